@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Distribution packages: a JDK (17 or newer), Maven, redis-server, rabbitmq-server, Python's venv.
+# Installs what is missing with apt when it may; never starts a service. Changes nothing when all is there.
+source "$(dirname "$0")/common.sh"
+
+python=${PYTHON:-python3}
+
+java_release() {   # major release of javac, 0 without one
+  local text
+  text=$(javac -version 2>&1) || { echo 0; return; }
+  text=${text#javac }
+  echo "${text%%[.-]*}"
+}
+
+missing() {        # one Debian package a line
+  [ "$(java_release)" -ge 17 ] || echo default-jdk-headless
+  command -v mvn >/dev/null || echo maven
+  command -v redis-server >/dev/null || echo redis-server
+  [ -x /usr/sbin/rabbitmq-server ] || command -v rabbitmq-server >/dev/null || echo rabbitmq-server
+  command -v "$python" >/dev/null || echo python3
+  "$python" -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+}
+
+as_root() {        # prints the prefix that makes a command root's, fails without one
+  [ "$(id -u)" -eq 0 ] && return
+  command -v sudo >/dev/null || return 1
+  if [ -t 0 ]; then sudo -v || return 1; else sudo -n true 2>/dev/null || return 1; fi
+  echo sudo
+}
+
+# apt runs services' start scripts on installation unless policy-rc.d forbids it. One of the machine's own
+# is put back afterwards, and units that came with this installation are not left to start at boot.
+install() {
+  local sudo=$1 policy=/usr/sbin/policy-rc.d kept=''
+  shift
+  if [ -e $policy ]; then kept=$(mktemp) && $sudo cp -p $policy "$kept"; fi
+  restore() { if [ -n "$kept" ]; then $sudo cp -p "$kept" $policy; else $sudo rm -f $policy; fi; }
+  trap restore EXIT
+  printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
+  $sudo chmod 755 $policy
+  $sudo apt-get update -q
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
+  restore
+  trap - EXIT
+  for name in redis-server rabbitmq-server; do
+    if [[ " $* " == *" $name "* ]] && command -v systemctl >/dev/null; then
+      $sudo systemctl disable "$name" || true    # without systemd as init there is nothing to disable
+    fi
+  done
+}
+
+mapfile -t packages < <(missing)
+if [ ${#packages[@]} -eq 0 ]; then
+  current 'distribution packages'
+else
+  line="apt-get install --no-install-recommends ${packages[*]}"
+  command -v apt-get >/dev/null || fail "missing: ${packages[*]}, and there is no apt here" \
+    'install the equivalents of these Debian packages and run make setup again'
+  sudo=$(as_root) || fail "missing: ${packages[*]}; installing needs root or sudo" "as root: $line" \
+    'then run make setup again'
+  step "apt: ${packages[*]}" install "$sudo" "${packages[@]}"
+  mapfile -t packages < <(missing)
+  [ ${#packages[@]} -eq 0 ] || fail "still missing after the installation: ${packages[*]}" \
+    'a JDK older than 17 ahead on PATH is one cause: javac -version'
+fi
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail \
+  "$python is $("$python" --version 2>&1); Python 3.11 or newer is needed" \
+  'name another with: make setup PYTHON=/path/to/python3'
