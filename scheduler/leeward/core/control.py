@@ -1,0 +1,161 @@
+"""The control record: the one document by which coordinator and tasks agree on epoch, phase and tables.
+
+It lives in ZooKeeper at `<root>/topologies/<topology id>/control`; the coordinator alone writes it, every task
+watches it, and `pause` markers carry it in their body, so that a task acts on whichever comes first.
+
+Rules
+- `epoch` grows with every reconfiguration, abort and reset; whatever names an older epoch is outdated.
+- `base` is the epoch in which the state in the tasks' memories was established (0, or that of the last RESTORE).
+  A process that did not take part in `base` may not go on in RUN: it asks for a reset.
+- A *cut* is a consistent snapshot of all tasks, numbered upwards; it counts once it is in `committed`.
+
+    RUN --announce--> PAUSE --barrier cut-<n>--> MOVE --placed--> RESTORE --barrier ready-<e>--> RUN
+                        |                                           ^
+                        +--abort (new epoch, same base)--> RUN      |
+    RUN / MOVE / RESTORE --a process was lost (new epoch)-----------+
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from leeward.core.errors import ProtocolError
+from leeward.core.table import Table
+
+RECORD_VERSION = 1
+
+
+class Phase(StrEnum):
+    """What the tasks of a topology are to do."""
+
+    RUN = "run"  #: process tuples
+    PAUSE = "pause"  #: stop at the pause marker and export the cut
+    MOVE = "move"  #: stay stopped: Storm places executors
+    RESTORE = "restore"  #: own exactly the groups of the tables, with the state of `cut`; probe every channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlRecord:
+    """See the module's rules."""
+
+    epoch: int = 0  #: number of the last reconfiguration, abort or reset
+    phase: Phase = Phase.RUN
+    base: int = 0  #: epoch in which the state in memory was established
+    cut: int = 0  #: PAUSE: cut to export; RESTORE and RUN: cut that the base was restored from (0: empty state)
+    checkpoint: int = 0  #: newest cut asked for while running (0: none)
+    committed: tuple[int, ...] = ()  #: cuts that every task has exported, ascending; older ones may be deleted
+    tables: Mapping[str, Table] = field(default_factory=dict)  #: component -> owners, as of this epoch
+    stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to the node's swap area
+    version: int = RECORD_VERSION
+
+    def to_json(self) -> str:
+        """Compact JSON; equal records give equal text."""
+        document = {name: getattr(self, name) for name in self.__slots__}
+        document["tables"] = {name: list(self.tables[name]) for name in sorted(self.tables)}
+        return json.dumps(document, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str | bytes) -> ControlRecord:
+        """Raises ProtocolError if the text is no record or of a newer version."""
+        try:
+            document = json.loads(text)
+            version = document.pop("version")
+            if version > RECORD_VERSION:
+                raise ProtocolError(
+                    f"control record field 'version' is {version}, this program reads {RECORD_VERSION}.",
+                    remedy="Update Leeward in the topology's environment.",
+                )
+            document["phase"] = Phase(document["phase"])
+            document["tables"] = {name: tuple(table) for name, table in document["tables"].items()}
+            document["committed"] = tuple(document["committed"])
+            document["stays"] = tuple(document["stays"])
+            return ControlRecord(**document)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ProtocolError(f"not a control record: {error!r}.", remedy="Only the coordinator writes it.") from None
+
+    def with_phase(self, phase: Phase) -> ControlRecord:
+        """The same record in another phase."""
+        return replace(self, phase=phase)
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where things are in ZooKeeper."""
+
+    root: str  #: e.g. /leeward
+    topology_id: str  #: Storm's id, so that a new topology of the same name starts clean
+
+    @property
+    def base(self) -> str:
+        """Everything of this topology."""
+        return f"{self.root}/topologies/{self.topology_id}"
+
+    @property
+    def control(self) -> str:
+        """The control record."""
+        return f"{self.base}/control"
+
+    @property
+    def journal(self) -> str:
+        """The coordinator's journal of the reconfiguration in progress."""
+        return f"{self.base}/journal"
+
+    def barrier(self, name: str) -> str:
+        """One persistent child for each task that has arrived; its data is a Report. Names: cut_barrier, ready_barrier."""
+        return f"{self.base}/barrier/{name}"
+
+    @property
+    def joined(self) -> str:
+        """One child for each task whose first process has started (base 0 only)."""
+        return f"{self.base}/joined"
+
+    def recover(self, epoch: int) -> str:
+        """Exists when a task found, in `epoch`, that state or tuples were lost; data: why."""
+        return f"{self.base}/recover/{epoch}"
+
+    @staticmethod
+    def placement(root: str, topology: str) -> str:
+        """The wanted placement that the plugin reads."""
+        return f"{root}/placement/{topology}"
+
+    @staticmethod
+    def snapshot(root: str) -> str:
+        """What the plugin publishes of supervisors, slots, executors and assignments."""
+        return f"{root}/snapshot"
+
+
+def cut_barrier(cut: int) -> str:
+    """Barrier that a task reaches when its part of the cut is durable."""
+    return f"cut-{cut}"
+
+
+def ready_barrier(epoch: int) -> str:
+    """Barrier that a task reaches when its state is in and every upstream channel has carried a probe."""
+    return f"ready-{epoch}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a task writes when it reaches a barrier, or why it cannot."""
+
+    task: int
+    component: str
+    error: str = ""  #: empty if the barrier was reached
+    bytes: int = 0  #: state exported or imported
+    keys: int = 0  #: state entries exported or imported
+    seconds: float = 0.0  #: time that the export or import took
+
+    def to_json(self) -> str:
+        """Compact JSON."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__}, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Report:
+        """Raises ProtocolError if the text is no report."""
+        try:
+            return Report(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise ProtocolError(f"not a barrier report: {error!r}.", remedy="Only tasks write them.") from None

@@ -1,0 +1,67 @@
+"""What a policy sees: one immutable view of cluster, topology and measurements, on Storm and in the simulator alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from leeward.core.plan import Slot
+from leeward.core.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A machine that runs a supervisor."""
+
+    id: str  #: host name as Storm knows it
+    ports: tuple[int, ...]  #: worker slots
+    capacity: int  #: units that replicas may take (EDRP's Res_u)
+    draining: bool = False  #: nothing new is placed here and what is here must leave
+    meta: Mapping[str, str] = field(default_factory=dict)  #: supervisor.scheduler.meta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """A spout or bolt of the topology."""
+
+    id: str
+    tasks: tuple[int, ...]  #: fixed for the topology's life; their number is the maximum of replicas
+    stateful: bool
+    source: bool = False  #: a spout
+    max_replicas: int  #: at most len(tasks)
+    pinned: tuple[str, ...] = ()  #: candidate nodes; empty: any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What the monitor measured of one component over the last window."""
+
+    arrival_rate: float = 0.0  #: lambda_i, tuples/s into all replicas together (a spout: tuples/s it emits)
+    service_rate: float | None = None  #: mu_i, tuples/s of one busy replica on a reference node; None: not measured yet
+    state_bytes: int = 0  #: all key groups together
+    queued: int = 0  #: tuples that wait in front of it, where known (a spout: backlog at its source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """Everything that a policy may look at."""
+
+    topology: str  #: name
+    topology_id: str  #: Storm's id
+    epoch: int
+    nodes: tuple[Node, ...]  #: by id
+    components: tuple[Component, ...]  #: by id
+    streams: tuple[tuple[str, str], ...]  #: (from, to), by name
+    tables: Mapping[str, Table]  #: component -> owners in force
+    assignment: Mapping[int, Slot]  #: task -> slot as Storm has it now; a missing task is not running
+    measured: Mapping[str, Measured] = field(default_factory=dict)  #: by component
+    stream_rate: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: lambda_ij, tuples/s
+    delay_s: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: d_uv one way; absent means 0
+    first: bool = False  #: no plan of ours is in force yet: the price of change does not count
+
+    def component(self, name: str) -> Component:
+        """The component called `name`; raises KeyError."""
+        for component in self.components:
+            if component.id == name:
+                return component
+        raise KeyError(name)
