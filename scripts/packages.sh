@@ -38,8 +38,8 @@ install() {
   trap restore EXIT
   printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
   $sudo chmod 755 $policy
-  $sudo apt-get update -q
-  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
+  $sudo apt-get -o DPkg::Lock::Timeout=600 update -q
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q --no-install-recommends "$@"
   restore
   trap - EXIT
   for name in redis-server rabbitmq-server; do
