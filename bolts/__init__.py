@@ -1,0 +1,1 @@
+"""The reference application's spouts and bolts."""

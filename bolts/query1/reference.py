@@ -1,0 +1,200 @@
+"""Query 1 in one process, plainly: what the topology's output is compared with.
+
+It shares with the operators only how a row is read (`trips`) and where the cells lie (`grid`). Two readings:
+
+per event   The challenge's. A valid row is an event at t, its dropoff. It is added, rows no longer in
+            (t - window_s, t] leave, and a row is output if the ten top routes changed, with the event's
+            pickup and dropoff. So expiry alone outputs nothing: it shows with the next event.
+per pulse   The topology's, defined in `logic`: the same at the end of each interval of data time that holds a
+            valid row, with pickup and dropoff of the interval's last valid row; the number is that of the
+            interval.
+
+Routes rank by count, then by their most recent row in the order of the input.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+from zlib import error as ZlibError
+
+from bolts.query1.grid import Grid
+from bolts.query1.logic import TOP, WINDOW_S, result_row
+from bolts.query1.trips import Reject, parse_trip
+from leeward.core.errors import LeewardError
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class InputError(LeewardError):
+    """A file cannot be read, or its rows are not in the order of their dropoff."""
+
+
+class Line(NamedTuple):
+    """One line of an input file; its text without the line end."""
+
+    path: str
+    number: int  #: from 1
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ride:
+    """A valid row: read, and inside the grid."""
+
+    pickup: str
+    dropoff: str
+    dropoff_s: int
+    route: str
+
+
+class Result(NamedTuple):
+    """An output row; `number` is the event's (from 1, valid rows only) or the pulse's."""
+
+    number: int
+    row: str
+
+
+def read_lines(paths: Iterable[Path | str]) -> Iterator[Line]:
+    """The lines of plain or gzipped files, one file after the other. Raises InputError naming the file."""
+    for path in paths:
+        try:
+            with open(path, "rb") as probe:
+                zipped = probe.read(2) == _GZIP_MAGIC
+            with (gzip.open if zipped else open)(
+                path, "rt", encoding="utf-8", errors="replace", newline="\n"
+            ) as file:
+                for number, text in enumerate(file, 1):
+                    yield Line(str(path), number, text.rstrip("\r\n"))
+        except (OSError, EOFError, ZlibError) as error:
+            raise InputError(
+                f"input file {str(path)!r}: {error}.",
+                remedy="Give CSV files of 17 columns, plain or whole gzip files.",
+            ) from error
+
+
+def read_rides(
+    lines: Iterable[Line], *, grid: Grid, rejects: Counter[str], sort: bool = False
+) -> Iterator[Ride] | list[Ride]:
+    """The valid rows, in order of dropoff; the others are counted by reason in `rejects`.
+
+    Raises InputError at the first line whose dropoff is before that of a valid row above it, unless `sort`,
+    which reads everything first and keeps rows of equal dropoff in the order of the input.
+    """
+    if sort:
+        rides = [ride for _, ride in _valid(lines, grid, rejects)]
+        return sorted(rides, key=lambda ride: ride.dropoff_s)
+    return _in_order(_valid(lines, grid, rejects))
+
+
+def _valid(lines: Iterable[Line], grid: Grid, rejects: Counter[str]) -> Iterator[tuple[Line, Ride]]:
+    for line in lines:
+        trip = parse_trip(line.text)
+        if isinstance(trip, Reject):
+            rejects[str(trip)] += 1
+            continue
+        route = grid.route(trip.from_lon, trip.from_lat, trip.to_lon, trip.to_lat)
+        if route is None:
+            rejects[str(Reject.OUTSIDE)] += 1
+            continue
+        yield line, Ride(pickup=trip.pickup, dropoff=trip.dropoff, dropoff_s=trip.dropoff_s, route=route)
+
+
+def _in_order(rides: Iterable[tuple[Line, Ride]]) -> Iterator[Ride]:
+    latest: Ride | None = None
+    for line, ride in rides:
+        if latest is not None and ride.dropoff_s < latest.dropoff_s:
+            raise InputError(
+                f"{line.path}, line {line.number}: dropoff {ride.dropoff!r} comes after {latest.dropoff!r}.",
+                remedy="Sort the rows by dropoff_datetime, give the files in that order, or use --sort.",
+            )
+        latest = ride
+        yield ride
+
+
+class _Window:
+    """Counts of the routes of the last `window_s` seconds, and the number of each route's most recent row."""
+
+    def __init__(self, window_s: int) -> None:
+        self._window_s = window_s
+        self._rides: deque[tuple[int, str]] = deque()
+        self._counts: Counter[str] = Counter()
+        self._latest: dict[str, int] = {}
+
+    def add(self, number: int, ride: Ride) -> None:
+        self._rides.append((ride.dropoff_s, ride.route))
+        self._counts[ride.route] += 1
+        self._latest[ride.route] = number
+
+    def expire(self, t: int) -> set[str]:
+        """Drops the rows not after t - window_s; returns the routes that lost one."""
+        lost = set()
+        while self._rides and self._rides[0][0] <= t - self._window_s:
+            _, route = self._rides.popleft()
+            self._counts[route] -= 1
+            lost.add(route)
+            if not self._counts[route]:
+                del self._counts[route], self._latest[route]
+        return lost
+
+    def top(self, routes: Iterable[str] | None = None) -> list[str]:
+        """The ten top ones among `routes` (default: all in the window), best first."""
+        among = self._counts if routes is None else routes
+        return nlargest(TOP, among, key=lambda route: (self._counts[route], self._latest[route]))
+
+
+def rows_per_event(rides: Iterable[Ride], *, window_s: int = WINDOW_S) -> Iterator[Result]:
+    """A result for each valid row that changed the ten."""
+    window, ten = _Window(window_s), []
+    for number, ride in enumerate(rides, 1):
+        window.add(number, ride)
+        lost = window.expire(ride.dropoff_s)
+        # All but the ride's own route stand as before or lower. So unless one of the ten lost a row, the new
+        # ten are among the old ten and that route; looking at all of them each time would give the same,
+        # slowly.
+        now = window.top({*ten, ride.route} if lost.isdisjoint(ten) else None)
+        if now != ten:
+            yield Result(number, result_row(ride.pickup, ride.dropoff, now))
+        ten = now
+
+
+def rows_per_pulse(rides: Iterable[Ride], *, pulse_s: int, window_s: int = WINDOW_S) -> Iterator[Result]:
+    """A result for each interval of data time with valid rows at whose end the ten had changed."""
+    window, ten, number = _Window(window_s), [], 0
+    for interval, inside in groupby(rides, key=lambda ride: ride.dropoff_s // pulse_s):
+        for ride in inside:
+            number += 1
+            window.add(number, ride)
+        window.expire((interval + 1) * pulse_s)
+        now = window.top()
+        if now != ten:
+            yield Result(interval, result_row(ride.pickup, ride.dropoff, now))
+        ten = now
+
+
+def reference_rows(
+    paths: Sequence[Path | str],
+    *,
+    per: str,
+    pulse_s: int = 60,
+    grid: Grid | None = None,
+    rejects: Counter[str] | None = None,
+    sort: bool = False,
+) -> Iterator[Result]:
+    """The results of the files, `per` "event" or "pulse"; `rejects` is complete once they are exhausted."""
+    counted = Counter() if rejects is None else rejects
+    rides = read_rides(read_lines(paths), grid=grid or Grid(), rejects=counted, sort=sort)
+    if per == "event":
+        return rows_per_event(rides)
+    if per == "pulse" and pulse_s > 0:
+        return rows_per_pulse(rides, pulse_s=pulse_s)
+    raise InputError(
+        f"reading per {per!r} with pulses of {pulse_s!r} s.",
+        remedy="Read per event, or per pulse of at least 1 s.",
+    )
