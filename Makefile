@@ -1,0 +1,58 @@
+# Leeward. `make` alone lists the targets.
+#   PYTHON=/path/to/python3  STORM_VERSION=2.8.3  STORM_HOME=/path/to/storm   choose what set-up uses
+#   CSV=path  KEEP=1                                                          are settings of the demo
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration lint jar lock clean
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+pytest := pytest -q
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what is missing, Python packages, Storm's jars, our jars (seconds when all is there)
+	@bash scripts/setup.sh
+
+demo: setup ## local cluster, taxi replay, scheduler, live view, verdict; CSV=path for own data, KEEP=1 keeps the cluster
+	leeward demo
+
+down: ## end the local cluster, also after a crash
+	leeward cluster down
+
+test: setup ## every test that fits a pipeline: fast lanes, Java, then the cluster lane without its slow ones
+	$(MAKE) --no-print-directory test-fast test-java
+	$(pytest) -m "not slow" tests/cluster
+
+test-fast: ## unit, property, simulation and contract tests
+	$(pytest) -m "not slow" $(wildcard tests/unit tests/property tests/sim tests/contract)
+
+test-java: ## JUnit tests of the plugin and the worker classes
+	mvn -B -ntp -q -f storm verify
+
+test-cluster: ## everything on a real local Storm, slow tests too
+	$(pytest) tests/cluster
+
+test-all: setup ## everything, slow tests too
+	$(MAKE) --no-print-directory test-java
+	$(pytest) tests
+
+bench: bench-migration ## all measurements, into out/bench
+
+bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
+	leeward bench migration
+
+lint: ## ruff: errors, import order, format of the code
+	ruff check .
+
+jar: ## build/topology.jar: our Java classes and the tree of src/
+	leeward jar
+
+lock: ## requirements.lock from requirements.in
+	uv pip compile --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
+	  --quiet -o requirements.lock requirements.in
+
+clean: ## remove what was built and written here; .venv and .storm too
+	-[ ! -x .venv/bin/leeward ] || leeward cluster down
+	rm -rf .venv .storm build out storm/target storm/*/target storm/assembly/*/target
