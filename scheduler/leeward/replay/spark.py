@@ -1,0 +1,167 @@
+"""A quiet, small, local Spark whose Java process ends with the `with` block.
+
+Quiet: what the JVM prints goes to a log in the scratch folder and is shown only when the start fails. Local:
+bound to 127.0.0.1, no user interface, scratch under the output folder. Small: a bounded heap, few partitions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leeward.replay.errors import SparkStartError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_VERSIONS = range(17, 23)  # what Spark 4 runs on; 24 and later lack what Hadoop's login needs
+SCRATCH = ".spark"
+_LOG = "spark.log"
+#: besides the heap: code cache, metaspace, direct buffers; with a 640 MB heap the process stays below 1.2 GB
+_JVM_OPTIONS = (
+    "-XX:+UseSerialGC -XX:MaxMetaspaceSize=256m -XX:ReservedCodeCacheSize=96m -XX:MaxDirectMemorySize=96m "
+    "-Djava.net.preferIPv4Stack=true"
+)
+
+
+@contextmanager
+def spark_session(
+    folder: Path, *, memory_mb: int = 640, cores: int = 2, partitions: int = 4
+) -> Iterator[SparkSession]:
+    """A session with its scratch under `folder`/.spark; the JVM is gone afterwards, whatever happened.
+
+    `memory_mb` is the heap of the one JVM, `partitions` the shuffle partitions. Raises SparkStartError.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    scratch = _own_scratch(folder / SCRATCH)
+    os.environ.update(
+        JAVA_HOME=str(java_home()),
+        SPARK_LOCAL_IP="127.0.0.1",
+        SPARK_LOCAL_DIRS=str(scratch),
+        PYSPARK_PYTHON=sys.executable,
+        PYSPARK_DRIVER_PYTHON=sys.executable,
+    )
+    conf = SparkConf().setAll(_settings(scratch, memory_mb, cores, partitions))
+    gateway = context = None
+    try:
+        with (scratch / _LOG).open("wb") as log:
+            try:
+                gateway = launch_gateway(conf=conf, popen_kwargs={"stdout": log, "stderr": log})
+                context = SparkContext(gateway=gateway, conf=conf)
+            except Exception as error:
+                raise _not_started(scratch / _LOG, error) from error
+        yield SparkSession(context)
+    finally:
+        if context is not None:
+            context.stop()
+        if gateway is not None:
+            _end_jvm(gateway)
+        shutil.rmtree(scratch, ignore_errors=True)
+        with suppress(OSError):  # another run may have its scratch there
+            scratch.parent.rmdir()
+
+
+def _settings(scratch: Path, memory_mb: int, cores: int, partitions: int) -> list[tuple[str, str]]:
+    return [
+        ("spark.master", f"local[{cores}]"),
+        ("spark.app.name", "leeward replay"),
+        ("spark.driver.memory", f"{memory_mb}m"),
+        ("spark.driver.extraJavaOptions", f"{_JVM_OPTIONS} -Djava.io.tmpdir={scratch}"),
+        ("spark.driver.host", "127.0.0.1"),
+        ("spark.driver.bindAddress", "127.0.0.1"),
+        ("spark.ui.enabled", "false"),
+        ("spark.ui.showConsoleProgress", "false"),
+        ("spark.log.level", "ERROR"),
+        ("spark.local.dir", str(scratch)),
+        ("spark.sql.warehouse.dir", str(scratch / "warehouse")),
+        ("spark.sql.shuffle.partitions", str(partitions)),
+        # a shuffle partition is a range of slices: joined ones would only make the sorts larger
+        ("spark.sql.adaptive.enabled", "false"),
+        ("spark.sql.session.timeZone", "UTC"),
+        ("spark.python.worker.reuse", "true"),
+        ("spark.sql.parquet.columnarReaderBatchSize", "1024"),
+    ]
+
+
+def java_home() -> Path:
+    """A JDK that Spark runs on: JAVA_HOME, the path's `java`, the usual folder. Raises SparkStartError."""
+    named = os.environ.get("JAVA_HOME")
+    java = shutil.which("java")
+    candidates = [Path(named)] if named else []
+    candidates += [Path(java).resolve().parent.parent] if java else []
+    candidates += sorted(Path("/usr/lib/jvm").glob("*")) if Path("/usr/lib/jvm").is_dir() else []
+    seen = []
+    for home in candidates:
+        version = _java_version(home)
+        if version in JAVA_VERSIONS:
+            return home
+        if version is not None:
+            seen.append(f"{home} (Java {version})")
+    raise SparkStartError(
+        f"no JDK {JAVA_VERSIONS[0]} to {JAVA_VERSIONS[-1]}{'; only ' + ', '.join(seen) if seen else ''}.",
+        remedy="Install one (Debian: apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at it.",
+    )
+
+
+def _java_version(home: Path) -> int | None:
+    with suppress(OSError):
+        if (home / "bin" / "java").is_file():
+            match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', (home / "release").read_text(), re.MULTILINE)
+            return int(match.group(1)) if match else None
+    return None
+
+
+def _own_scratch(parent: Path) -> Path:
+    """A scratch folder of this process; those of dead processes (killed runs) go away."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for other in parent.iterdir():
+        if other.name.isdigit() and not Path("/proc", other.name).exists():
+            shutil.rmtree(other, ignore_errors=True)
+    scratch = (parent / str(os.getpid())).resolve()
+    scratch.mkdir(exist_ok=True)
+    return scratch
+
+
+def _not_started(log: Path, error: Exception) -> SparkStartError:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    story = "\n  ".join(lines[-8:])
+    return SparkStartError(
+        f"Spark did not start: {java_cause(error)}\n  {story}\n",
+        remedy="Check the JDK (17 to 22) and that about 1.2 GB of memory are free.",
+    )
+
+
+def _end_jvm(gateway) -> None:
+    """Close the gateway and wait for its process; PySpark alone would keep it until this program ends."""
+    from pyspark import SparkContext
+
+    process = gateway.proc
+    with suppress(Exception):  # the JVM may be gone already, and then there is nothing to close
+        gateway.shutdown()
+    with suppress(OSError):
+        process.stdin.close()  # the JVM ends at the end of its input
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def java_cause(error: BaseException) -> str:
+    """The innermost message of an error that came through Spark, one line."""
+    causes = re.findall(
+        r"^(?:Caused by: )?(?:[\w$]+\.)+\w*(?:Exception|Error): (.+)$", str(error), re.MULTILINE
+    )
+    text = causes[-1] if causes else (str(error).splitlines() or [type(error).__name__])[0]
+    return text.strip()
