@@ -151,6 +151,7 @@ class TaskProtocol:
         self._state_cut = -1  # cut whose state is in memory since this task paused; -1: it has moved on
         self._loaded = False
         self._ready = False
+        self._reason = ""  # why this task is LOST
 
     # --- facts ------------------------------------------------------------------------------------------------------
 
@@ -162,6 +163,8 @@ class TaskProtocol:
         self.record = record
         if record.phase is Phase.RESTORE:
             return self._restore(record)
+        if self.mode is Mode.LOST:
+            return [Recover(record.epoch, self._reason)]
         if record.phase is Phase.RUN:
             return self._run(record, first)
         if self.mode is Mode.STARTING:
@@ -222,24 +225,23 @@ class TaskProtocol:
     # --- rules ------------------------------------------------------------------------------------------------------
 
     def _run(self, record: ControlRecord, first: bool) -> list[Instruction]:
-        if self.mode is Mode.RUNNING:
-            return self._begin_checkpoint(record)
+        if self.mode is Mode.RUNNING and record.base == self._base:
+            self._drop_pauses(record.epoch)
+            return self._begin_checkpoint(record) + self._drain()
         joined = self._base == record.base and (self.mode is not Mode.RESTORING or self._ready)
         if not joined and not (self.mode is Mode.STARTING and record.base == 0 and first):
             return self._lost(f"task {self.task} did not take part in base {record.base}")
         self._base = record.base
-        self._checkpoint = max(self._checkpoint, record.cut, *record.committed, 0)
+        self._checkpoint = max(self._checkpoint, record.checkpoint)
         self.mode = Mode.RUNNING
         self._drop_pauses(record.epoch)
-        out: list[Instruction] = [self._probe(), Resumed(record)]
-        if not self._channels:
-            out += self._begin_checkpoint(record)
-        return out + self._drain()
+        return [self._probe(), Resumed(record), *self._drain()]
 
     def _restore(self, record: ControlRecord) -> list[Instruction]:
         if self.mode is Mode.RESTORING and self._base == record.base:
             return []
         keep = self.mode is Mode.PAUSED and self._state_cut == record.cut
+        self._checkpoint = max(self._checkpoint, record.checkpoint)
         self.mode, self._base = Mode.RESTORING, record.base
         self._state_cut = -1
         self._loaded = self._ready = False
@@ -248,9 +250,8 @@ class TaskProtocol:
         return [self._probe(), Load(record, keep)]
 
     def _lost(self, reason: str) -> list[Instruction]:
-        assert self.record is not None
-        self.mode, self._base = Mode.LOST, -1
-        return [Recover(self.record.epoch, reason)]
+        self.mode, self._base, self._reason = Mode.LOST, -1, reason
+        return [Recover(self._epoch, reason)]
 
     def _announce_pause(self, record: ControlRecord) -> list[Instruction]:
         out = self._begin_checkpoint(record)
@@ -309,15 +310,14 @@ class TaskProtocol:
             for channel in self._channels.values():
                 while channel.queue and channel.cut is None:
                     item = channel.queue[0]
-                    if isinstance(item, Marker):
-                        if item.kind is Kind.PROBE:  # of a newer epoch: wait for the record
-                            break
-                        channel.queue.popleft()
-                        if not (item.kind is Kind.PAUSE and item.number < self._epoch):
-                            channel.cut = item
-                    else:
-                        channel.queue.popleft()
+                    if not isinstance(item, Marker):
                         out.append(Deliver(item))
+                    elif item.kind is Kind.PROBE:
+                        if item.number > self._epoch:
+                            break  # what follows belongs to an epoch whose record is still to come
+                    elif not (item.kind is Kind.PAUSE and item.number < self._epoch):
+                        channel.cut = item
+                    channel.queue.popleft()
             if not self._channels or any(channel.cut is None for channel in self._channels.values()):
                 return out
             out += self._aligned()

@@ -1,0 +1,9 @@
+"""What runs inside Storm workers: base classes for elastic and stateful components, and their groupings.
+
+Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, policies or Spark.
+"""
+
+from leeward.runtime.components import ElasticBolt, Pulse, StatefulBolt, StatefulSpout
+from leeward.runtime.dsl import balanced, keyed
+
+__all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout", "balanced", "keyed"]

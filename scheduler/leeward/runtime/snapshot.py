@@ -1,0 +1,61 @@
+"""Snapshot bytes of one key group: a header with version and checksum, then MessagePack. Never pickle.
+
+Header, big endian: magic `LWS`, version (1 byte), cut (8 bytes), payload length (8 bytes), crc32 of the payload (4 bytes).
+"""
+
+from __future__ import annotations
+
+import struct
+from zlib import crc32
+
+import msgpack
+
+from leeward.core.errors import SnapshotError
+
+VERSION = 1
+_MAGIC = b"LWS"
+_HEADER = struct.Struct(">3sBQQI")
+
+
+def encode(entries: dict, *, cut: int, owner: str) -> bytes:
+    """Bytes of the entries of one group; raises SnapshotError naming owner, key and type of what cannot travel."""
+    try:
+        payload = msgpack.packb(entries, strict_types=True)
+    except (TypeError, ValueError, OverflowError):
+        raise _untravellable(entries, owner) from None
+    return _HEADER.pack(_MAGIC, VERSION, cut, len(payload), crc32(payload)) + payload
+
+
+def decode(blob: bytes, *, cut: int, where: str) -> dict:
+    """The entries; raises SnapshotError naming `where` if the bytes are damaged, newer or of another cut."""
+    if len(blob) < _HEADER.size or blob[:3] != _MAGIC:
+        raise SnapshotError(f"{where} is not a snapshot ({len(blob)} bytes).", remedy=_OLDER)
+    _, version, its_cut, length, checksum = _HEADER.unpack_from(blob)
+    if version > VERSION:
+        raise SnapshotError(
+            f"{where} has version {version}, this program reads up to {VERSION}.",
+            remedy="Update Leeward in the topology's environment.",
+        )
+    payload = blob[_HEADER.size:]
+    if its_cut != cut or len(payload) != length or crc32(payload) != checksum:
+        raise SnapshotError(
+            f"{where} is damaged: cut {its_cut} (wanted {cut}), {len(payload)} bytes (header says {length}), "
+            f"crc32 {crc32(payload):08x} (header says {checksum:08x}).",
+            remedy=_OLDER,
+        )
+    return msgpack.unpackb(payload, strict_map_key=False)
+
+
+_OLDER = "The coordinator falls back to the cut before it; look after the disk and memory of Redis."
+
+
+def _untravellable(entries: dict, owner: str) -> SnapshotError:
+    for key, value in entries.items():
+        try:
+            msgpack.packb(value, strict_types=True)
+        except (TypeError, ValueError, OverflowError) as error:
+            return SnapshotError(
+                f"state of {owner}, key {key!r}: {error} (value of type {type(value).__name__}).",
+                remedy="Keep None, bool, int (64 bit), float, str, bytes, list and dict only; no tuples, sets or objects.",
+            )
+    return SnapshotError(f"state of {owner} has a key that cannot travel.", remedy="Use str or int keys.")

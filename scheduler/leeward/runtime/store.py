@@ -1,0 +1,131 @@
+"""Snapshots of tasks in Redis and in the node's swap area.
+
+Redis keys, prefix `leeward:<topology id>:`
+  fence                       newest epoch that may write (the coordinator raises it)
+  cut:<n>:<component>         hash: key group -> snapshot bytes (`leeward.runtime.snapshot`); empty groups are left out
+  cut:<n>:<component>:tasks   hash: task -> MessagePack {owned: [groups], full: [groups with bytes], swap: [groups], node}
+  metrics                     hash: task -> JSON, written each second
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import msgpack
+import redis
+
+from leeward.core.errors import FencedError, SnapshotError
+from leeward.runtime import snapshot
+
+_EXPORT = files("leeward.runtime").joinpath("lua/export.lua").read_text()
+_TIMEOUT_S = 5.0
+
+
+class TaskStore:
+    """One task's access to snapshots. Raises redis.RedisError when Redis is away, read-only or full."""
+
+    def __init__(self, url: str, topology_id: str, component: str, task: int, *, node: str, swap: Path) -> None:
+        self._redis = redis.Redis.from_url(
+            url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, health_check_interval=15
+        )
+        self._prefix = f"leeward:{topology_id}:"
+        self._component, self._task, self._node = component, task, node
+        self._swap = swap / topology_id
+        self._script = self._redis.register_script(_EXPORT)
+
+    def export(self, cut: int, epoch: int, blobs: Mapping[int, bytes], owned: Iterable[int], swap: Mapping[int, bytes]) -> None:
+        """Write this task's groups: `blobs` to Redis, `swap` to the node. Raises FencedError for an outdated epoch."""
+        if swap:
+            self._write_swap(cut, swap)
+        about = {"owned": list(owned), "full": [*blobs, *swap], "swap": list(swap), "node": self._node}
+        arguments: list = [epoch, self._task, msgpack.packb(about)]
+        for group, blob in blobs.items():
+            arguments += [group, blob]
+        keys = [self._prefix + "fence", self._cut_key(cut), self._cut_key(cut) + ":tasks"]
+        answer = self._script(keys=keys, args=arguments)
+        if answer != 1:
+            raise FencedError(
+                f"task {self._task} of epoch {epoch} may not write: epoch {-answer} is in force.",
+                remedy="Nothing is to be done: a newer process owns this state.",
+            )
+
+    def load(self, cut: int, groups: Iterable[int]) -> tuple[dict[int, dict], int]:
+        """Entries of these groups as of the cut, and their size in bytes; raises SnapshotError if one cannot be had."""
+        wanted = list(groups)
+        if cut == 0 or not wanted:
+            return {group: {} for group in wanted}, 0
+        full, swapped = self._directory(cut, wanted)
+        blobs = dict(zip(full, self._redis.hmget(self._cut_key(cut), full), strict=True)) if full else {}
+        if swapped:
+            blobs |= {group: blob for group, blob in self._read_swap(cut).items() if group in swapped}
+        entries = {}
+        for group in wanted:
+            where = f"cut {cut}, {self._component}, group {group}"
+            if group not in full and group not in swapped:
+                entries[group] = {}
+                continue
+            if blobs.get(group) is None:
+                raise SnapshotError(f"{where} is missing.", remedy="The coordinator falls back to the cut before it.")
+            entries[group] = snapshot.decode(blobs[group], cut=cut, where=where)
+        return entries, sum(map(len, blobs.values()))
+
+    def _directory(self, cut: int, wanted: list[int]) -> tuple[list[int], set[int]]:
+        """Which of the wanted groups have bytes in Redis, and which in this node's swap area."""
+        full: list[int] = []
+        swapped: set[int] = set()
+        missing = set(wanted)
+        for task, packed in self._redis.hgetall(self._cut_key(cut) + ":tasks").items():
+            about = msgpack.unpackb(packed)
+            here = missing & set(about["owned"])
+            missing -= here
+            in_swap = here & set(about["swap"])
+            if in_swap and int(task) != self._task:
+                raise SnapshotError(
+                    f"cut {cut}, {self._component}, group {min(in_swap)} is in the swap area of task {int(task)} "
+                    f"on {about['node']}.",
+                    remedy="The coordinator falls back to the cut before it.",
+                )
+            swapped |= in_swap
+            full += sorted(here & set(about["full"]) - in_swap)
+        if missing:
+            raise SnapshotError(
+                f"cut {cut}, {self._component}: nobody exported group {min(missing)} ({len(missing)} in all).",
+                remedy="The coordinator falls back to the cut before it.",
+            )
+        return full, swapped
+
+    def publish_metrics(self, text: str) -> None:
+        """Overwrite this task's line in the metrics hash."""
+        self._redis.hset(self._prefix + "metrics", str(self._task), text)
+
+    def _cut_key(self, cut: int) -> str:
+        return f"{self._prefix}cut:{cut}:{self._component}"
+
+    def _swap_file(self, cut: int) -> Path:
+        return self._swap / f"cut-{cut}-{self._component}-{self._task}.swap"
+
+    def _write_swap(self, cut: int, groups: Mapping[int, bytes]) -> None:
+        """Durable before it is reported; files of cuts before the last one are removed."""
+        self._swap.mkdir(parents=True, exist_ok=True)
+        for old in self._swap.glob(f"cut-*-{self._component}-{self._task}.swap"):
+            if int(old.name.split("-")[1]) < cut - 1:
+                old.unlink(missing_ok=True)
+        target = self._swap_file(cut)
+        draft = target.with_suffix(".draft")
+        with draft.open("wb") as file:
+            file.write(msgpack.packb(dict(groups)))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+
+    def _read_swap(self, cut: int) -> dict[int, bytes]:
+        try:
+            return msgpack.unpackb(self._swap_file(cut).read_bytes(), strict_map_key=False)
+        except FileNotFoundError:
+            raise SnapshotError(
+                f"cut {cut}, {self._component}: the swap area of task {self._task} is not on this node.",
+                remedy="The coordinator falls back to the cut before it.",
+            ) from None
