@@ -1,0 +1,112 @@
+package leeward.plugin;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.apache.storm.shade.org.apache.curator.framework.CuratorFramework;
+import org.apache.storm.shade.org.apache.zookeeper.data.Stat;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Writes the newest snapshot to {@code <root>/snapshot} from a thread of its own.
+ *
+ * <p>The newest one wins: those that come while ZooKeeper is slow or away are never written. Each offer, changed or not,
+ * makes the thread look at the znode, so one that is missing or that somebody else wrote is put right within a pass.
+ */
+final class SnapshotPublisher implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(SnapshotPublisher.class);
+
+    private final CuratorFramework zookeeper;
+    private final String path;
+    private final long retryMs;
+    private final Thread thread = new Thread(this::run, "leeward-snapshot");
+
+    /** The newest snapshot not yet looked at; guarded by this. */
+    private byte[] offered;
+    private boolean closed;
+
+    /** What the znode holds as far as we know, and its version after our write; the thread's own. */
+    private byte[] written;
+    private int version;
+
+    /**
+     * A publisher that is not started.
+     *
+     * @param retryMs the pause after a failed write, in milliseconds
+     */
+    SnapshotPublisher(CuratorFramework zookeeper, String root, long retryMs) {
+        this.zookeeper = zookeeper;
+        this.path = root + "/snapshot";
+        this.retryMs = retryMs;
+        thread.setDaemon(true);
+    }
+
+    void start() {
+        thread.start();
+    }
+
+    /** Takes a snapshot for publication and returns at once. */
+    synchronized void offer(String snapshot) {
+        offered = snapshot.getBytes(StandardCharsets.UTF_8);
+        notifyAll();
+    }
+
+    private void run() {
+        boolean failing = false;
+        try {
+            for (byte[] snapshot = take(); snapshot != null; snapshot = take()) {
+                try {
+                    publish(snapshot);
+                    failing = false;
+                } catch (InterruptedException e) {
+                    throw e;
+                } catch (Exception e) {
+                    if (!failing) {
+                        LOG.warn("leeward: snapshot not published, will try again: {}", e.toString());
+                    }
+                    failing = true;
+                    putBack(snapshot);
+                    Thread.sleep(retryMs);
+                }
+            }
+        } catch (InterruptedException closing) {
+            LOG.debug("leeward: snapshot thread ends");
+        }
+    }
+
+    /** Waits for an offer; null when closed. */
+    private synchronized byte[] take() throws InterruptedException {
+        while (offered == null && !closed) {
+            wait();
+        }
+        byte[] snapshot = closed ? null : offered;
+        offered = null;
+        return snapshot;
+    }
+
+    private synchronized void putBack(byte[] snapshot) {
+        if (offered == null) {
+            offered = snapshot;
+        }
+    }
+
+    private void publish(byte[] snapshot) throws Exception {
+        Stat stat = zookeeper.checkExists().forPath(path);
+        if (stat == null) {
+            zookeeper.create().creatingParentsIfNeeded().forPath(path, snapshot);
+            version = 0;
+        } else if (stat.getVersion() != version || !Arrays.equals(snapshot, written)) {
+            version = zookeeper.setData().forPath(path, snapshot).getVersion();
+        }
+        written = snapshot;
+    }
+
+    @Override
+    public void close() {
+        synchronized (this) {
+            closed = true;
+            notifyAll();
+        }
+        thread.interrupt();
+    }
+}

@@ -1,0 +1,58 @@
+package leeward.grouping;
+
+import java.util.List;
+import org.apache.storm.generated.GlobalStreamId;
+import org.apache.storm.grouping.CustomStreamGrouping;
+import org.apache.storm.task.WorkerTopologyContext;
+import org.apache.storm.tuple.Fields;
+
+/**
+ * Sends a tuple to the task that owns its key's group.
+ *
+ * <p>Storm finds the constructor by the exact types of the topology's arguments, so there is one for each number of
+ * fields rather than one with a variable number.
+ */
+public final class KeyedGrouping implements CustomStreamGrouping {
+    private static final long serialVersionUID = 1L;
+
+    private final String[] fields;
+    private transient int[] positions;
+    private transient String component;
+    private transient Channels channels;
+
+    public KeyedGrouping(String field) {
+        this(new String[] {field});
+    }
+
+    public KeyedGrouping(String field1, String field2) {
+        this(new String[] {field1, field2});
+    }
+
+    public KeyedGrouping(String field1, String field2, String field3) {
+        this(new String[] {field1, field2, field3});
+    }
+
+    private KeyedGrouping(String[] fields) {
+        this.fields = fields;
+    }
+
+    @Override
+    public void prepare(WorkerTopologyContext context, GlobalStreamId stream, List<Integer> targetTasks) {
+        Fields declared = context.getComponentOutputFields(stream);
+        component = stream.get_componentId();
+        positions = new int[fields.length];
+        for (int i = 0; i < fields.length; i++) {
+            if (!declared.contains(fields[i])) {
+                throw new IllegalArgumentException("component '" + component + "' has no field '" + fields[i]
+                    + "' on its stream '" + stream.get_streamId() + "', which declares " + declared.toList());
+            }
+            positions[i] = declared.fieldIndex(fields[i]);
+        }
+        channels = Channels.of(context, stream, targetTasks);
+    }
+
+    @Override
+    public List<Integer> chooseTasks(int taskId, List<Object> values) {
+        return channels.from(taskId).send(KeyGroups.group(values, positions, fields, component));
+    }
+}
