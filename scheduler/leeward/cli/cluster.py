@@ -1,0 +1,111 @@
+"""`leeward cluster up|status|down`: a whole Storm cluster on this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from leeward.local.status import Status
+
+Folder = Annotated[Path, typer.Option("--dir", help="Run folder of the cluster.")]
+DEFAULT_DIR = Path("out/cluster")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="A whole Storm cluster on this machine.")
+    group.command()(up)
+    group.command()(status)
+    group.command()(down)
+    app.add_typer(group, name="cluster")
+
+
+def up(
+    folder: Folder = DEFAULT_DIR,
+    base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
+    supervisors: Annotated[int, typer.Option(help="Number of supervisors.")] = 5,
+    slots: Annotated[int, typer.Option(help="Worker slots of each supervisor.")] = 2,
+    plugin: Annotated[bool, typer.Option(help="Leeward's scheduler plugin, or Storm's default.")] = True,
+    storm_home: Annotated[Path | None, typer.Option(help="Storm install; default: set-up's.")] = None,
+) -> None:
+    """Start ZooKeeper, Redis, Nimbus and the supervisors; wait until all are registered."""
+    from rich.console import Console
+
+    from leeward.local import ClusterSpec, LocalCluster
+
+    console, start = Console(highlight=False), time.monotonic()
+
+    def report(line: str) -> None:
+        console.print(f"  {time.monotonic() - start:5.1f} s  {line}")
+
+    with console.status("starting the cluster"):
+        spec = ClusterSpec(
+            dir=folder,
+            base_port=base_port,
+            supervisors=supervisors,
+            slots=slots,
+            plugin=plugin,
+            storm_home=storm_home,
+        )
+        cluster = LocalCluster(spec).up(report)
+    count = supervisors * slots
+    console.print(
+        f"cluster up: Nimbus {cluster.nimbus}, ZooKeeper {cluster.zookeeper}, {count} slots, {folder}"
+    )
+
+
+def status(
+    folder: Folder = DEFAULT_DIR,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Daemons, nodes, topologies and memory. Exit code 1 when something that should run does not."""
+    from leeward.local import LocalCluster
+    from leeward.local.status import observe
+
+    seen = observe(LocalCluster.attach(folder))
+    if as_json:
+        typer.echo(json.dumps(seen.as_values(), indent=2))
+    else:
+        print_status(seen)
+    if not seen.healthy:
+        raise typer.Exit(1)
+
+
+def print_status(seen: Status) -> None:
+    """Tables for a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    daemons = Table("daemon", "port", "pid", "state", "MB", box=None)
+    for row in seen.daemons:
+        state = "[green]up[/]" if row.up else "[red]down[/]"
+        daemons.add_row(row.name, str(row.port), str(row.pid or ""), state, f"{row.memory_mb:.0f}")
+    console.print(daemons)
+    nodes = Table("node", "registered", "slots", "workers", box=None)
+    for node in seen.nodes:
+        ports, used = " ".join(map(str, node.ports)), " ".join(map(str, node.used))
+        nodes.add_row(node.name, "yes" if node.registered else "[red]no[/]", ports, used or "-")
+    console.print(nodes)
+    if seen.topologies:
+        table = Table("topology", "status", "workers", "executors", "tasks", box=None)
+        for topology in seen.topologies:
+            table.add_row(*map(str, topology))
+        console.print(table)
+    console.print(
+        f"{seen.processes} processes, {seen.memory_mb:.0f} MB in all"
+        f" ({seen.workers} workers, {seen.python_tasks} Python tasks)"
+    )
+
+
+def down(folder: Folder = DEFAULT_DIR) -> None:
+    """End every process of the cluster, also after a crash of anything."""
+    from leeward.local import end_cluster
+
+    ended = end_cluster(folder)
+    typer.echo(f"cluster down: {ended} processes ended ({folder})")

@@ -1,0 +1,65 @@
+"""Before a cluster starts: is every port free, does the host name resolve, is the run folder ours?"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from pathlib import Path
+
+from leeward.local import processes
+from leeward.local.errors import FolderError, NotInstalledError, PortsTakenError
+from leeward.local.record import read_record, record_path
+
+#: file that says that a folder is a run folder, whose content the next start may remove
+OWNED = ".leeward-cluster"
+
+
+def check_free(purposes: dict[int, str], remedy: str = "End it.") -> None:
+    """Raise PortsTakenError naming each taken port, what it is needed for, and who holds it."""
+    taken = processes.listeners(purposes.keys())
+    if taken:
+        lines = [f"port {p} ({purposes[p]}) is taken by {describe(taken[p])}" for p in sorted(taken)]
+        raise PortsTakenError("; ".join(lines) + ".", remedy=remedy)
+
+
+def describe(pid: int | None) -> str:
+    """A process for an error text."""
+    if pid is None:
+        return "another user's process"
+    command = " ".join(processes.command_line(pid))
+    return f"pid {pid} ({command if len(command) < 100 else command[:60] + ' ... ' + command[-36:]})"
+
+
+def check_host_name() -> None:
+    """Nimbus asks for this machine's own name and dies when it does not resolve. Raises NotInstalledError."""
+    name = socket.gethostname()
+    try:
+        socket.gethostbyname(name)
+    except OSError as error:
+        raise NotInstalledError(
+            f"host name: {name!r} does not resolve ({error}).",
+            remedy=f"Add `127.0.1.1 {name}` to /etc/hosts.",
+        ) from error
+
+
+def claim_folder(folder: Path) -> None:
+    """Make the run folder ours. Raises FolderError if a cluster runs there or it holds other files."""
+    if record_path(folder).exists():
+        alive = [n for n, process in read_record(folder).daemons.items() if processes.is_alive(process)]
+        if alive:
+            raise FolderError(
+                f"dir: a cluster runs in {folder} ({', '.join(alive)}).",
+                remedy=f"End it (leeward cluster down --dir {folder}) or give another --dir and --base-port.",
+            )
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / OWNED).exists():
+        raise FolderError(f"dir: {folder} holds other files.", remedy="Give an empty or new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # passwords and topologies' configurations are in there
+    (folder / OWNED).touch()
+
+
+def empty_folder(folder: Path) -> None:
+    """Remove a run folder's content but for the file that marks it."""
+    for entry in folder.iterdir():
+        if entry.name != OWNED:
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()

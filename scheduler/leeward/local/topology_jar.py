@@ -1,0 +1,72 @@
+"""The topology jar: our Java groupings and the Python tree that workers run.
+
+    leeward/grouping/*.class     from build/jars/leeward-worker.jar
+    resources/**                 the tree of src/, symlinks followed
+
+Only of the package `leeward` what a worker needs is in it. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from leeward.core.errors import ConfigError
+from leeward.local.errors import NotInstalledError
+
+#: packages of `leeward` that run inside workers
+WORKER_PACKAGES = ("core", "runtime")
+SKIPPED = {"__pycache__", "tests", ".pytest_cache", ".ruff_cache"}
+#: every entry's time: archives of the same content are equal
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def build_jar(out: Path, *, src: Path, worker_jar: Path) -> int:
+    """Write the jar, whole or not at all; how many entries it has.
+
+    Raises NotInstalledError when the worker jar is not built, ConfigError when src is no folder.
+    """
+    if not worker_jar.exists():
+        raise NotInstalledError(f"worker jar: no {worker_jar}.", remedy="Build it with `make setup`.")
+    if not src.is_dir():
+        raise ConfigError(f"src: {src} is no folder.", remedy="Name the folder with the topology's packages.")
+    entries = dict(java_classes(worker_jar)) | {
+        f"resources/{name}": path.read_bytes() for name, path in python_tree(src)
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_suffix(".part")
+    with zipfile.ZipFile(part, "w") as jar:
+        for name in sorted(entries):
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            jar.writestr(info, entries[name])
+    part.replace(out)
+    return len(entries)
+
+
+def java_classes(worker_jar: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file of the worker jar but Maven's and the manifest."""
+    with zipfile.ZipFile(worker_jar) as jar:
+        for name in jar.namelist():
+            if not name.endswith("/") and not name.startswith("META-INF/"):
+                yield name, jar.read(name)
+
+
+def python_tree(src: Path) -> Iterator[tuple[str, Path]]:
+    """(name below resources/, file) of the tree, symlinks followed."""
+    for folder, folders, files in os.walk(src, followlinks=True):
+        folders[:] = [name for name in folders if name not in SKIPPED]
+        for name in files:
+            path = Path(folder, name)
+            relative = PurePosixPath(path.relative_to(src).as_posix())
+            if not name.endswith(".pyc") and is_for_workers(relative):
+                yield str(relative), path
+
+
+def is_for_workers(relative: PurePosixPath) -> bool:
+    """Everything but those parts of the package `leeward` that only services use."""
+    parts = relative.parts
+    return parts[0] != "leeward" or len(parts) == 2 or parts[1] in WORKER_PACKAGES
