@@ -93,12 +93,10 @@ class RouteWindow:
         for route in sorted(self._touched):
             entry = self._state[route]
             standing = _standing(entry)
-            if standing == entry["told"]:
-                continue
-            changed.append(Ranked(route, *standing))
-            if entry["rows"]:
+            if standing != entry["told"]:
+                changed.append(Ranked(route, *standing))
                 self._state[route] = {"rows": entry["rows"], "told": standing}
-            else:
+            if not entry["rows"]:
                 del self._state[route]
         self._touched.clear()
         return changed

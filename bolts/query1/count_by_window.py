@@ -1,0 +1,36 @@
+"""count_by_window: how often each route was driven in the last 30 minutes; at a pulse, what changed since the
+last.
+
+Selectivity. It sends one tuple for each route whose count or most recent row changed since the previous
+pulse, so its output grows with the routes that gained or lost a row per pulse, not with the window.
+SELECTIVITY_PLACEHOLDER
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bolts.query1.logic import RouteWindow
+from bolts.query1.settings import read_settings
+from leeward.runtime import StatefulBolt
+
+
+class CountByWindow(StatefulBolt):
+    """state: see RouteWindow."""
+
+    outputs = ("route", "count", "last")
+
+    def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
+        self._window_s = read_settings(conf).window_s
+
+    def resumed(self) -> None:
+        self._window = RouteWindow(self.state, window_s=self._window_s)
+
+    def process(self, tup: Any) -> None:
+        self._window.add(*tup.values)
+
+    def pulse(self, pulse: Any) -> None:
+        if pulse.data["advanced"]:
+            for ranked in self._window.changes(pulse.data["t"]):
+                self.emit(list(ranked))

@@ -1,0 +1,66 @@
+"""data_source: reads the taxi stream from Redis in order and sends the pulses of data time (see `logic`)."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from bolts.query1.logic import due_pulse
+from bolts.query1.settings import read_settings
+from bolts.query1.stores import Row, TaxiStream, open_redis
+from leeward.runtime import StatefulSpout
+
+#: How long one call waits in Redis for a row; nothing else happens in the task meanwhile.
+_WAIT_MS = 20
+
+
+class DataSource(StatefulSpout):
+    """state: `seq` of the last row sent, its `interval`, and `ended` once the end of the stream was read."""
+
+    outputs = ("line", "seq")
+
+    def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
+        settings = read_settings(conf)
+        self._pulse_s = settings.pulse_s
+        self._stream = TaxiStream(open_redis(settings.redis_url), settings)
+        self._fetched: deque[Row] = deque()
+
+    def resumed(self) -> None:
+        self._fetched.clear()  # the offset may have gone back
+        if self.state.get("ended"):
+            self._stream.publish_end()
+
+    def next_tuple(self) -> None:
+        if self.state.get("ended"):
+            return
+        if not self._fetched:
+            self._fetched.extend(self._stream.fetch(self.state.get("seq", 0), wait_ms=_WAIT_MS))
+        if not self._fetched:
+            return
+        row = self._fetched.popleft()
+        if row.line is None:
+            self._end(row)
+            return
+        due = due_pulse(self.state, row.dropoff_s, self._pulse_s)
+        if due is not None:
+            self._send_pulse(*due)
+        self.state["seq"] = row.seq
+        self.emit([row.line, row.seq])
+
+    def committed(self, state: Mapping[str, Any]) -> None:
+        """Rows up to this state's offset will not be read again."""
+        if "seq" in state:
+            self._stream.publish_progress(state["seq"])
+
+    def _end(self, row: Row) -> None:
+        interval = self.state.get("interval")
+        if interval is not None:
+            self._send_pulse(interval, (interval + 1) * self._pulse_s)
+        self.state["seq"] = row.seq
+        self.state["ended"] = 1
+        self._stream.publish_end()
+
+    def _send_pulse(self, number: int, t: int) -> None:
+        self.emit_pulse(number, {"t": t, "w0": f"{time.time():.3f}"})

@@ -1,0 +1,34 @@
+"""global_rank: the ten top routes of all; publishes a row when they changed. One task, the sink."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from bolts.query1.logic import GlobalRank, Ranked, result_row
+from bolts.query1.settings import read_settings
+from bolts.query1.stores import Result, open_sink
+from leeward.runtime import StatefulBolt
+
+
+class GlobalRankSink(StatefulBolt):
+    """state: see GlobalRank."""
+
+    def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
+        self._sink = open_sink(read_settings(conf))
+
+    def process(self, tup: Any) -> None:
+        GlobalRank(self.state).candidate(Ranked(*tup.values))
+
+    def pulse(self, pulse: Any) -> None:
+        if not pulse.data["advanced"]:
+            return
+        routes = GlobalRank(self.state).merge()
+        if routes is None:
+            return
+        row = result_row(pulse.data["pickup"], pulse.data["dropoff"], routes)
+        new = self._sink.publish(
+            Result(number=pulse.number, row=row, w=f"{time.time():.3f}", w0=pulse.data["w0"])
+        )
+        self.counters["results" if new else "repeats"] += 1

@@ -1,0 +1,191 @@
+"""Where rows come from and results go: Redis, and RabbitMQ by option. Only the shells use this file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from bolts.query1.settings import Settings
+from leeward.core.errors import ConfigError, LeewardError
+
+if TYPE_CHECKING:
+    import redis
+
+#: Tries of one Redis command before the task gives up; with the back-off below, about 15 s.
+_TRIES = 20
+
+
+class InputLostError(LeewardError):
+    """The stream of rows does not go on where this task stopped."""
+
+
+class Row(NamedTuple):
+    """A row of the taxi stream; `line` is None for the entry that ends it."""
+
+    seq: int
+    line: str | None
+    dropoff_s: int
+
+
+class Result(NamedTuple):
+    """An output row on its way out."""
+
+    number: int  #: of its pulse
+    row: str
+    w: str  #: wall clock when written, epoch seconds
+    w0: str  #: wall clock when the pulse left the source, epoch seconds
+
+
+def open_redis(url: str) -> redis.Redis:
+    """A client that waits out a short absence of the server. Raises ConfigError without a URL."""
+    import redis
+    from redis.backoff import ExponentialBackoff
+    from redis.retry import Retry
+
+    if not url:
+        raise ConfigError("leeward.redis.url is not set.", remedy="Set it to redis://:password@host:port/0.")
+    return redis.Redis.from_url(
+        url,
+        socket_timeout=5,
+        socket_connect_timeout=5,
+        retry=Retry(ExponentialBackoff(cap=1.0, base=0.02), _TRIES),
+        retry_on_error=[redis.ConnectionError, redis.TimeoutError],
+    )
+
+
+class TaxiStream:
+    """The Redis stream that the replay fills: entry `<seq>-0` has row `r` and dropoff `t`, the last `end`."""
+
+    def __init__(self, client: redis.Redis, settings: Settings) -> None:
+        self._client = client
+        self._stream = settings.taxi_in
+        self._batch = settings.batch
+        self._trim = settings.trim
+
+    def fetch(self, after: int, *, wait_ms: int) -> list[Row]:
+        """The next rows after number `after`, waiting `wait_ms` at most for one. Raises InputLostError."""
+        reply = self._client.xread({self._stream: f"{after}-0"}, count=self._batch, block=wait_ms)
+        rows = [_row(entry_id, fields) for entry_id, fields in (reply[0][1] if reply else [])]
+        for wanted, row in enumerate(rows, after + 1):
+            if row.seq != wanted:
+                raise InputLostError(
+                    f"stream {self._stream!r}: after row {wanted - 1} comes row {row.seq}.",
+                    remedy="Rows were removed: start the topology and the replay anew on an empty stream.",
+                )
+        return rows
+
+    def publish_end(self) -> None:
+        """Tells in `<stream>:source` that the end of the stream was read."""
+        self._client.hset(f"{self._stream}:source", "ended", 1)
+
+    def publish_progress(self, seq: int) -> None:
+        """Tells in `<stream>:progress` up to where rows will never be asked for again, and removes them.
+
+        The row `seq` itself stays, so that the end of the stream can be seen from its last entry.
+        """
+        self._client.hset(f"{self._stream}:progress", "seq", seq)
+        if self._trim:
+            self._client.xtrim(self._stream, minid=seq, approximate=True)
+
+
+def _row(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Row:
+    seq = int(entry_id.split(b"-")[0])
+    if b"end" in fields:
+        return Row(seq, None, 0)
+    # a row that is not UTF-8 is still a row: what cannot be read becomes a reason, not a crash
+    return Row(seq, fields[b"r"].decode("utf-8", "replace"), int(fields[b"t"]))
+
+
+class Sink(Protocol):
+    """Where results go. Results come in order of their number; after a recovery some come again."""
+
+    def publish(self, result: Result) -> bool:
+        """Publishes durably; False if it saw that the result was there already."""
+        ...
+
+
+class RedisSink:
+    """A Redis stream; the entry's id is `<number>-0`, so that Redis itself refuses a repeat."""
+
+    def __init__(self, client: redis.Redis, stream: str) -> None:
+        self._client = client
+        self._stream = stream
+
+    def publish(self, result: Result) -> bool:
+        import redis
+
+        fields: dict[Any, Any] = {"row": result.row, "n": result.number, "w": result.w, "w0": result.w0}
+        try:
+            self._client.xadd(self._stream, fields, id=f"{result.number}-0")
+        except redis.ResponseError as error:
+            if "equal or smaller" not in str(error):
+                raise
+            return False
+        return True
+
+
+class RabbitSink:
+    """A durable RabbitMQ queue; the message id is the number, by which a consumer drops repeats.
+
+    The broker itself keeps repeats. Each publication is confirmed by the broker, or raises.
+    """
+
+    def __init__(self, url: str, queue: str) -> None:
+        if not url:
+            raise ConfigError(
+                "leeward.rabbitmq.url is not set.", remedy="Set it to amqp://user:password@host:port/."
+            )
+        self._url = url
+        self._queue = queue
+        self._connection: Any = None
+        self._channel: Any = None
+        self._open()
+
+    def publish(self, result: Result) -> bool:
+        import pika.exceptions
+
+        try:
+            self._send(result)
+        except pika.exceptions.AMQPConnectionError:  # idle too long, or the broker restarted: once more
+            self._open()
+            self._send(result)
+        return True
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._connection is not None and self._connection.is_open:
+            self._connection.close()
+
+    def _open(self) -> None:
+        import pika
+
+        parameters = pika.URLParameters(self._url)
+        # Results may be minutes apart, and nothing answers the broker's heartbeats in between.
+        parameters.heartbeat = 0
+        self._connection = pika.BlockingConnection(parameters)
+        self._channel = self._connection.channel()
+        self._channel.queue_declare(self._queue, durable=True)
+        self._channel.confirm_delivery()
+
+    def _send(self, result: Result) -> None:
+        import pika
+
+        self._channel.basic_publish(
+            exchange="",
+            routing_key=self._queue,
+            body=result.row.encode(),
+            mandatory=True,
+            properties=pika.BasicProperties(
+                message_id=str(result.number),
+                delivery_mode=pika.DeliveryMode.Persistent.value,
+                content_type="text/csv",
+                headers={"w": result.w, "w0": result.w0},
+            ),
+        )
+
+
+def open_sink(settings: Settings) -> Sink:
+    """The sink that the settings name."""
+    if settings.sink == "rabbitmq":
+        return RabbitSink(settings.rabbitmq_url, settings.out)
+    return RedisSink(open_redis(settings.redis_url), settings.out)
