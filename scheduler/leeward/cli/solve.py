@@ -1,0 +1,134 @@
+"""`leeward solve`: one instance in, one verified deployment (or the reason why there is none) out.
+
+The JSON keys and the exit codes are stable: 0 with a deployment, 3 infeasible, 4 unknown, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from leeward.solve.outcome import Outcome
+    from leeward.solve.problem import Problem
+
+EXIT_BAD_INPUT = 2
+EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 3, "unknown": 4}
+
+
+class Output(StrEnum):
+    """How the result is printed."""
+
+    json = "json"
+    table = "table"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command("solve")(solve_command)
+
+
+def solve_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="An EDRP instance.")],
+    method: Annotated[str, typer.Option(help="How to solve it: ilp or restricted.")] = "ilp",
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which the best so far is given.")
+    ] = None,
+    gap: Annotated[float, typer.Option(help="Relative gap at which a result counts as optimal.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the solver; a run with the same seed repeats.")] = 0,
+    output: Annotated[Output, typer.Option(help="How to print the result.")] = Output.table,
+) -> None:
+    """Find the best placement and number of replicas of each operator."""
+    from leeward.core.errors import LeewardError
+    from leeward.solve import solve
+    from leeward.solve.problem_json import read_problem
+
+    try:
+        _check_options(time_limit, gap, seed)
+        problem = read_problem(file)
+        outcome = solve(problem, method=method, time_limit_s=time_limit, seed=seed, gap=gap)
+    except LeewardError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+    document = outcome_document(problem, outcome)
+    if output is Output.json:
+        json.dump(document, sys.stdout, allow_nan=False)
+        sys.stdout.write("\n")
+    else:
+        print_table(document)
+    raise typer.Exit(EXIT_CODES[document["status"]])
+
+
+def _check_options(time_limit: float | None, gap: float, seed: int) -> None:
+    from leeward.solve.problem import ProblemError
+
+    if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
+        raise ProblemError("--time-limit", time_limit, "must be more than 0", remedy="give seconds")
+    if not 0 <= gap < 1:
+        raise ProblemError(
+            "--gap", gap, "must be 0 or more and less than 1", remedy="0.01 means one per cent"
+        )
+    if not 0 <= seed < 2**31:
+        raise ProblemError("--seed", seed, "must be from 0 to 2147483647", remedy="give such a number")
+
+
+def outcome_document(problem: Problem, outcome: Outcome) -> dict[str, Any]:
+    """The stable JSON form; keys without a value are null."""
+    from leeward.solve.outcome import Infeasible, Unknown
+
+    document: dict[str, Any] = {
+        "name": problem.name,
+        "status": type(outcome).__name__.lower(),
+        "method": outcome.effort.method,
+        **dict.fromkeys(("F", "R", "C", "T_D", "bound", "gap", "parts", "deployment")),
+        "seconds": outcome.effort.seconds,
+        "variables": outcome.effort.variables,
+        "why": None,
+    }
+    if isinstance(outcome, Infeasible):
+        return document | {"why": list(outcome.why)}
+    document["bound"] = outcome.bound
+    if isinstance(outcome, Unknown):
+        return document | {"why": [outcome.why]}
+    metrics = outcome.metrics
+    document |= {"F": metrics.F, "R": metrics.R, "C": metrics.C, "T_D": metrics.T_D, "gap": outcome.gap}
+    document["parts"] = {
+        "response": metrics.parts.response,
+        "cost": metrics.parts.cost,
+        "downtime": metrics.parts.downtime,
+    }
+    document["deployment"] = {op.id: dict(outcome.deployment[op.id]) for op in problem.operators}
+    if document["status"] == "feasible":
+        document["why"] = [outcome.why]
+    return document
+
+
+def print_table(document: dict[str, Any]) -> None:
+    """The same for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"[bold]{document['status']}[/bold]  {document['name']}", highlight=False)
+    for reason in document["why"] or ():
+        console.print(f"  {reason}", highlight=False, markup=False)
+    if document["deployment"] is not None:
+        table = Table("operator", "replicas", "nodes")
+        for operator, placed in document["deployment"].items():
+            where = ", ".join(node if count == 1 else f"{node} x{count}" for node, count in placed.items())
+            table.add_row(operator, str(sum(placed.values())), where)
+        console.print(table)
+        gap = "unknown" if document["gap"] is None else f"{100 * document['gap']:.4g} %"
+        console.print(
+            f"F {document['F']:.6f} (gap {gap})   R {1000 * document['R']:.1f} ms   "
+            f"C {document['C']:.2f} $/h   T_D {document['T_D']:.3f} s",
+            highlight=False,
+        )
+    size = "" if document["variables"] is None else f", {document['variables']} binary variables"
+    console.print(f"{document['method']}: {document['seconds']:.2f} s{size}", highlight=False)
