@@ -176,7 +176,7 @@ class TaskProtocol:
     def on_tuple(self, source: int, item: Any) -> list[Instruction]:
         """A data tuple arrived."""
         channel = self._channel(source)
-        if channel.fence is not None:
+        if channel.fence is not None or (self.mode is Mode.LOST and not channel.queue):
             return []
         channel.count += 1
         if self.mode is Mode.RUNNING and channel.cut is None and not channel.queue:
@@ -192,7 +192,7 @@ class TaskProtocol:
             return lost
         if marker.kind is Kind.PROBE:
             return self._on_probe(channel, marker)
-        if channel.fence is not None:
+        if channel.fence is not None or (self.mode is Mode.LOST and not channel.queue):
             return []
         channel.queue.append(marker)
         return self._drain()
@@ -251,6 +251,10 @@ class TaskProtocol:
 
     def _lost(self, reason: str) -> list[Instruction]:
         self.mode, self._base, self._reason = Mode.LOST, -1, reason
+        for channel in self._channels.values():  # only what follows the probe of a coming epoch can still matter
+            channel.cut = None
+            while channel.queue and not _announces(channel.queue[0], self._epoch):
+                channel.queue.popleft()
         return [Recover(self._epoch, reason)]
 
     def _announce_pause(self, record: ControlRecord) -> list[Instruction]:
@@ -313,7 +317,7 @@ class TaskProtocol:
                     if not isinstance(item, Marker):
                         out.append(Deliver(item))
                     elif item.kind is Kind.PROBE:
-                        if item.number > self._epoch:
+                        if _announces(item, self._epoch):
                             break  # what follows belongs to an epoch whose record is still to come
                     elif not (item.kind is Kind.PAUSE and item.number < self._epoch):
                         channel.cut = item
@@ -374,6 +378,11 @@ class TaskProtocol:
                 f"task {self.task} got a tuple from task {source}, which is not upstream of it.",
                 remedy=f"Upstream tasks are {list(self._channels)}; every input of a Leeward bolt must come from one.",
             ) from None
+
+
+def _announces(item: Any, epoch: int) -> bool:
+    """The probe of an epoch that is still to come."""
+    return isinstance(item, Marker) and item.kind is Kind.PROBE and item.number > epoch
 
 
 _ORDER = {phase: rank for rank, phase in enumerate((Phase.PAUSE, Phase.MOVE, Phase.RESTORE, Phase.RUN))}

@@ -14,7 +14,9 @@ User code may define, besides streamparse's methods:
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 import json
 import logging
 import os
@@ -26,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pystorm.exceptions import StormWentAwayError
 from streamparse import Bolt, Spout
 
 from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, ready_barrier
@@ -68,7 +71,7 @@ class _Elastic:
 
     def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
         options.pop("serializer", None)
-        super().__init__(input_stream=input_stream, output_stream=output_stream, **options)
+        super().__init__(input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options)  # pystorm would close ours
         write_fd = protect_stdout() if output_stream is sys.stdout else output_stream.fileno()
         self.serializer = PipeSerializer(input_stream.fileno(), write_fd)
         self.serializer.on_idle = self._on_idle
@@ -238,6 +241,12 @@ class _Elastic:
         Recover: lambda self, i: (log.warning("asking for a reset: %s", i.reason), self._link.recover(i.epoch, i.reason)),
         Resumed: _start_running,
     }
+
+    def _exit(self, status_code: int) -> None:
+        """As pystorm's, but what explains the exit reaches Storm first."""
+        with contextlib.suppress(StormWentAwayError):
+            self.serializer.flush()
+        super()._exit(status_code)
 
     # --- measurements -----------------------------------------------------------------------------------------------
 

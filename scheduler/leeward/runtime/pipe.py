@@ -44,6 +44,8 @@ class PipeSerializer:
     `on_idle` is called in the reading thread whenever the task is woken or `timer_s` have passed without input.
     """
 
+    output_stream = None  #: pystorm compares it with sys.stdout, to redirect that; protect_stdout has done so
+
     def __init__(self, read_fd: int, write_fd: int, *, timer_s: float = 0.25) -> None:
         self.on_idle: Callable[[], None] = lambda: None
         self.timer_s = timer_s

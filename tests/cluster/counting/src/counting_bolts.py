@@ -1,0 +1,68 @@
+"""A topology whose every result can be computed beforehand: numbers, counted by key.
+
+The source sends 1, 2, 3, ... at a rate; the key of n is n mod `keys`. The count's state holds, for each key, how many
+numbers came and which one was last, so a loss, a repeat and a wrong order all show in what it emits.
+"""
+
+import time
+
+import redis
+
+from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout
+
+
+class Numbers(StatefulSpout):
+    outputs = ["key", "n", "sent_ms"]
+
+    def initialize(self, conf, context):
+        self.rate = float(conf.get("counting.rate", 200))
+        self.keys = int(conf.get("counting.keys", 50))
+        self.limit = int(conf.get("counting.limit", 0))
+        self.due = None
+
+    def resumed(self):
+        self.due = None
+
+    def next_tuple(self):
+        now = time.monotonic()
+        if self.due is None:
+            self.due = now
+        n = self.state.get("n", 0)
+        if now < self.due or (self.limit and n >= self.limit):
+            time.sleep(0.001)
+            return
+        self.due = max(self.due + 1 / self.rate, now - 0.1)  # after a pause: at most a tenth of a second of backlog
+        n += 1
+        self.state["n"] = n
+        self.emit([n % self.keys, n, int(time.time() * 1000)])
+
+
+class Pass(ElasticBolt):
+    outputs = ["key", "n", "sent_ms"]
+
+    def process(self, tup):
+        print("a user's print must not reach the protocol")
+        self.emit(list(tup.values))
+
+
+class Count(StatefulBolt):
+    outputs = ["key", "n", "count", "last", "task", "sent_ms"]
+
+    def process(self, tup):
+        key, n, sent_ms = tup.values
+        count, last = self.state.get(key, [0, 0])
+        self.state[key] = [count + 1, n]
+        self.emit([key, n, count + 1, last, self.task_id, sent_ms])
+
+
+class Sink(StatefulBolt):
+    """Appends every result to one Redis list, in the order in which it comes."""
+
+    outputs = []
+
+    def initialize(self, conf, context):
+        self.redis = redis.Redis.from_url(conf["leeward.redis.url"])
+        self.list = f"counting:{conf['topology.name']}"
+
+    def process(self, tup):
+        self.redis.rpush(self.list, " ".join(map(str, (*tup.values, int(time.time() * 1000)))))

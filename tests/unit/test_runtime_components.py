@@ -1,0 +1,293 @@
+"""The base classes behind a pipe, as Storm's worker sees them; ZooKeeper and Redis are replaced by a recording link."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import replace
+
+import pytest
+
+from leeward.core.control import ControlRecord, Phase
+from leeward.core.errors import ConfigError, LeewardError
+from leeward.core.table import even_table
+from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, components, keyed
+
+
+class Count(StatefulBolt):
+    outputs = ["key", "count"]
+
+    def process(self, tup):
+        print("printed by the user")
+        self.state[tup.values[0]] = self.state.get(tup.values[0], 0) + 1
+        self.emit([tup.values[0], self.state[tup.values[0]]])
+
+    def pulse(self, pulse):
+        self.emit(["pulse", pulse.number])
+        return {"seen": self.task_id}
+
+
+class Pass(ElasticBolt):
+    outputs = ["key"]
+
+    def process(self, tup):
+        self.emit(list(tup.values))
+
+
+class Source(StatefulSpout):
+    outputs = ["key"]
+
+    def next_tuple(self):
+        self.state["n"] = self.state.get("n", 0) + 1
+        self.emit([f"k{self.state['n']}"])
+        if self.state["n"] % 2 == 0:
+            self.emit_pulse(self.state["n"] // 2, {"t": 1})
+
+
+class FakeLink:
+    """Posts the default record at once; keeps what it was asked to do."""
+
+    def __init__(self, *, post, on_record, default, metrics, **_):
+        self.post, self.on_record, self.record, self.metrics = post, on_record, default, metrics
+        self.done: list[tuple] = []
+        self.snapshots: dict[int, dict] = {}
+
+    def start(self):
+        self.show(self.record)
+
+    def show(self, record):
+        self.record = record
+        self.post(lambda: self.on_record(record, True))
+
+    def export(self, cut, epoch, blobs, owned, swap, barrier, report):
+        self.done.append(("export", cut, sorted(blobs), sorted(swap), barrier, report("", 0.0).error))
+
+    def load(self, cut, groups, done, failed):
+        entries = {group: self.snapshots.get(group, {}) for group in groups}
+        self.done.append(("load", cut, list(groups)))
+        self.post(lambda: done(entries, 10, 0.0))
+
+    def report(self, barrier, report):
+        self.done.append(("report", barrier, report.error))
+
+    def recover(self, epoch, reason):
+        self.done.append(("recover", epoch, reason))
+
+
+class Worker:
+    """The Java side of the pipe."""
+
+    def __init__(self, cls, monkeypatch, tmp_path, **context):
+        monkeypatch.setattr(components, "Link", FakeLink)
+        (tmp_path / "workers/w/pids").mkdir(parents=True, exist_ok=True)
+        to_child, self._to_child = os.pipe()
+        self._from_child, from_child = os.pipe()
+        self._in = os.fdopen(to_child, "rb", buffering=0)
+        self._out = os.fdopen(from_child, "wb", buffering=0)
+        self.component = cls(input_stream=self._in, output_stream=self._out, rdb_signal=None)
+        self.component._exit = lambda code: (_ for _ in ()).throw(SystemExit(code))
+        self.messages: list[dict] = []
+        conf = {
+            "storm.id": "t-1", "topology.name": "t", "leeward.redis.url": "redis://127.0.0.1:1/0",
+            "storm.zookeeper.servers": ["127.0.0.1"], "storm.zookeeper.port": 1, "pystorm.log.level": "error",
+        }
+        self.send({"conf": conf | context.pop("conf", {}), "context": context, "pidDir": str(tmp_path / "workers/w/pids")})
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self._reader = os.fdopen(self._from_child, "r", encoding="utf-8")
+
+    def _run(self):
+        try:
+            self.component.run()
+        except SystemExit:
+            pass
+        finally:
+            self._out.close()
+
+    def send(self, message):
+        os.write(self._to_child, json.dumps(message).encode() + b"\nend\n")
+
+    def tuple(self, source, task, values, stream="default"):
+        self.send({"id": f"{source}{values}", "comp": source, "stream": stream, "task": task, "tuple": values})
+
+    def marker(self, source, task, kind, number, counts="", body=None):
+        self.tuple(source, task, [kind, number, "", counts, json.dumps(body)], stream="marker")
+
+    def beat(self):
+        """A heartbeat; everything that the child said before it answered."""
+        self.tuple("", -1, [], stream="__heartbeat")
+        return self.read_until_sync()
+
+    def next(self):
+        self.send({"command": "next"})
+        return self.read_until_sync()
+
+    def read_until_sync(self):
+        seen = []
+        while True:
+            lines = []
+            for line in self._reader:
+                if line == "end\n":
+                    break
+                lines.append(line)
+            assert lines, f"the child went away after {seen}"
+            message = json.loads("".join(lines))
+            if message.get("command") == "sync":
+                return seen
+            seen.append(message)
+
+    @property
+    def link(self):
+        return self.component._link
+
+    def close(self):
+        os.close(self._to_child)
+        self._thread.join(5)
+        assert not self._thread.is_alive()
+
+
+BOLT = {
+    "taskid": 5, "componentid": "count",
+    "task->component": {"3": "pass", "4": "pass", "5": "count", "6": "count", "7": "sink"},
+    "source->stream->grouping": {"pass": {"default": {}, "marker": {}}},
+    "source->stream->fields": {"pass": {"default": ["key"], "marker": ["kind", "epoch", "tables", "counts", "body"]}},
+    "stream->target->grouping": {"default": {"sink": {}}, "marker": {"sink": {}}},
+}
+TABLES = {"pass": even_table([3]), "count": even_table([5]), "sink": even_table([7])}
+
+
+def emitted(messages, stream=None):
+    return [m["tuple"] for m in messages if m.get("command") == "emit" and m.get("stream") == stream]
+
+
+@pytest.fixture
+def bolt(monkeypatch, tmp_path):
+    worker = Worker(Count, monkeypatch, tmp_path, **BOLT)
+    yield worker
+    worker.close()
+
+
+def test_state_counts_and_tables_go_out_first(bolt):
+    bolt.tuple("pass", 3, ["a"])
+    bolt.tuple("pass", 4, ["a"])
+    said = bolt.beat() + bolt.beat()
+    assert emitted(said) == [["a", 1], ["a", 2]]
+    kind, epoch, tables, _, _ = emitted(said, "marker")[0]
+    assert (kind, epoch) == ("probe", 0) and tables.startswith("sink=7,7,")
+    assert [m["id"] for m in said if m.get("command") == "ack"] == ["pass['a']", "pass['a']"]
+
+
+def test_pulse_waits_for_all_upstream_tasks_and_cuts_exactly(bolt):
+    bolt.beat()
+    bolt.marker("pass", 3, "pulse", 1, body={"t": 9})
+    bolt.tuple("pass", 3, ["late"])
+    bolt.tuple("pass", 4, ["early"])
+    said = bolt.beat()
+    assert emitted(said) == [["early", 1]]
+    bolt.marker("pass", 4, "pulse", 1, body={"t": 9})
+    said = bolt.beat()
+    assert emitted(said) == [["pulse", 1], ["late", 1]]
+    assert json.loads(emitted(said, "marker")[0][4]) == {"t": 9, "seen": 5}
+
+
+def test_pause_exports_buffers_and_resumes_in_order(bolt):
+    bolt.tuple("pass", 3, ["a"])
+    bolt.beat()
+    pause = ControlRecord(epoch=1, phase=Phase.PAUSE, cut=1, tables=TABLES | {"count": even_table([5, 6])}, stays=(5,))
+    bolt.marker("pass", 3, "pause", 1, body=pause.to_json())
+    assert not emitted(bolt.beat(), "marker")
+    bolt.marker("pass", 4, "pause", 1, body=pause.to_json())
+    said = bolt.beat()
+    assert emitted(said, "marker")[0][:2] == ["pause", 1]
+    (what, cut, blobs, swap, barrier, error), = [entry for entry in bolt.link.done if entry[0] == "export"]
+    assert (cut, barrier, error) == (1, "cut-1", "") and len(blobs) + len(swap) == 1
+    bolt.tuple("pass", 3, ["b"])
+    assert emitted(bolt.beat()) == []
+    bolt.link.show(replace(pause, phase=Phase.RUN, epoch=2, tables=TABLES))  # aborted: on as before
+    bolt.beat()
+    bolt.tuple("pass", 3, ["a"])
+    said = bolt.beat()
+    assert ["a", 2] in emitted(said) and bolt.component.state["b"] == 1
+
+
+def test_restore_takes_the_groups_of_the_new_table(bolt):
+    bolt.beat()
+    restore = ControlRecord(epoch=3, phase=Phase.RESTORE, base=3, cut=2, tables=TABLES | {"count": even_table([6, 5])})
+    bolt.link.snapshots = {group: {} for group in range(128)}
+    bolt.link.show(restore)
+    bolt.beat()
+    bolt.tuple("pass", 3, ["old"])  # of the epoch before: dropped
+    bolt.marker("pass", 3, "probe", 3)
+    bolt.marker("pass", 4, "probe", 3)
+    bolt.beat()
+    assert ("load", 2, list(range(1, 128, 2))) in bolt.link.done
+    assert ("report", "ready-3", "") in bolt.link.done
+    assert bolt.component.state.groups == tuple(range(1, 128, 2))
+    bolt.link.show(restore.with_phase(Phase.RUN))
+    bolt.beat()
+    assert bolt.component._protocol.open and len(bolt.component.state) == 0
+
+
+def test_missing_tuples_ask_for_a_reset(bolt):
+    bolt.beat()
+    bolt.marker("pass", 3, "pulse", 1, counts="5:0,6:0", body={})
+    bolt.tuple("pass", 3, ["a"])
+    bolt.marker("pass", 3, "pulse", 2, counts="5:2,6:0", body={})
+    bolt.beat()
+    assert [entry for entry in bolt.link.done if entry[0] == "recover"] == [
+        ("recover", 0, "task 3 sent 2 tuples to task 5 before pulse 2, 1 came")
+    ]
+
+
+def test_spout_pauses_when_told_and_keeps_its_offset(monkeypatch, tmp_path):
+    spout = Worker(Source, monkeypatch, tmp_path, **{
+        "taskid": 1, "componentid": "source", "task->component": {"1": "source", "2": "count"},
+        "stream->target->grouping": {"default": {"count": {}}, "marker": {"count": {}}},
+    })
+    tables = {"source": even_table([1]), "count": even_table([2])}
+    spout.next()
+    said = spout.next() + spout.next() + spout.next()
+    assert len(emitted(said)) >= 2 and any(entry[0] == "pulse" for entry in emitted(said, "marker"))
+    spout.link.show(ControlRecord(epoch=1, phase=Phase.PAUSE, cut=1, tables=tables))
+    said = spout.next() + spout.next()
+    assert [entry[:2] for entry in emitted(said, "marker") if entry[0] == "pause"] == [["pause", 1]]
+    assert emitted(spout.next()) == []
+    assert any(entry[0] == "export" for entry in spout.link.done)
+    spout.close()
+
+
+def test_what_cannot_travel_is_named(bolt):
+    with pytest.raises(LeewardError, match=r"cannot travel.*set"):
+        bolt.component.emit([{1, 2}])
+
+
+def test_unsnapshotable_state_is_reported_with_key_and_type(bolt):
+    bolt.beat()
+    bolt.component.state["bad"] = {1, 2}
+    pause = ControlRecord(epoch=1, phase=Phase.PAUSE, cut=1, tables=TABLES)
+    for task in (3, 4):
+        bolt.marker("pass", task, "pause", 1, body=pause.to_json())
+    bolt.beat()
+    (_, barrier, error), = [entry for entry in bolt.link.done if entry[0] == "report"]
+    assert barrier == "cut-1" and "'bad'" in error and "set" in error
+
+
+def test_specs_carry_the_marker_stream():
+    source, passing = Source.spec(name="source"), None
+    passing = Pass.spec(name="passing", inputs={source: balanced()}, par=2)
+    count = Count.spec(name="count", inputs={passing: keyed("key")}, par=3)
+    assert {stream.streamId for stream in count.inputs} == {"default", "marker"}
+    assert sorted(count.common.streams) == ["default", "marker"]
+    assert json.loads(count.common.json_conf)["leeward.kind"] == "stateful"
+
+
+@pytest.mark.parametrize(("build", "message"), [
+    (lambda: Pass.spec(inputs=None), "inputs of Pass are None"),
+    (lambda: Pass.spec(inputs={Source.spec(name="s"): components.Spout}), "by <class"),
+    (lambda: Source.spec(par=2), "asks for several tasks"),
+    (lambda: keyed(), "names 0 fields"),
+])
+def test_bad_specs_are_refused(build, message):
+    with pytest.raises(ConfigError, match=message):
+        build()
