@@ -1,6 +1,7 @@
 package leeward.plugin;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -59,6 +60,7 @@ record PlacementPlan(String topologyId, long epoch, List<Slot> slots) implements
             for (Object slot : list(plan, "slots")) {
                 slots.add(slot(slot));
             }
+            refuseRepeats(slots);
             return new PlacementPlan(text(plan, "topology_id"), whole(plan, "epoch", Long.MAX_VALUE), slots);
         } catch (Wrong e) {
             return new Unreadable("plan is malformed: " + e.getMessage());
@@ -68,6 +70,21 @@ record PlacementPlan(String topologyId, long epoch, List<Slot> slots) implements
     /** How many of the plan's slots hold one of these tasks. */
     int slotsWith(Set<Integer> tasks) {
         return (int) slots.stream().filter(slot -> slot.tasks().stream().anyMatch(tasks::contains)).count();
+    }
+
+    private static void refuseRepeats(List<Slot> slots) throws Wrong {
+        Set<String> named = new HashSet<>();
+        Set<Integer> placed = new HashSet<>();
+        for (Slot slot : slots) {
+            if (!named.add(slot.toString())) {
+                throw new Wrong("it lists slot " + slot + " twice");
+            }
+            for (int task : slot.tasks()) {
+                if (!placed.add(task)) {
+                    throw new Wrong("it lists task " + task + " twice");
+                }
+            }
+        }
     }
 
     private static Slot slot(Object json) throws Wrong {

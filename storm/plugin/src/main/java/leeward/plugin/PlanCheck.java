@@ -81,17 +81,12 @@ final class PlanCheck {
         for (PlacementPlan.Slot wanted : plan.slots()) {
             Set<ExecutorDetails> here = new HashSet<>();
             for (int task : wanted.tasks()) {
-                if (!executors.containsKey(task)) {
-                    throw new NoFit("plan names unknown task " + task);
-                }
                 if (!missing.remove(task)) {
-                    throw new NoFit("plan lists task " + task + " twice");
+                    throw new NoFit("plan names unknown task " + task);
                 }
                 here.add(executors.get(task));
             }
-            if (slots.put(slot(topology, wanted), here) != null) {
-                throw new NoFit("plan lists slot " + wanted + " twice");
-            }
+            slots.put(slot(topology, wanted), here);
         }
         if (!missing.isEmpty()) {
             throw new NoFit("plan leaves out tasks " + missing);

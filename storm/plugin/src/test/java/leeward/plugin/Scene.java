@@ -27,6 +27,8 @@ import org.apache.storm.utils.Utils;
 
 /** Builds Storm's own model objects for a test: supervisors, topologies, what runs where. No daemons, no mocks. */
 final class Scene {
+    private static final Map<String, Object> DEFAULTS = Utils.readDefaultConfig();
+
     private final Map<String, SupervisorDetails> supervisors = new TreeMap<>();
     private final Map<String, TopologyDetails> topologies = new TreeMap<>();
     private final Map<String, Map<ExecutorDetails, WorkerSlot>> running = new TreeMap<>();
@@ -69,7 +71,7 @@ final class Scene {
     }
 
     Scene topology(String name, String id, int workers, Map<ExecutorDetails, String> executors) {
-        Map<String, Object> conf = new HashMap<>(conf());
+        Map<String, Object> conf = conf();
         conf.put(Config.TOPOLOGY_NAME, name);
         topologies.put(id, new TopologyDetails(id, conf, new StormTopology(), workers, executors, "owner"));
         return this;
@@ -77,11 +79,20 @@ final class Scene {
 
     /** These tasks of topology name + "-1-0" run there. */
     Scene runs(String name, String node, int port, Integer... tasks) {
+        return runsOn(name, "s-" + node, port, tasks);
+    }
+
+    Scene runsOn(String name, String supervisorId, int port, Integer... tasks) {
         for (int task : tasks) {
             running.computeIfAbsent(name + "-1-0", key -> new HashMap<>())
-                .put(new ExecutorDetails(task, task), new WorkerSlot("s-" + node, port));
+                .put(new ExecutorDetails(task, task), new WorkerSlot(supervisorId, port));
         }
         return this;
+    }
+
+    /** The id of a supervisor on a host. */
+    String supervisorOf(String node) {
+        return supervisors.values().stream().filter(s -> s.getHost().equals(node)).findFirst().orElseThrow().getId();
     }
 
     Scene status(String name, String status) {
@@ -156,9 +167,8 @@ final class Scene {
         return new PlacementPlan(name + "-1-0", epoch, list);
     }
 
-    private static Map<String, Object> conf() {
-        Map<String, Object> conf = new HashMap<>(Utils.readDefaultConfig());
-        conf.put(Config.STORM_NETWORK_TOPOGRAPHY_PLUGIN, "org.apache.storm.networktopography.DefaultRackDNSToSwitchMapping");
-        return conf;
+    /** Storm's defaults. */
+    static Map<String, Object> conf() {
+        return new HashMap<>(DEFAULTS);
     }
 }
