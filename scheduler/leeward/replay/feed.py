@@ -2,8 +2,8 @@
 
 Keys: the stream itself; hash `<stream>:progress`, field `seq`, the last row durably consumed, written by the
 reader; hash `<stream>:replay`, field `digest`, which data the stream was begun with, written here.
-Entries: id `<seq>-0`; fields `r` the raw row, `t` its dropoff (epoch seconds), `w` wall clock when sent (seconds,
-a float). The final entry has `end` = 1 instead of `r`, and the id after the last row's.
+Entries: id `<seq>-0`; fields `r` the raw row, `t` its dropoff (epoch seconds), `w` wall clock when sent
+(seconds, a float). The final entry has `end` = 1 instead of `r`, and the id after the last row's.
 """
 
 from __future__ import annotations

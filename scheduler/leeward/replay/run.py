@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from leeward.replay.errors import ReplayError, StreamTakenError
 from leeward.replay.feed import Feed, RedisAwayError
 from leeward.replay.manifest import Manifest, read_manifest
 from leeward.replay.sender import Clock, Progress, Sender, State
+from leeward.replay.slices import read_chunks
 from leeward.replay.spark import spark_session
 
 if TYPE_CHECKING:
@@ -54,10 +56,11 @@ def replay(
         return sender.report(State.DONE, note="everything was sent before")
     sender.report(State.STARTING)
     with nullcontext(spark) if spark else spark_session(folder) as session:
+        read = partial(read_chunks, session, folder, manifest)
         while True:
             try:
                 # asked, not remembered: after a lost connection the last batch may or may not have arrived
-                return sender.send_from(_next_seq(feed, from_seq), session, folder)
+                return sender.send_from(_next_seq(feed, from_seq), read)
             except RedisAwayError as error:
                 sender.wait_for_redis(error)
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from leeward.core.errors import ClusterRefusedError
 from leeward.replay.feed import Feed, RedisAwayError
 from leeward.replay.manifest import Manifest
 from leeward.replay.pacing import Pace, moments
 from leeward.replay.prefetch import Prefetch
-from leeward.replay.slices import Chunk, read_chunks
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from leeward.replay.slices import Chunk
 
 BATCH_ROWS = 500  # rows sent in one go at most
 TICK_S = 0.005  # rows due within a tick leave together
@@ -79,20 +74,21 @@ class Sender:
         self.progress = Progress(state=State.STARTING, rows=manifest.rows, sent=min(first - 1, manifest.rows))
         self.pace: Pace | None = None
         self._reported_s = float("-inf")
-        self._away_since: float | None = (
-            None  # reading of the clock at the first failure since a row was sent
-        )
+        self._away_since: float | None = None  # clock at the first failure since a row went in
         self._attempts = 0
 
-    def send_from(self, first: int, spark: SparkSession, folder: Path) -> Progress:
-        """Send everything from row `first` on. Raises RedisAwayError at any time."""
+    def send_from(self, first: int, read: Callable[[int], Iterator[Chunk]]) -> Progress:
+        """Send everything from row `first` on; `read` gives the chunks from the one that contains a row on.
+
+        Raises RedisAwayError at any time.
+        """
         self.pace = None
         extent = self.feed.extent()
         # rows before the oldest entry were consumed, or left out on purpose
         self._floor = extent.oldest - 1 if extent.oldest else first - 1
         self.progress = replace(self.progress, sent=min(first - 1, self.manifest.rows))
         self._refresh()
-        chunks: Prefetch[Chunk] = Prefetch(read_chunks(spark, folder, self.manifest, from_seq=first))
+        chunks: Prefetch[Chunk] = Prefetch(read(first))
         try:
             for chunk in chunks:
                 self._send_chunk(chunk, first)

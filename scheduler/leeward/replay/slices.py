@@ -34,7 +34,7 @@ def write_slices(rows: DataFrame, folder: Path) -> None:
 
 
 def read_chunks(
-    spark: SparkSession, folder: Path, manifest: Manifest, *, from_seq: int, chunk_rows: int = CHUNK_ROWS
+    spark: SparkSession, folder: Path, manifest: Manifest, from_seq: int, *, chunk_rows: int = CHUNK_ROWS
 ) -> Iterator[Chunk]:
     """The rows from the chunk that contains `from_seq` on, in order. Raises ReplayError if damaged."""
     for piece in manifest.slices:
