@@ -130,7 +130,7 @@ class LocalCluster:
 
     def down(self) -> int:
         """End every process of this cluster; how many there were. Idempotent."""
-        ended = end_cluster(self.dir, known=frozenset(self.daemons.values()))
+        ended = end_cluster(self.dir)
         for child in self._children.values():
             child.poll()
         self.daemons = {}
@@ -287,20 +287,23 @@ class LocalCluster:
         return "(no log)"
 
 
-def end_cluster(folder: Path, *, known: frozenset[Process] = frozenset(), grace_s: float = GRACE_S) -> int:
+def end_cluster(folder: Path, *, grace_s: float = GRACE_S) -> int:
     """End every process that belongs to this run folder, and forget cluster.json; how many there were.
 
     Found by the mark in their environment and by the record, so it works after a crash of anything, and ends
     nobody else's process. Raises StopError when one cannot be ended.
     """
     folder = Path(folder).resolve()
-    if record_path(folder).exists():
-        known |= frozenset(read_record(folder).daemons.values())
+    known = dict(read_record(folder).daemons) if record_path(folder).exists() else {}
+    recorded = set(known.values())
+    # Nimbus and supervisors say good-bye to ZooKeeper, workers may write to Redis: those two end last
+    last = {process for name, process in known.items() if name in ("zookeeper", "redis")}
 
-    def find() -> set[Process]:
-        return processes.marked(MARK, str(folder)) | {p for p in known if processes.is_alive(p)}
+    def alive() -> set[Process]:
+        return processes.marked(MARK, str(folder)) | {p for p in recorded if processes.is_alive(p)}
 
-    ended = processes.end_all(find, grace_s=grace_s)
+    ended = processes.end_all(lambda: alive() - last, grace_s=grace_s)
+    ended += processes.end_all(alive, grace_s=grace_s)
     record_path(folder).unlink(missing_ok=True)
     return ended
 

@@ -48,8 +48,8 @@ def storm_settings(
 
 
 def zoo_cfg(spec: ClusterSpec, layout: Layout) -> str:
-    """zoo.cfg of a single server. Sessions may last from 2 to 20 ticks of 1 s."""
-    return f"""tickTime=1000
+    """zoo.cfg of a single server. Sessions may last from 2 to 20 ticks of 2 s."""
+    return f"""tickTime=2000
 dataDir={spec.dir / "zookeeper"}
 clientPort={layout.zookeeper}
 clientPortAddress={LOOPBACK}

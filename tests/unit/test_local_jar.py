@@ -1,0 +1,87 @@
+"""The topology jar holds what workers need, nothing else, and the same bytes every time."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from leeward.core.errors import ConfigError
+from leeward.local.errors import NotInstalledError
+from leeward.local.topology_jar import build_jar
+
+
+@pytest.fixture
+def worker_jar(tmp_path: Path) -> Path:
+    path = tmp_path / "worker.jar"
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Built-By: somebody\n")
+        jar.writestr("leeward/grouping/KeyedGrouping.class", b"\xca\xfe")
+    return path
+
+
+@pytest.fixture
+def src(tmp_path: Path) -> Path:
+    """As in the checkout: symlinks to the bolts and to the package."""
+    for name in (
+        "scheduler/leeward/__init__.py",
+        "scheduler/leeward/core/keys.py",
+        "scheduler/leeward/core/__pycache__/keys.cpython-311.pyc",
+        "scheduler/leeward/runtime/lua/export.lua",
+        "scheduler/leeward/solve/ilp.py",
+        "scheduler/leeward/local/data.py",
+        "bolts/count.py",
+        "bolts/tests/test_count.py",
+        "bolts/local/kept.py",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {name}\n")
+    folder = tmp_path / "src"
+    folder.mkdir()
+    (folder / "bolts").symlink_to("../bolts")
+    (folder / "leeward").symlink_to("../scheduler/leeward")
+    return folder
+
+
+def names(path: Path) -> list[str]:
+    with zipfile.ZipFile(path) as jar:
+        return jar.namelist()
+
+
+def test_symlinks_are_followed_and_services_stay_out(tmp_path: Path, src: Path, worker_jar: Path):
+    out = tmp_path / "build" / "topology.jar"
+    assert build_jar(out, src=src, worker_jar=worker_jar) == 6
+    assert names(out) == [
+        "leeward/grouping/KeyedGrouping.class",
+        "resources/bolts/count.py",
+        "resources/bolts/local/kept.py",
+        "resources/leeward/__init__.py",
+        "resources/leeward/core/keys.py",
+        "resources/leeward/runtime/lua/export.lua",
+    ]
+
+
+def test_equal_trees_give_equal_bytes(tmp_path: Path, src: Path, worker_jar: Path):
+    first, second = tmp_path / "1.jar", tmp_path / "2.jar"
+    build_jar(first, src=src, worker_jar=worker_jar)
+    for path in (tmp_path / "bolts").rglob("*.py"):
+        os.utime(path, (1, 1))
+    build_jar(second, src=src, worker_jar=worker_jar)
+    assert first.read_bytes() == second.read_bytes()
+    (tmp_path / "bolts" / "count.py").write_text("# changed\n")
+    build_jar(second, src=src, worker_jar=worker_jar)
+    assert first.read_bytes() != second.read_bytes()
+
+
+def test_without_the_worker_jar_the_remedy_is_named(tmp_path: Path, src: Path):
+    with pytest.raises(NotInstalledError, match=r"no .*none\.jar\. Build it with `make setup`"):
+        build_jar(tmp_path / "t.jar", src=src, worker_jar=tmp_path / "none.jar")
+    assert not (tmp_path / "t.jar").exists()
+
+
+def test_a_src_that_is_no_folder_is_refused(tmp_path: Path, worker_jar: Path):
+    with pytest.raises(ConfigError, match=r"src: .*nowhere is no folder"):
+        build_jar(tmp_path / "t.jar", src=tmp_path / "nowhere", worker_jar=worker_jar)
