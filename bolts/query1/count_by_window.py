@@ -2,8 +2,10 @@
 last.
 
 Selectivity. It sends one tuple for each route whose count or most recent row changed since the previous
-pulse, so its output grows with the routes that gained or lost a row per pulse, not with the window.
-SELECTIVITY_PLACEHOLDER
+pulse. A row changes its route when it enters the window and when it leaves, so there are at most two tuples
+for each row, and fewer the longer the pulses: the output does not grow with what the window holds. Measured
+on the first real rows of 2013 (00:32 to 00:45, the window full, the load rising, pulses of 60 s): 1.14 tuples
+for each row, 282 for each pulse.
 """
 
 from __future__ import annotations

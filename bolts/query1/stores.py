@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -11,8 +12,9 @@ from leeward.core.errors import ConfigError, LeewardError
 if TYPE_CHECKING:
     import redis
 
-#: Tries of one Redis command before the task gives up; with the back-off below, about 15 s.
+#: Tries of one command before the task gives up; with the pauses between them, about 15 s.
 _TRIES = 20
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 
 
 class InputLostError(LeewardError):
@@ -48,7 +50,7 @@ def open_redis(url: str) -> redis.Redis:
         url,
         socket_timeout=5,
         socket_connect_timeout=5,
-        retry=Retry(ExponentialBackoff(cap=1.0, base=0.02), _TRIES),
+        retry=Retry(ExponentialBackoff(cap=_LONGEST_PAUSE_S, base=_FIRST_PAUSE_S), _TRIES),
         retry_on_error=[redis.ConnectionError, redis.TimeoutError],
     )
 
@@ -139,17 +141,23 @@ class RabbitSink:
         self._queue = queue
         self._connection: Any = None
         self._channel: Any = None
-        self._open()
 
     def publish(self, result: Result) -> bool:
+        """Waits out a short absence of the broker; raises if it refuses or stays away."""
         import pika.exceptions
 
-        try:
-            self._send(result)
-        except pika.exceptions.AMQPConnectionError:  # idle too long, or the broker restarted: once more
-            self._open()
-            self._send(result)
-        return True
+        for attempt in range(1, _TRIES + 1):
+            try:
+                if self._connection is None:
+                    self._open()
+                self._send(result)
+                return True
+            except pika.exceptions.AMQPConnectionError:
+                self._connection = None
+                if attempt == _TRIES:
+                    raise
+                time.sleep(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt))
+        raise AssertionError("unreachable")
 
     def close(self) -> None:
         """Closes the connection."""

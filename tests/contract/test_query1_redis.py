@@ -1,0 +1,183 @@
+"""What query 1's source and sink ask of a real Redis."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bolts.query1.data_source import DataSource
+from bolts.query1.settings import read_settings
+from bolts.query1.stores import InputLostError, RedisSink, Result, Row, TaxiStream, open_redis
+
+PASSWORD = "secret"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A redis-server of the test's own, that can be stopped and started again on the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.url = f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
+        self.start()
+
+    def start(self) -> None:
+        options = f"--port {self.port} --bind 127.0.0.1 --requirepass {PASSWORD} --dir {self.folder}"
+        durable = "--appendonly yes --appendfsync always"
+        command = ["redis-server", *options.split(), *durable.split()]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        assert open_redis(self.url).ping()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    server = Server(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def client(server):
+    client = open_redis(server.url)
+    client.flushall()
+    return client
+
+
+def fill(client, *rows: tuple[int, dict]) -> None:
+    for seq, fields in rows:
+        client.xadd("taxi:in", fields, id=f"{seq}-0")
+
+
+def taxi_stream(client, **conf) -> TaxiStream:
+    return TaxiStream(client, read_settings({"leeward.taxi.batch": 2, **conf}))
+
+
+def test_rows_come_in_batches_and_in_order(client):
+    rows = [(n, {"r": b"row %d" % n, "t": 100 + n, "w": 1.5}) for n in (1, 2, 3)]
+    fill(client, *rows, (4, {"end": b"1"}))
+    stream = taxi_stream(client)
+    assert stream.fetch(0, wait_ms=1) == [Row(1, "row 1", 101), Row(2, "row 2", 102)]
+    assert stream.fetch(2, wait_ms=1) == [Row(3, "row 3", 103), Row(4, None, 0)]
+    assert stream.fetch(4, wait_ms=1) == []
+
+
+def test_a_fetch_waits_for_the_next_row(client):
+    threading.Timer(0.2, fill, [client, (1, {"r": b"late", "t": 7})]).start()
+    assert taxi_stream(client).fetch(0, wait_ms=5000) == [Row(1, "late", 7)]
+
+
+def test_bytes_that_are_no_text_are_a_row_all_the_same(client):
+    fill(client, (1, {"r": b"a\xff,b", "t": 7}))
+    assert taxi_stream(client).fetch(0, wait_ms=1) == [Row(1, "a\ufffd,b", 7)]
+
+
+@pytest.mark.parametrize("first", [2, 5])
+def test_a_gap_is_an_error_that_names_it(client, first):
+    fill(client, (first, {"r": b"x", "t": 7}))
+    with pytest.raises(InputLostError, match=f"after row 0 comes row {first}"):
+        taxi_stream(client).fetch(0, wait_ms=1)
+
+
+def test_progress_is_told_and_its_rows_removed(client):
+    fill(client, *((n, {"r": b"x" * 100, "t": n}) for n in range(1, 1001)))
+    taxi_stream(client).publish_progress(900)
+    assert client.hgetall("taxi:in:progress") == {b"seq": b"900"}
+    assert client.xlen("taxi:in") < 300  # whole nodes of the stream are removed
+    assert taxi_stream(client).fetch(900, wait_ms=1)[0].seq == 901
+    taxi_stream(client, **{"leeward.taxi.trim": False}).publish_progress(1000)
+    assert client.xlen("taxi:in") > 100
+
+
+def test_a_repeated_result_is_seen_and_ignored(client):
+    sink = RedisSink(client, "query1:out")
+    assert sink.publish(Result(7, "first", "2.0", "1.0"))
+    assert sink.publish(Result(9, "second", "3.0", "2.5"))
+    assert not sink.publish(Result(7, "first", "4.0", "1.0"))
+    assert not sink.publish(Result(9, "second", "4.0", "2.5"))
+    assert client.xrange("query1:out") == [
+        (b"7-0", {b"row": b"first", b"n": b"7", b"w": b"2.0", b"w0": b"1.0"}),
+        (b"9-0", {b"row": b"second", b"n": b"9", b"w": b"3.0", b"w0": b"2.5"}),
+    ]
+
+
+def test_another_refusal_is_no_repeat(client):
+    import redis
+
+    client.set("query1:out", "not a stream")
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        RedisSink(client, "query1:out").publish(Result(1, "row", "1", "1"))
+
+
+def test_source_and_sink_wait_out_an_absence_of_redis(server, client):
+    fill(client, (1, {"r": b"x", "t": 7}))
+    server.stop()
+    threading.Timer(1.0, server.start).start()
+    start = time.monotonic()
+    assert RedisSink(client, "query1:out").publish(Result(1, "row", "1", "1"))
+    assert time.monotonic() - start > 0.5
+    assert taxi_stream(client).fetch(0, wait_ms=1) == [Row(1, "x", 7)]
+    assert client.xlen("query1:out") == 1
+
+
+class LocalSource(DataSource):
+    """The spout's own code without Storm: what it emits is kept in `out`."""
+
+    def __init__(self, url: str, state: dict) -> None:
+        self.state, self.out, self.counters = state, [], Counter()
+        self.initialize({"leeward.redis.url": url}, {})
+        self.resumed()
+
+    def emit(self, values) -> None:
+        self.out.append(tuple(values))
+
+    def emit_pulse(self, number, data) -> None:
+        self.out.append((number, data["t"]))
+
+
+def test_the_source_goes_on_where_its_state_says(server, client):
+    fill(client, (1, {"r": b"a", "t": 60}), (2, {"r": b"b", "t": 119}), (3, {"r": b"c", "t": 300}))
+    first = LocalSource(server.url, {})
+    for _ in range(3):
+        first.next_tuple()
+    assert first.out == [("a", 1), ("b", 2), (1, 120), ("c", 3)]
+    first.next_tuple()  # nothing there
+    moved = LocalSource(server.url, {**first.state, "seq": 2, "interval": 1})
+    fill(client, (4, {"end": b"1"}))
+    for _ in range(3):
+        moved.next_tuple()
+    assert moved.out == [(1, 120), ("c", 3), (5, 360)]
+    assert client.hgetall("taxi:in:source") == {b"ended": b"1"}
+    assert moved.state == {"seq": 4, "interval": 5, "ended": 1}
+
+
+def test_a_source_that_ended_says_so_again_after_a_move(server, client):
+    source = LocalSource(server.url, {"seq": 4, "interval": 5, "ended": 1})
+    source.next_tuple()
+    assert source.out == []
+    assert client.hget("taxi:in:source", "ended") == b"1"
+
+
+def test_committed_state_is_progress(server, client):
+    source = LocalSource(server.url, {})
+    source.committed({})
+    assert not client.exists("taxi:in:progress")
+    source.committed({"seq": 12, "interval": 3})
+    assert client.hget("taxi:in:progress", "seq") == b"12"

@@ -1,0 +1,150 @@
+"""The operators as Storm sees them, their settings, and the declared topology."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+from bolts.query1 import global_rank
+from bolts.query1.compute_route_id import ComputeRouteId
+from bolts.query1.filter_by_coordinates import FilterByCoordinates
+from bolts.query1.global_rank import GlobalRankSink
+from bolts.query1.grid import Grid
+from bolts.query1.parser import Parser
+from bolts.query1.service_times import TABLE2_RATE
+from bolts.query1.settings import Settings, read_settings
+from leeward.core.errors import ConfigError
+from leeward.runtime import Pulse
+from topologies.query1 import MAX_REPLICAS, Query1
+
+LINE = (
+    "m,h,2013-01-01 00:00:00,2013-01-01 00:02:00,120,0.44,"
+    "-73.956528f,40.716976,-73.962440,40.715008,CSH,0,0,0,0,0,0"
+)
+
+
+def local(component, conf: dict | None = None):
+    """The component's own code without Storm; what it emits is kept in `out` as (stream, values)."""
+
+    class Local(component):
+        def __init__(self) -> None:
+            self.state, self.out, self.counters = {}, [], Counter()
+            self.initialize(conf or {}, {})
+            self.resumed()
+
+        def emit(self, values, stream=None) -> None:
+            self.out.append((stream, values))
+
+    return Local()
+
+
+def feed(task, *values):
+    task.process(SimpleNamespace(values=list(values)))
+    return task
+
+
+def test_the_parser_sends_texts_and_whole_numbers():
+    task = feed(local(Parser), LINE, 7)
+    times = "2013-01-01 00:00:00", "2013-01-01 00:02:00"
+    assert task.out == [(None, [1356998520, 7, *times, "-73.956528", "40.716976", "-73.96244", "40.715008"])]
+
+
+def test_the_parser_counts_what_it_rejects():
+    task = local(Parser)
+    for line in ["", "", LINE.replace("2013-01-01 00:00", "2013-01-32 00:00"), LINE.replace("40.7", "x")]:
+        feed(task, line, 1)
+    assert task.out == [] and task.counters == {"columns": 2, "impossible date": 1, "number": 1}
+
+
+def test_the_filter_sends_valid_rows_two_ways_and_counts_the_others():
+    task = local(FilterByCoordinates)
+    inside, outside = ["-73.956528", "40.716976"], ["0.0", "0.0"]
+    feed(task, 60, 1, "p", "d", *inside, *inside)
+    feed(task, 61, 2, "p", "d", *inside, *outside)
+    assert task.out == [("clock", [60, 1, "p", "d"]), (None, [60, 1, *inside, *inside])]
+    assert task.counters == {"outside": 1}
+
+
+def test_own_cell_sizes_reach_filter_and_route_id():
+    own = Grid.of_metres(lon_m_per_degree=84_380, lat_m_per_degree=110_540)
+    conf = {"leeward.query1.cell_lon": own.cell_lon, "leeward.query1.cell_lat": own.cell_lat}
+    row = [60, 1, "-74.913585", "41.474937", "-73.993973", "40.751266"]
+    assert feed(local(ComputeRouteId, conf), *row).out == [(None, ["1.1>156.161", 60, 1])]
+    assert feed(local(ComputeRouteId), *row).out == [(None, ["1.1>155.162", 60, 1])]
+
+
+def test_the_sink_publishes_changes_once_and_counts_repeats(monkeypatch):
+    published = []
+
+    def publish(result) -> bool:
+        published.append(result)
+        return result.number != 5
+
+    monkeypatch.setattr(global_rank, "open_sink", lambda settings: SimpleNamespace(publish=publish))
+    task = local(GlobalRankSink)
+    data = {"t": 240, "w0": "1.5", "pickup": "p", "dropoff": "d", "seq": 9, "advanced": True}
+    feed(task, "1.1>2.2", 3, 9).pulse(Pulse(3, data))
+    feed(task, "1.1>2.2", 4, 11).pulse(Pulse(4, data))
+    task.pulse(Pulse(4, {**data, "advanced": False}))
+    feed(task, "3.3>4.4", 4, 12).pulse(Pulse(5, data))
+    assert [(r.number, r.row, r.w0) for r in published] == [
+        (3, "p,d,1.1,2.2" + ",NULL" * 9, "1.5"),
+        (5, "p,d,3.3,4.4" + ",NULL" * 9, "1.5"),
+    ]
+    assert task.counters == {"results": 1, "repeats": 1}
+
+
+def test_settings_have_the_documented_defaults():
+    settings = read_settings({"leeward.redis.url": "redis://x", "topology.name": "query1"})
+    assert settings == Settings(redis_url="redis://x")
+    assert (settings.taxi_in, settings.out, settings.pulse_s) == ("taxi:in", "query1:out", 60)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("leeward.query1.pulse_s", 0),
+        ("leeward.query1.pulse_s", "60"),
+        ("leeward.query1.pulse_s", True),
+        ("leeward.query1.window_s", -1),
+        ("leeward.taxi.batch", 1.5),
+        ("leeward.taxi.trim", "no"),
+        ("leeward.query1.sink", "kafka"),
+        ("leeward.query1.cell_lon", "wide"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value(key, value):
+    with pytest.raises(ConfigError, match=key.replace(".", r"\.")) as error:
+        read_settings({key: value})
+    assert repr(value) in str(error.value) and error.value.remedy
+
+
+def test_the_topology_has_the_papers_operators_and_edges():
+    components = {**Query1.thrift_spouts, **Query1.thrift_bolts}
+    assert list(components) and set(components) == set(TABLE2_RATE) == set(MAX_REPLICAS)
+    edges = {
+        (stream.componentId, name, stream.streamId)
+        for name, bolt in Query1.thrift_bolts.items()
+        for stream in bolt.common.inputs
+        if stream.streamId != "marker"
+    }
+    assert edges == {
+        ("data_source", "parser", "default"),
+        ("parser", "filter_by_coordinates", "default"),
+        ("filter_by_coordinates", "compute_route_id", "default"),
+        ("filter_by_coordinates", "metronome", "clock"),
+        ("compute_route_id", "count_by_window", "default"),
+        ("metronome", "count_by_window", "default"),
+        ("count_by_window", "partial_rank", "default"),
+        ("partial_rank", "global_rank", "default"),
+    }
+
+
+def test_every_component_carries_its_table_2_rate_and_its_tasks():
+    for spec in Query1.specs:
+        assert json.loads(spec.common.json_conf)["leeward.table2.rate"] == TABLE2_RATE[spec.name]
+        assert spec.par == MAX_REPLICAS[spec.name]
+    assert Query1.config["topology.acker.executors"] == Query1.config["topology.eventlogger.executors"] == 0
