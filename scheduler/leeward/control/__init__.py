@@ -1,0 +1,1 @@
+"""The scheduler service: monitor, analyse, plan, execute. It knows the world through `ports` alone."""

@@ -1,0 +1,218 @@
+"""Carries out what `core.migration` decides. One thread; watches only wake it up."""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from leeward.control.ports import BarrierStore, ClusterStore, Clock, ControlStore, EventSink, Nimbus, SnapshotStore
+from leeward.control.snapshot import ClusterSnapshot, read_snapshot
+from leeward.core.control import Phase
+from leeward.core.errors import LeewardError, NotReadyError
+from leeward.core.migration import Machine, step
+from leeward.core.orders import (
+    Assigned,
+    DeadlinePassed,
+    DropCuts,
+    Event,
+    FenceFailed,
+    Instruction,
+    Limits,
+    Note,
+    PlanAccepted,
+    Rebalance,
+    RebalanceFailed,
+    RecoverRequested,
+    Reported,
+    Restarted,
+    SetFence,
+    State,
+    WatchBarrier,
+    WriteControl,
+    WriteJournal,
+    WritePlacement,
+)
+from leeward.core.plan import Plan
+from leeward.core.table import Table
+
+#: Watches may be missed while ZooKeeper is away: everything is also read this often, in seconds.
+POLL_S = 1.0
+
+WATCHED = ("snapshot", "recover", "barrier")
+
+#: Called with the name of each step after it was taken; tests end the coordinator there.
+FaultHook = Callable[[str], None]
+
+
+class Coordinator:
+    """The only writer of one topology's control record. Raises LostLeadershipError when it no longer is."""
+
+    def __init__(
+        self,
+        *,
+        topology: str,
+        topology_id: str,
+        tasks: Mapping[int, str],
+        initial: Mapping[str, Table],
+        control: ControlStore,
+        barriers: BarrierStore,
+        cluster: ClusterStore,
+        snapshots: SnapshotStore,
+        nimbus: Nimbus,
+        clock: Clock,
+        sink: EventSink,
+        limits: Limits | None = None,
+        fault: FaultHook | None = None,
+    ) -> None:
+        """`tasks`: task -> component of all that take part; `initial`: tables if there is no record yet."""
+        self._topology, self._initial = topology, initial
+        self._control, self._barriers, self._cluster = control, barriers, cluster
+        self._snapshots, self._nimbus, self._clock, self._sink = snapshots, nimbus, clock, sink
+        self._fault = fault or (lambda step: None)
+        self._wakes: queue.Queue[str] = queue.Queue()
+        self._dirty = set(WATCHED)
+        self._on = {what: partial(self.wake, what) for what in WATCHED}  # one object each, so that watches do not pile up
+        self._polled = 0.0
+        self._text: str | None = None
+        self.machine = Machine(topology_id=topology_id, tasks=dict(tasks), limits=limits or Limits())
+        self.snapshot: ClusterSnapshot | None = None  #: as last published
+
+    # --- for the loop
+
+    @property
+    def idle(self) -> bool:
+        """A plan would be taken now."""
+        return self.machine.state in (State.IDLE, State.CHECKPOINTING) and self.machine.pending is None
+
+    def start(self) -> None:
+        """Take over: claim the records and finish or undo what was in progress."""
+        claim = self._control.claim()
+        self._fault("claimed")
+        self._read_snapshot()
+        self._feed(Restarted(record=claim.record, journal=claim.journal, initial=self._initial))
+
+    def submit(self, plan: Plan) -> None:
+        """Begin to carry out a plan that was checked."""
+        self._feed(PlanAccepted(plan=plan))
+
+    def wake(self, what: str = "") -> None:
+        """End the present wait; callable from any thread."""
+        self._wakes.put(what)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for a watch, the machine's own deadline or `timeout_s`, whichever is first."""
+        now = self._clock.now()
+        due = self.machine.due if self.machine.due is not None else now + timeout_s
+        timeout = max(0.0, min(timeout_s, due - now, self._polled + POLL_S - now))
+        try:
+            self._dirty.add(self._wakes.get(timeout=timeout))
+            while True:
+                self._dirty.add(self._wakes.get_nowait())
+        except queue.Empty:
+            pass
+
+    def work(self) -> None:
+        """Take in what has changed, and the deadline if it is over; carry out what follows. Does not wait."""
+        now = self._clock.now()
+        if now >= self._polled + POLL_S or now < self._polled:
+            self._polled = now
+            self._dirty |= set(WATCHED)
+        dirty, self._dirty = self._dirty, set()
+        if "snapshot" in dirty:
+            self._read_snapshot()
+        if "recover" in dirty:
+            self._read_recoveries()
+        if "barrier" in dirty and self.machine.barrier:
+            self._read_barrier()
+        if self.machine.due is not None and self._clock.now() >= self.machine.due:
+            self._feed(DeadlinePassed())
+
+    # --- facts
+
+    def _read_snapshot(self) -> None:
+        text = self._cluster.snapshot(self._on["snapshot"])
+        if text == self._text:
+            return
+        self._text = text
+        try:
+            self.snapshot = read_snapshot(text, self.machine.topology_id)
+        except NotReadyError:
+            return
+        self._feed(self.snapshot.assigned)
+
+    def _read_recoveries(self) -> None:
+        found = self._barriers.recoveries(self._on["recover"])
+        why = found.get(self.machine.record.epoch)
+        if why is not None and self.machine.state is not State.OFF:
+            self._feed(RecoverRequested(epoch=self.machine.record.epoch, why=why))
+
+    def _read_barrier(self) -> None:
+        name = self.machine.barrier
+        arrived = self._barriers.reports(name, self.machine.arrived, self._on["barrier"])
+        for _, report in sorted(arrived.items()):
+            self._feed(Reported(barrier=name, report=report))
+
+    # --- deeds
+
+    def _feed(self, event: Event) -> None:
+        events: deque[Event] = deque([event])
+        while events:
+            self.machine, todo = step(self.machine, events.popleft(), now=self._clock.now())
+            for instruction in todo:
+                failure = self._carry_out(instruction)
+                if failure is not None:
+                    events.append(failure)
+                    break
+
+    def _carry_out(self, instruction: Instruction) -> Event | None:
+        """Do it; an event if what failed is not ours and the rest of the batch must not follow."""
+        match instruction:
+            case WriteJournal(journal=journal):
+                self._control.write_journal(journal)
+                self._fault(f"journal:{journal.step}")
+            case WriteControl(record=record):
+                self._control.write_record(record)
+                asked = record.phase is Phase.RUN and self.machine.state is State.CHECKPOINTING
+                self._fault("control:checkpoint" if asked else f"control:{record.phase}")
+            case WritePlacement(placement=placement):
+                self._control.write_placement(placement)
+                self._fault("placement")
+            case SetFence(epoch=epoch):
+                return self._try(lambda: self._snapshots.raise_fence(self.machine.topology_id, epoch), FenceFailed, "fence")
+            case Rebalance(workers=workers, executors=executors):
+                return self._try(
+                    lambda: self._nimbus.rebalance(self._topology, workers=workers, executors=executors),
+                    RebalanceFailed,
+                    "rebalance",
+                )
+            case WatchBarrier():
+                self._dirty.add("barrier")
+                self.wake("barrier")
+            case DropCuts(below=below, epoch=epoch):
+                self._drop(below, epoch)
+            case Note(action=action, fields=fields):
+                self._note(action, fields)
+        return None
+
+    def _try(self, deed: Callable[[], None], failed: type[FenceFailed] | type[RebalanceFailed], name: str) -> Event | None:
+        try:
+            deed()
+        except LeewardError as error:
+            return failed(reason=str(error))
+        self._fault(name)
+        return None
+
+    def _drop(self, below: int, epoch: int) -> None:
+        """Left-overs cost only room, and the next checkpoint tries again."""
+        try:
+            self._barriers.drop(below=below, epoch=epoch)
+            self._snapshots.delete_cuts(self.machine.topology_id, below=below)
+        except LeewardError as error:
+            self._note("drop_failed", {"why": str(error), "below": below})
+
+    def _note(self, action: str, fields: Mapping[str, object]) -> None:
+        self._sink.emit(action, {"topology": self._topology, **fields})
+
+

@@ -1,0 +1,262 @@
+"""In-memory twins of the ports: for tests, and for whoever wants to run the service without a cluster.
+
+A `World` is what ZooKeeper, Redis and Nimbus hold; every twin is a client of it, so that two coordinators, or a
+killed one and its successor, meet in the same world.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from leeward.control.errors import LostLeadershipError
+from leeward.control.ports import Claim, StreamFacts, Structure, Wake
+from leeward.core.control import ControlRecord, Report
+from leeward.core.errors import ClusterRefusedError, ConfigError
+from leeward.core.journal import Journal
+from leeward.core.plan import Placement, Slot
+
+
+@dataclass
+class World:
+    """All that outlives a coordinator."""
+
+    record: ControlRecord | None = None
+    journal: Journal | None = None
+    placement: Placement | None = None
+    claims: int = 0
+    barriers: dict[str, dict[int, Report]] = field(default_factory=dict)
+    recoveries: dict[int, str] = field(default_factory=dict)
+    snapshot: str | None = None
+    draining: set[str] = field(default_factory=set)
+    fences: dict[str, int] = field(default_factory=dict)
+    cuts: dict[str, set[int]] = field(default_factory=dict)  #: topology id -> numbers with keys in Redis
+    metrics: dict[str, dict[int, str]] = field(default_factory=dict)
+    streams: StreamFacts = field(default_factory=StreamFacts)
+    leader: object | None = None
+    structures: dict[str, Structure] = field(default_factory=dict)  #: by name
+    rebalances: list[tuple[str, int, dict[str, int]]] = field(default_factory=list)
+    refuse: set[str] = field(default_factory=set)  #: "redis", "nimbus": these do not answer
+    wakes: list[Wake] = field(default_factory=list)
+
+    def changed(self) -> None:
+        """Call who watches, once, as ZooKeeper does."""
+        wakes, self.wakes = self.wakes, []
+        for wake in wakes:
+            wake()
+
+    def check(self, name: str) -> None:
+        """Raise ClusterRefusedError if `name` shall not answer."""
+        if name in self.refuse:
+            raise ClusterRefusedError(f"{name} does not answer.", remedy=f"Start {name}.")
+
+
+class MemoryControlStore:
+    """ControlStore."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._claim = world, -1
+
+    def claim(self) -> Claim:
+        self._world.claims += 1
+        self._claim = self._world.claims
+        return Claim(record=self._world.record, journal=self._world.journal)
+
+    def write_record(self, record: ControlRecord) -> None:
+        self._check()
+        self._world.record = record
+        self._world.changed()
+
+    def write_journal(self, journal: Journal) -> None:
+        self._check()
+        self._world.journal = Journal.from_json(journal.to_json())
+
+    def write_placement(self, placement: Placement | None) -> None:
+        self._check()
+        self._world.placement = placement
+        self._world.changed()
+
+    def read_placement(self) -> Placement | None:
+        return self._world.placement
+
+    def _check(self) -> None:
+        if self._claim != self._world.claims:
+            raise LostLeadershipError("another coordinator has claimed this topology.", remedy="Stop this one.")
+
+
+class MemoryBarriers:
+    """BarrierStore."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def reports(self, barrier: str, known: Iterable[int], wake: Wake) -> Mapping[int, Report]:
+        self._world.wakes.append(wake)
+        skip = set(known)
+        there = self._world.barriers.get(barrier, {})
+        return {task: report for task, report in there.items() if task not in skip}
+
+    def recoveries(self, wake: Wake) -> Mapping[int, str]:
+        self._world.wakes.append(wake)
+        return dict(self._world.recoveries)
+
+    def drop(self, *, below: int, epoch: int) -> None:
+        for name in list(self._world.barriers):
+            kind, number = name.split("-")
+            if int(number) < (below if kind == "cut" else epoch):
+                del self._world.barriers[name]
+        self._world.recoveries = {e: why for e, why in self._world.recoveries.items() if e >= epoch}
+
+
+class MemoryClusterStore:
+    """ClusterStore."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def snapshot(self, wake: Wake) -> str | None:
+        self._world.wakes.append(wake)
+        return self._world.snapshot
+
+    def draining(self) -> frozenset[str]:
+        return frozenset(self._world.draining)
+
+    def set_draining(self, node: str, draining: bool) -> None:
+        (self._world.draining.add if draining else self._world.draining.discard)(node)
+
+
+class MemorySnapshots:
+    """SnapshotStore."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def raise_fence(self, topology_id: str, epoch: int) -> None:
+        self._world.check("redis")
+        self._world.fences[topology_id] = max(epoch, self._world.fences.get(topology_id, 0))
+
+    def delete_cuts(self, topology_id: str, *, below: int) -> int:
+        self._world.check("redis")
+        cuts = self._world.cuts.setdefault(topology_id, set())
+        gone = {cut for cut in cuts if cut < below}
+        cuts -= gone
+        return len(gone)
+
+    def metrics(self, topology_id: str) -> Mapping[int, str]:
+        self._world.check("redis")
+        return dict(self._world.metrics.get(topology_id, {}))
+
+    def streams(self, source: str | None, results: str | None) -> StreamFacts:
+        self._world.check("redis")
+        return self._world.streams
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryNimbus:
+    """Nimbus, and behind it the plugin: `rebalance` applies the placement if it fits and publishes a snapshot."""
+
+    def __init__(self, world: World, *, place: Callable[[World, str], None] | None = None) -> None:
+        self._world, self._place = world, place
+
+    def topologies(self) -> Mapping[str, str]:
+        self._world.check("nimbus")
+        return {name: structure.id for name, structure in self._world.structures.items()}
+
+    def structure(self, name: str) -> Structure:
+        self._world.check("nimbus")
+        if name not in self._world.structures:
+            raise ConfigError(
+                f"topology {name!r} does not run; running: {sorted(self._world.structures)}.",
+                remedy="Submit it first.",
+            )
+        return self._world.structures[name]
+
+    def rebalance(self, name: str, *, workers: int, executors: Mapping[str, int]) -> None:
+        self._world.check("nimbus")
+        self._world.rebalances.append((name, workers, dict(executors)))
+        if self._place:
+            self._place(self._world, name)
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryLock:
+    """LeaderLock; `steal` is what a lost session looks like."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def acquire(self, timeout_s: float) -> bool:
+        if self._world.leader is None:
+            self._world.leader = self
+        return self._world.leader is self
+
+    def held(self) -> bool:
+        return self._world.leader is self
+
+    def release(self) -> None:
+        if self._world.leader is self:
+            self._world.leader = None
+
+
+class ManualClock:
+    """Clock that stands until told otherwise."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.time = now
+
+    def now(self) -> float:
+        return self.time
+
+
+class ListSink:
+    """EventSink that keeps everything."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, object]]] = []
+
+    def emit(self, action: str, fields: Mapping[str, object]) -> None:
+        self.events.append((action, dict(fields)))
+
+    def of(self, action: str) -> list[dict[str, object]]:
+        """The fields of every event of this action."""
+        return [fields for name, fields in self.events if name == action]
+
+
+def snapshot_text(
+    *,
+    nodes: Mapping[str, Iterable[int]],
+    topology_id: str,
+    name: str,
+    tasks: Mapping[int, str],
+    slots: Mapping[int, Slot],
+    managed: bool = False,
+    epoch: int | None = None,
+    reason: str = "no plan",
+) -> str:
+    """The plugin's snapshot of a cluster with one topology. `nodes`: node -> ports; `tasks`: task -> component."""
+    executors = [
+        {
+            "component": tasks[task],
+            "tasks": [task, task],
+            "node": slots[task].node if task in slots else None,
+            "port": slots[task].port if task in slots else None,
+        }
+        for task in sorted(tasks)
+    ]
+    topology = {
+        "id": topology_id,
+        "name": name,
+        "managed": managed,
+        "epoch": epoch if managed else None,
+        "reason": "" if managed else reason,
+        "executors": executors,
+    }
+    supervisors = [
+        {"id": f"sup-{node}", "node": node, "ports": sorted(nodes[node]), "meta": {}} for node in sorted(nodes)
+    ]
+    return json.dumps({"version": 1, "supervisors": supervisors, "topologies": [topology]})

@@ -1,0 +1,162 @@
+"""What the service needs of the world, as small protocols.
+
+`control/memory.py` has the in-memory twins, `adapters/` the real ones; one contract suite holds both to this page.
+Every method may raise ClusterRefusedError (theirs, not ours); which errors else is said where it matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from leeward.core.control import ControlRecord, Report
+from leeward.core.journal import Journal
+from leeward.core.plan import Placement
+
+#: Called from any thread when something watched may have changed; it must only wake somebody.
+Wake = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentFacts:
+    """A component as it was submitted."""
+
+    id: str
+    kind: str  #: "source", "stateful", "stateless"; "" if it is none of Leeward's
+    inputs: tuple[str, ...]  #: upstream components by table-routed streams, by name
+    conf: Mapping[str, object] = field(default_factory=dict)  #: its own configuration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """A running topology as it was submitted."""
+
+    id: str  #: Storm's id
+    name: str
+    components: tuple[ComponentFacts, ...]  #: spouts and bolts, by name
+    conf: Mapping[str, object] = field(default_factory=dict)  #: the topology's configuration
+
+
+class Nimbus(Protocol):
+    """Storm's Nimbus; the adapter finds the leader and tries again."""
+
+    def topologies(self) -> Mapping[str, str]:
+        """Name -> id of the running topologies."""
+
+    def structure(self, name: str) -> Structure:
+        """Raises ConfigError naming the running ones if there is no such topology."""
+
+    def rebalance(self, name: str, *, workers: int, executors: Mapping[str, int]) -> None:
+        """Let Nimbus place at once, without a wait and without overrides."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class LeaderLock(Protocol):
+    """At most one holder at a time works on a topology."""
+
+    def acquire(self, timeout_s: float) -> bool:
+        """Wait up to `timeout_s` for the lock; True if it is held now."""
+
+    def held(self) -> bool:
+        """False once the session was lost: whatever the holder does, another one may be at work."""
+
+    def release(self) -> None:
+        """Give it up; nothing happens if it is not held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a coordinator finds when it takes over."""
+
+    record: ControlRecord | None
+    journal: Journal | None
+
+
+class ControlStore(Protocol):
+    """Control record, journal and placement of one topology; written by whoever claimed last, and by nobody else."""
+
+    def claim(self) -> Claim:
+        """Become the only writer: from now on every write of an earlier claim raises LostLeadershipError."""
+
+    def write_record(self, record: ControlRecord) -> None:
+        """Raises LostLeadershipError if somebody else has claimed since."""
+
+    def write_journal(self, journal: Journal) -> None:
+        """Raises LostLeadershipError if somebody else has claimed since."""
+
+    def write_placement(self, placement: Placement | None) -> None:
+        """None takes it away. Raises LostLeadershipError if somebody else has claimed since."""
+
+    def read_placement(self) -> Placement | None:
+        """The wanted placement; None if there is none or it cannot be read."""
+
+
+class BarrierStore(Protocol):
+    """What the tasks of one topology write."""
+
+    def reports(self, barrier: str, known: Iterable[int], wake: Wake) -> Mapping[int, Report]:
+        """Task -> report of those at the barrier that are not `known`; `wake` is called at the next arrival."""
+
+    def recoveries(self, wake: Wake) -> Mapping[int, str]:
+        """Epoch -> why a task asked for a reset in it; `wake` is called at the next one."""
+
+    def drop(self, *, below: int, epoch: int) -> None:
+        """Delete barriers of cuts under `below`, and ready barriers and recovery requests under `epoch`."""
+
+
+class ClusterStore(Protocol):
+    """What concerns all topologies: the plugin's snapshot and the nodes that drain."""
+
+    def snapshot(self, wake: Wake) -> str | None:
+        """What the plugin published last, as JSON text; `wake` is called when it publishes again."""
+
+    def draining(self) -> frozenset[str]:
+        """Nodes that shall become empty."""
+
+    def set_draining(self, node: str, draining: bool) -> None:
+        """Raise or take away the flag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamFacts:
+    """Ends of the application's streams, for backlog and response time."""
+
+    last: int = 0  #: last sequence number in the input stream
+    done: int = 0  #: last sequence number that the source has durably consumed
+    results: tuple[tuple[float, float], ...] = ()  #: (w0, w) of the newest results: left the source, written; epoch s
+
+
+class SnapshotStore(Protocol):
+    """Redis: the fence, the cuts, the measurements."""
+
+    def raise_fence(self, topology_id: str, epoch: int) -> None:
+        """No writer of an older epoch gets through from now on; a lower number than the present one changes nothing."""
+
+    def delete_cuts(self, topology_id: str, *, below: int) -> int:
+        """Delete every cut under this number; the number of keys deleted."""
+
+    def metrics(self, topology_id: str) -> Mapping[int, str]:
+        """Task -> the JSON line that it published last."""
+
+    def streams(self, source: str | None, results: str | None) -> StreamFacts:
+        """About these streams; None or absent ones give zeros."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class Clock(Protocol):
+    """Time and waiting. `now` is wall-clock seconds: it is compared with what tasks write."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+
+
+class EventSink(Protocol):
+    """Where decisions go: logs, the live view, the tests."""
+
+    def emit(self, action: str, fields: Mapping[str, object]) -> None:
+        """Never raises."""

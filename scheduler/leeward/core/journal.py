@@ -1,0 +1,98 @@
+"""The coordinator's journal: what it is about to do, written before it does it.
+
+One document in ZooKeeper (`Paths.journal`), kept for the topology's life: a closed journal still remembers the
+highest cut number used, so that a number is never used twice. A coordinator that starts reads journal and control
+record, and knows from both where the one before it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from leeward.core.errors import ProtocolError
+from leeward.core.plan import Slot
+from leeward.core.table import Table
+
+JOURNAL_VERSION = 1
+
+
+class StepName(StrEnum):
+    """The step that the coordinator was about to take."""
+
+    ANNOUNCE = "announce"  #: fence, then PAUSE
+    MOVE = "move"  #: barrier 1 was reached: MOVE, placement, rebalance
+    UNDO = "undo"  #: the new placement cannot be had: back to the old one
+    RESTORE = "restore"  #: fence, then RESTORE
+    CLOSED = "closed"  #: nothing is in progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """See the module. Times are seconds of the coordinator's clock."""
+
+    kind: str = ""  #: "restart" (a plan's reconfiguration) or "reset" (a process was lost)
+    step: StepName = StepName.CLOSED
+    epoch: int = 0  #: newest epoch that this reconfiguration has used, or is about to use
+    cut: int = 0  #: cut that it exports, or (reset) restores from
+    last_cut: int = 0  #: highest cut number ever used
+    old_cut: int = 0  #: cut of the base before
+    old_tables: Mapping[str, Table] = field(default_factory=dict)  #: in force before
+    new_tables: Mapping[str, Table] = field(default_factory=dict)  #: wanted
+    old_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot before, as Storm had it
+    new_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot wanted
+    placement_epoch: int = 0  #: epoch that the placement was written under; 0: not written by this one
+    exported: int = 0  #: bytes of state in the cut
+    reason: str = ""  #: why it was started
+    result: str = ""  #: how it ended: "done", "undone: ...", "aborted: ...", "reset: ..."
+    times: Mapping[str, float] = field(default_factory=dict)  #: step -> when it was first taken
+    version: int = JOURNAL_VERSION
+
+    @property
+    def open(self) -> bool:
+        """Something is in progress."""
+        return self.step is not StepName.CLOSED
+
+    @property
+    def moves(self) -> bool:
+        """Some task has to change its slot."""
+        return any(self.old_slots.get(task) != slot for task, slot in self.new_slots.items())
+
+    def at(self, step: StepName, now: float, **changes: object) -> Journal:
+        """The same journal at another step, first reached at `now`."""
+        return replace(self, step=step, times={str(step): now, **self.times}, **changes)
+
+    def to_json(self) -> str:
+        """Compact JSON; equal journals give equal text."""
+        document: dict[str, object] = {name: getattr(self, name) for name in self.__slots__}
+        for name in ("old_tables", "new_tables"):
+            document[name] = {key: list(table) for key, table in sorted(getattr(self, name).items())}
+        for name in ("old_slots", "new_slots"):
+            document[name] = [
+                [task, slot.node, slot.port] for task, slot in sorted(getattr(self, name).items())
+            ]
+        document["times"] = dict(sorted(self.times.items()))
+        return json.dumps(document, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Journal:
+        """Raises ProtocolError if the text is no journal or of a newer version."""
+        try:
+            document = json.loads(text)
+            if document["version"] > JOURNAL_VERSION:
+                raise ProtocolError(
+                    f"journal field 'version' is {document['version']}, this program reads {JOURNAL_VERSION}.",
+                    remedy="Update Leeward on this machine: a newer coordinator worked here.",
+                )
+            document["step"] = StepName(document["step"])
+            for name in ("old_tables", "new_tables"):
+                document[name] = {key: tuple(table) for key, table in document[name].items()}
+            for name in ("old_slots", "new_slots"):
+                document[name] = {task: Slot(node, port) for task, node, port in document[name]}
+            return Journal(**document)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ProtocolError(
+                f"not a journal: {error!r}.", remedy="Only the coordinator writes it."
+            ) from None

@@ -1,0 +1,188 @@
+"""The words between the coordinator's state machine (`core/migration.py`) and its shell: states, events, instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from leeward.core.control import ControlRecord, Report
+from leeward.core.journal import Journal
+from leeward.core.plan import Placement, Plan, Slot
+from leeward.core.table import Table
+
+
+class State(StrEnum):
+    """What the coordinator is waiting for."""
+
+    OFF = "off"  #: journal and record are not read yet
+    IDLE = "idle"  #: the time of the next checkpoint, or a plan
+    CHECKPOINTING = "checkpointing"  #: every task's part of a cut, while the stream goes on
+    PAUSING = "pausing"  #: barrier 1: every task's part of the cut, then it is stopped
+    MOVING = "moving"  #: Storm to have every executor where the plan wants it
+    UNDOING = "undoing"  #: Storm to have every executor where it was
+    SETTLING = "settling"  #: a process was lost: Storm to have every executor somewhere
+    RESTORING = "restoring"  #: barrier 2: every task's state in, every channel probed
+    HELD = "held"  #: no cut can be read: the topology stays paused, and is tried again now and then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long the coordinator waits, in seconds."""
+
+    pause_s: float = 20.0  #: barrier 1
+    misfit_s: float = 5.0  #: before the plugin's "does not fit" is believed: it may speak of the plan before
+    move_s: float = 10.0  #: between two calls of rebalance
+    move_tries: int = 5  #: calls of rebalance before the plan is given up
+    settle_s: float = 60.0  #: for Storm to place the executors of a lost node
+    restore_s: float = 60.0  #: barrier 2
+    restore_tries: int = 3  #: of barrier 2 before an alert
+    retry_s: float = 2.0  #: after Redis refused
+    held_s: float = 30.0  #: between tries in HELD
+    checkpoint_every_s: float = 15.0  #: from the end of one checkpoint to the next
+    checkpoint_s: float = 10.0  #: for one checkpoint
+    keep_cuts: int = 2  #: committed cuts that are kept
+    restore_from_start: bool = True  #: with no readable cut: empty state, spouts from the beginning
+
+
+# ---- events
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarted:
+    """A coordinator has taken over."""
+
+    record: ControlRecord | None  #: None: this topology never had one
+    journal: Journal | None
+    initial: Mapping[str, Table]  #: tables of a topology that has no record yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAccepted:
+    """The loop wants this plan carried out."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """A task wrote its report at a barrier."""
+
+    barrier: str
+    report: Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """The plugin published what Storm has now."""
+
+    managed: bool  #: the placement of `epoch` fits and is in force
+    epoch: int | None
+    reason: str  #: if not managed: why
+    slots: Mapping[int, Slot]  #: task -> slot; a missing task is not placed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceFailed:
+    """Nimbus refused or could not be reached, after the adapter's own tries."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceFailed:
+    """Redis refused the fence or could not be reached."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverRequested:
+    """A task found, in `epoch`, that state or tuples were lost."""
+
+    epoch: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlinePassed:
+    """`Machine.due` is over."""
+
+
+Event = (
+    Restarted
+    | PlanAccepted
+    | Reported
+    | Assigned
+    | RebalanceFailed
+    | FenceFailed
+    | RecoverRequested
+    | DeadlinePassed
+)
+
+
+# ---- instructions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteJournal:
+    """Write the journal; a failure ends the coordinator."""
+
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteControl:
+    """Write the control record; a failure ends the coordinator."""
+
+    record: ControlRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlacement:
+    """Write the wanted placement, or take it away (None: Storm's default scheduler may place)."""
+
+    placement: Placement | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebalance:
+    """Call Nimbus; a failure comes back as RebalanceFailed and drops the rest of the batch."""
+
+    workers: int
+    executors: Mapping[str, int]  #: component -> executors; as many as tasks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFence:
+    """Raise the fence in Redis; a failure comes back as FenceFailed and drops the rest of the batch."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchBarrier:
+    """From now on post Reported for this barrier, those who arrived already included."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropCuts:
+    """Delete snapshots and barriers that nothing can need any more; a failure is only logged."""
+
+    below: int  #: cuts under this number
+    epoch: int  #: ready barriers and recover flags under this epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Log it and tell who listens."""
+
+    action: str  #: fixed name
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+Instruction = (
+    WriteJournal | WriteControl | WritePlacement | Rebalance | SetFence | WatchBarrier | DropCuts | Note
+)
