@@ -15,7 +15,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.protocol import (
-    Deliver, DeliverPulse, Export, Kind, Load, Marker, Mode, Ready, Recover, Resumed, Send, TaskProtocol,
+    Deliver,
+    DeliverPulse,
+    Export,
+    Kind,
+    Load,
+    Marker,
+    Mode,
+    Ready,
+    Recover,
+    Resumed,
+    Send,
+    TaskProtocol,
 )
 
 DOWNSTREAM = {1: (2, 3), 2: (4, 5), 3: (4, 5), 4: (6,), 5: (6,), 6: ()}
@@ -41,7 +52,9 @@ class Topology(RuleBasedStateMachine):
     def start(self) -> None:
         self.record = ControlRecord(tables={"rotate": (2,), "count": (4,) * KEYS})
         self.processes = {task: Process(task) for task in DOWNSTREAM}
-        self.channels: dict[tuple[int, int], deque] = {(s, t): deque() for s in DOWNSTREAM for t in DOWNSTREAM[s]}
+        self.channels: dict[tuple[int, int], deque] = {
+            (s, t): deque() for s in DOWNSTREAM for t in DOWNSTREAM[s]
+        }
         self.sent: dict[tuple[int, int], int] = dict.fromkeys(self.channels, 0)
         self.cuts: dict[int, dict[int, dict]] = {}
         self.ready: set[int] = set()
@@ -53,7 +66,7 @@ class Topology(RuleBasedStateMachine):
         for task in DOWNSTREAM:
             self.look(task)
 
-    # --- the shell around one protocol ------------------------------------------------------------------------------
+    # --- the shell around one protocol ---
 
     def look(self, task: int) -> None:
         first = task in self.first
@@ -67,7 +80,7 @@ class Topology(RuleBasedStateMachine):
                 case Deliver(item):
                     self.process_tuple(task, item)
                 case DeliverPulse(number, bodies):
-                    assert len({body for body in bodies}) == 1
+                    assert len(set(bodies)) == 1
                     self.process_pulse(task, number)
                     self.broadcast(task, Marker(kind=Kind.PULSE, number=number, body=bodies[0]))
                 case Send(marker):
@@ -102,7 +115,9 @@ class Topology(RuleBasedStateMachine):
         if task in (2, 3):
             self.route(task, self.processes[task].tables["count"][number % KEYS], number)
         elif task in (4, 5):
-            assert self.processes[task].tables["count"][number % KEYS] == task, "tuple at a task that does not own its group"
+            assert self.processes[task].tables["count"][number % KEYS] == task, (
+                "tuple at a task that does not own its group"
+            )
             key = number % KEYS
             process.state[key] = [*process.state.get(key, []), number]
         else:
@@ -117,7 +132,7 @@ class Topology(RuleBasedStateMachine):
             result = sorted(process.state.pop("now", []))
             assert self.sink.setdefault(number, result) == result, "a repeat differs from what was published"
 
-    # --- what may happen next -----------------------------------------------------------------------------------------
+    # --- what may happen next ---
 
     @rule(count=st.integers(1, 3))
     def emit(self, count: int) -> None:
@@ -166,25 +181,37 @@ class Topology(RuleBasedStateMachine):
             return
         snapshot = self.cuts.get(record.cut, {})
         if task in (4, 5):
-            merged = {key: value for part in (snapshot.get(4, {}), snapshot.get(5, {})) for key, value in part.items()}
+            merged = {
+                key: value
+                for part in (snapshot.get(4, {}), snapshot.get(5, {}))
+                for key, value in part.items()
+            }
             mine = [key for key in range(KEYS) if record.tables["count"][key] == task]
             if keep:
                 kept = {key: process.state[key] for key in mine if key in process.state}
-                assert all(merged.get(key) == value for key, value in kept.items()), "memory is not what was exported"
+                assert all(merged.get(key) == value for key, value in kept.items()), (
+                    "memory is not what was exported"
+                )
             process.state = {key: list(merged[key]) for key in mine if key in merged}
         else:
-            process.state = {key: value for key, value in snapshot.get(task, {}).items()}
+            process.state = dict(snapshot.get(task, {}))
         self.carry_out(task, process.protocol.loaded(record))
 
-    # --- coordinator ----------------------------------------------------------------------------------------------------
+    # --- coordinator ---
 
     @precondition(lambda self: self.record.phase is Phase.RUN and not self.recover)
-    @rule(rotate=st.sampled_from([(2,), (3,), (2, 3)]), count=st.lists(st.sampled_from([4, 5]), min_size=KEYS, max_size=KEYS))
+    @rule(
+        rotate=st.sampled_from([(2,), (3,), (2, 3)]),
+        count=st.lists(st.sampled_from([4, 5]), min_size=KEYS, max_size=KEYS),
+    )
     def announce(self, rotate, count) -> None:
         self.old = self.record
         self.last_cut += 1
         self.record = replace(
-            self.record, epoch=self.record.epoch + 1, phase=Phase.PAUSE, cut=self.last_cut,
+            self.record,
+            epoch=self.record.epoch + 1,
+            phase=Phase.PAUSE,
+            cut=self.last_cut,
             tables={"rotate": rotate, "count": tuple(count)},
         )
 
@@ -193,13 +220,20 @@ class Topology(RuleBasedStateMachine):
     def abort(self) -> None:
         self.record = replace(self.old, epoch=self.record.epoch + 1)
 
-    @precondition(lambda self: self.record.phase is Phase.PAUSE and len(self.cuts.get(self.record.cut, {})) == len(DOWNSTREAM))
+    @precondition(
+        lambda self: (
+            self.record.phase is Phase.PAUSE and len(self.cuts.get(self.record.cut, {})) == len(DOWNSTREAM)
+        )
+    )
     @rule(restarts=st.sets(st.sampled_from(sorted(DOWNSTREAM))))
     def move(self, restarts) -> None:
         for channel in self.channels.values():
             assert all(isinstance(item, Marker) for item in channel), "a tuple was in flight after barrier 1"
         self.record = replace(
-            self.record, phase=Phase.RESTORE, base=self.record.epoch, committed=(*self.record.committed, self.record.cut)[-2:]
+            self.record,
+            phase=Phase.RESTORE,
+            base=self.record.epoch,
+            committed=(*self.record.committed, self.record.cut)[-2:],
         )
         self.ready.clear()
         for task in restarts:
@@ -251,7 +285,7 @@ class Topology(RuleBasedStateMachine):
         self.recover = False
         self.ready.clear()
 
-    # --- what must hold ---------------------------------------------------------------------------------------------------
+    # --- what must hold ---
 
     @invariant()
     def results_are_exact(self) -> None:
@@ -288,7 +322,9 @@ class Topology(RuleBasedStateMachine):
             if len(self.sink) == self.pulse_limit:
                 break
         self.results_are_exact()
-        assert len(self.sink) == self.pulse_limit, f"only pulses {sorted(self.sink)} came out; record {self.record}"
+        assert len(self.sink) == self.pulse_limit, (
+            f"only pulses {sorted(self.sink)} came out; record {self.record}"
+        )
 
 
 Topology.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)

@@ -89,10 +89,20 @@ class Worker:
         self.component._exit = lambda code: (_ for _ in ()).throw(SystemExit(code))
         self.messages: list[dict] = []
         conf = {
-            "storm.id": "t-1", "topology.name": "t", "leeward.redis.url": "redis://127.0.0.1:1/0",
-            "storm.zookeeper.servers": ["127.0.0.1"], "storm.zookeeper.port": 1, "pystorm.log.level": "error",
+            "storm.id": "t-1",
+            "topology.name": "t",
+            "leeward.redis.url": "redis://127.0.0.1:1/0",
+            "storm.zookeeper.servers": ["127.0.0.1"],
+            "storm.zookeeper.port": 1,
+            "pystorm.log.level": "error",
         }
-        self.send({"conf": conf | context.pop("conf", {}), "context": context, "pidDir": str(tmp_path / "workers/w/pids")})
+        self.send(
+            {
+                "conf": conf | context.pop("conf", {}),
+                "context": context,
+                "pidDir": str(tmp_path / "workers/w/pids"),
+            }
+        )
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._reader = os.fdopen(self._from_child, "r", encoding="utf-8")
@@ -109,7 +119,9 @@ class Worker:
         os.write(self._to_child, json.dumps(message).encode() + b"\nend\n")
 
     def tuple(self, source, task, values, stream="default"):
-        self.send({"id": f"{source}{values}", "comp": source, "stream": stream, "task": task, "tuple": values})
+        self.send(
+            {"id": f"{source}{values}", "comp": source, "stream": stream, "task": task, "tuple": values}
+        )
 
     def marker(self, source, task, kind, number, counts="", body=None):
         self.tuple(source, task, [kind, number, "", counts, json.dumps(body)], stream="marker")
@@ -148,10 +160,13 @@ class Worker:
 
 
 BOLT = {
-    "taskid": 5, "componentid": "count",
+    "taskid": 5,
+    "componentid": "count",
     "task->component": {"3": "pass", "4": "pass", "5": "count", "6": "count", "7": "sink"},
     "source->stream->grouping": {"pass": {"default": {}, "marker": {}}},
-    "source->stream->fields": {"pass": {"default": ["key"], "marker": ["kind", "epoch", "tables", "counts", "body"]}},
+    "source->stream->fields": {
+        "pass": {"default": ["key"], "marker": ["kind", "epoch", "tables", "counts", "body"]}
+    },
     "stream->target->grouping": {"default": {"sink": {}}, "marker": {"sink": {}}},
 }
 TABLES = {"pass": even_table([3]), "count": even_table([5]), "sink": even_table([7])}
@@ -194,13 +209,15 @@ def test_pulse_waits_for_all_upstream_tasks_and_cuts_exactly(bolt):
 def test_pause_exports_buffers_and_resumes_in_order(bolt):
     bolt.tuple("pass", 3, ["a"])
     bolt.beat()
-    pause = ControlRecord(epoch=1, phase=Phase.PAUSE, cut=1, tables=TABLES | {"count": even_table([5, 6])}, stays=(5,))
+    pause = ControlRecord(
+        epoch=1, phase=Phase.PAUSE, cut=1, tables=TABLES | {"count": even_table([5, 6])}, stays=(5,)
+    )
     bolt.marker("pass", 3, "pause", 1, body=pause.to_json())
     assert not emitted(bolt.beat(), "marker")
     bolt.marker("pass", 4, "pause", 1, body=pause.to_json())
     said = bolt.beat()
     assert emitted(said, "marker")[0][:2] == ["pause", 1]
-    (what, cut, blobs, swap, barrier, error), = [entry for entry in bolt.link.done if entry[0] == "export"]
+    ((_, cut, blobs, swap, barrier, error),) = [entry for entry in bolt.link.done if entry[0] == "export"]
     assert (cut, barrier, error) == (1, "cut-1", "") and len(blobs) + len(swap) == 1
     bolt.tuple("pass", 3, ["b"])
     assert emitted(bolt.beat()) == []
@@ -213,7 +230,9 @@ def test_pause_exports_buffers_and_resumes_in_order(bolt):
 
 def test_restore_takes_the_groups_of_the_new_table(bolt):
     bolt.beat()
-    restore = ControlRecord(epoch=3, phase=Phase.RESTORE, base=3, cut=2, tables=TABLES | {"count": even_table([6, 5])})
+    restore = ControlRecord(
+        epoch=3, phase=Phase.RESTORE, base=3, cut=2, tables=TABLES | {"count": even_table([6, 5])}
+    )
     bolt.link.snapshots = {group: {} for group in range(128)}
     bolt.link.show(restore)
     bolt.beat()
@@ -241,10 +260,17 @@ def test_missing_tuples_ask_for_a_reset(bolt):
 
 
 def test_spout_pauses_when_told_and_keeps_its_offset(monkeypatch, tmp_path):
-    spout = Worker(Source, monkeypatch, tmp_path, **{
-        "taskid": 1, "componentid": "source", "task->component": {"1": "source", "2": "count"},
-        "stream->target->grouping": {"default": {"count": {}}, "marker": {"count": {}}},
-    })
+    spout = Worker(
+        Source,
+        monkeypatch,
+        tmp_path,
+        **{
+            "taskid": 1,
+            "componentid": "source",
+            "task->component": {"1": "source", "2": "count"},
+            "stream->target->grouping": {"default": {"count": {}}, "marker": {"count": {}}},
+        },
+    )
     tables = {"source": even_table([1]), "count": even_table([2])}
     spout.next()
     said = spout.next() + spout.next() + spout.next()
@@ -269,7 +295,7 @@ def test_unsnapshotable_state_is_reported_with_key_and_type(bolt):
     for task in (3, 4):
         bolt.marker("pass", task, "pause", 1, body=pause.to_json())
     bolt.beat()
-    (_, barrier, error), = [entry for entry in bolt.link.done if entry[0] == "report"]
+    ((_, barrier, error),) = [entry for entry in bolt.link.done if entry[0] == "report"]
     assert barrier == "cut-1" and "'bad'" in error and "set" in error
 
 
@@ -282,12 +308,15 @@ def test_specs_carry_the_marker_stream():
     assert json.loads(count.common.json_conf)["leeward.kind"] == "stateful"
 
 
-@pytest.mark.parametrize(("build", "message"), [
-    (lambda: Pass.spec(inputs=None), "inputs of Pass are None"),
-    (lambda: Pass.spec(inputs={Source.spec(name="s"): components.Spout}), "by <class"),
-    (lambda: Source.spec(par=2), "asks for several tasks"),
-    (lambda: keyed(), "names 0 fields"),
-])
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Pass.spec(inputs=None), "inputs of Pass are None"),
+        (lambda: Pass.spec(inputs={Source.spec(name="s"): components.Spout}), "by <class"),
+        (lambda: Source.spec(par=2), "asks for several tasks"),
+        (lambda: keyed(), "names 0 fields"),
+    ],
+)
 def test_bad_specs_are_refused(build, message):
     with pytest.raises(ConfigError, match=message):
         build()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 
 import typer
 
 from leeward import __version__
 from leeward.core.errors import LeewardError
-
-_PARTS = ("demo", "cluster", "jar", "serve", "solve", "reference", "replay", "bench")
 
 
 def _version(wanted: bool) -> None:
@@ -20,15 +19,19 @@ def _version(wanted: bool) -> None:
 
 def _build() -> typer.Typer:
     typer_app = typer.Typer(
-        no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
         help="Elastic, stateful Python topologies on Apache Storm. Try: leeward cluster up; leeward submit query1",
     )
 
     @typer_app.callback()
-    def main(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print it.")) -> None:
+    def main(
+        version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print it."),
+    ) -> None:
         """Elastic, stateful Python topologies on Apache Storm."""
 
-    for part in _PARTS:
+    for part in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         importlib.import_module(f"leeward.cli.{part}").register(typer_app)
     return typer_app
 

@@ -44,11 +44,17 @@ class ControlRecord:
     epoch: int = 0  #: number of the last reconfiguration, abort or reset
     phase: Phase = Phase.RUN
     base: int = 0  #: epoch in which the state in memory was established
-    cut: int = 0  #: PAUSE: cut to export; RESTORE and RUN: cut that the base was restored from (0: empty state)
+    cut: int = (
+        0  #: PAUSE: cut to export; RESTORE and RUN: cut that the base was restored from (0: empty state)
+    )
     checkpoint: int = 0  #: newest cut asked for while running (0: none)
-    committed: tuple[int, ...] = ()  #: cuts that every task has exported, ascending; older ones may be deleted
+    committed: tuple[
+        int, ...
+    ] = ()  #: cuts that every task has exported, ascending; older ones may be deleted
     tables: Mapping[str, Table] = field(default_factory=dict)  #: component -> owners, as of this epoch
-    stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to the node's swap area
+    stays: tuple[
+        int, ...
+    ] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to the node's swap area
     version: int = RECORD_VERSION
 
     def to_json(self) -> str:
@@ -74,7 +80,9 @@ class ControlRecord:
             document["stays"] = tuple(document["stays"])
             return ControlRecord(**document)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError(f"not a control record: {error!r}.", remedy="Only the coordinator writes it.") from None
+            raise ProtocolError(
+                f"not a control record: {error!r}.", remedy="Only the coordinator writes it."
+            ) from None
 
     def with_phase(self, phase: Phase) -> ControlRecord:
         """The same record in another phase."""
@@ -104,7 +112,7 @@ class Paths:
         return f"{self.base}/journal"
 
     def barrier(self, name: str) -> str:
-        """One persistent child for each task that has arrived; its data is a Report. Names: cut_barrier, ready_barrier."""
+        """A persistent child for each task that has arrived, holding its Report. Names: cut_barrier, ready_barrier."""
         return f"{self.base}/barrier/{name}"
 
     @property
@@ -158,4 +166,6 @@ class Report:
         try:
             return Report(**json.loads(text))
         except (ValueError, TypeError) as error:
-            raise ProtocolError(f"not a barrier report: {error!r}.", remedy="Only tasks write them.") from None
+            raise ProtocolError(
+                f"not a barrier report: {error!r}.", remedy="Only tasks write them."
+            ) from None

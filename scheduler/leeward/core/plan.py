@@ -37,7 +37,10 @@ class Placement:
             {"node": slot.node, "port": slot.port, "tasks": sorted(by_slot[slot])} for slot in sorted(by_slot)
         ]
         document = {
-            "version": PLACEMENT_VERSION, "topology_id": self.topology_id, "epoch": self.epoch, "slots": slots,
+            "version": PLACEMENT_VERSION,
+            "topology_id": self.topology_id,
+            "epoch": self.epoch,
+            "slots": slots,
         }
         return json.dumps(document, separators=(",", ":"))
 
@@ -47,7 +50,9 @@ class Placement:
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise PlanError(f"placement is not JSON: {error}.", remedy="Write it with Placement.to_json.") from None
+            raise PlanError(
+                f"placement is not JSON: {error}.", remedy="Write it with Placement.to_json."
+            ) from None
         return _placement(document)
 
 
@@ -94,7 +99,9 @@ class Plan:
     tables: Mapping[str, Table]  #: component -> owners of its key groups, every component
     placement: Mapping[int, Slot]  #: task -> slot, every task
     reason: str = ""  #: one sentence for people: why this plan
-    expected: Mapping[str, float] = field(default_factory=dict)  #: e.g. response_s, cost_per_h, downtime_s, objective
+    expected: Mapping[str, float] = field(
+        default_factory=dict
+    )  #: e.g. response_s, cost_per_h, downtime_s, objective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +126,9 @@ def deployment(tables: Mapping[str, Table], placement: Mapping[int, Slot]) -> di
     return result
 
 
-def diff(before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]) -> tuple[Change, ...]:
+def diff(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
+) -> tuple[Change, ...]:
     """The components whose replicas change in number or place, by name."""
     changes = []
     for component in sorted(after):

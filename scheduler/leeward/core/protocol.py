@@ -65,6 +65,7 @@ class Mode(StrEnum):
 
 # --- instructions -------------------------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True, slots=True)
 class Deliver:
     """Process this tuple."""
@@ -130,7 +131,9 @@ Instruction = Deliver | DeliverPulse | Send | Export | Load | Ready | Recover | 
 
 @dataclass(slots=True)
 class _Channel:
-    queue: deque = field(default_factory=deque)  #: items behind a cut, or that arrived while the task was not running
+    queue: deque = field(
+        default_factory=deque
+    )  #: items behind a cut, or that arrived while the task was not running
     cut: Marker | None = None  #: aligned marker that waits for the other channels
     fence: int | None = None  #: drop everything before the probe of this epoch
     probed: int = -1  #: newest epoch of which a probe was seen
@@ -153,7 +156,7 @@ class TaskProtocol:
         self._ready = False
         self._reason = ""  # why this task is LOST
 
-    # --- facts ------------------------------------------------------------------------------------------------------
+    # --- facts ---
 
     def on_record(self, record: ControlRecord, *, first: bool = False) -> list[Instruction]:
         """The control record as just read. `first`: no process of this task has run before in base 0."""
@@ -210,7 +213,7 @@ class TaskProtocol:
             return [self._probe()]
         return []
 
-    # --- for the shell --------------------------------------------------------------------------------------------
+    # --- for the shell ---
 
     @property
     def open(self) -> bool:
@@ -222,7 +225,7 @@ class TaskProtocol:
         """Items queued on all channels."""
         return sum(len(channel.queue) for channel in self._channels.values())
 
-    # --- rules ------------------------------------------------------------------------------------------------------
+    # --- rules ---
 
     def _run(self, record: ControlRecord, first: bool) -> list[Instruction]:
         if self.mode is Mode.RUNNING and record.base == self._base:
@@ -251,7 +254,9 @@ class TaskProtocol:
 
     def _lost(self, reason: str) -> list[Instruction]:
         self.mode, self._base, self._reason = Mode.LOST, -1, reason
-        for channel in self._channels.values():  # only what follows the probe of a coming epoch can still matter
+        for (
+            channel
+        ) in self._channels.values():  # only what follows the probe of a coming epoch can still matter
             channel.cut = None
             while channel.queue and not _announces(channel.queue[0], self._epoch):
                 channel.queue.popleft()
@@ -283,7 +288,9 @@ class TaskProtocol:
             channel.fence = None
             return self._check_ready()
         if marker.number > self._epoch:
-            channel.queue.append(marker)  # what follows belongs to an epoch that this task has not heard of yet
+            channel.queue.append(
+                marker
+            )  # what follows belongs to an epoch that this task has not heard of yet
         return []
 
     def _fence(self, channel: _Channel, epoch: int) -> None:
@@ -308,7 +315,7 @@ class TaskProtocol:
         return [Ready(self._epoch)]
 
     def _drain(self) -> list[Instruction]:
-        """Process queued items channel by channel until each channel is empty or cut; then the aligned marker; repeat."""
+        """Process queued items until each channel is empty or cut; then the aligned marker; and again."""
         out: list[Instruction] = []
         while self.mode is Mode.RUNNING:
             for channel in self._channels.values():
@@ -338,7 +345,10 @@ class TaskProtocol:
         if first.kind is Kind.PULSE:
             return [DeliverPulse(first.number, tuple(cut.body for cut in cuts.values()))]
         record = ControlRecord.from_json(first.body)
-        if self.record is None or (record.epoch, _order(record.phase)) > (self.record.epoch, _order(self.record.phase)):
+        if self.record is None or (record.epoch, _order(record.phase)) > (
+            self.record.epoch,
+            _order(self.record.phase),
+        ):
             self.record = record
         forward = Send(replace(first, sent=None))
         if first.kind is Kind.CHECKPOINT:
@@ -360,7 +370,8 @@ class TaskProtocol:
         if marker.sent == came or self.mode not in (Mode.RUNNING, Mode.PAUSED):
             return []
         return self._lost(
-            f"task {source} sent {marker.sent} tuples to task {self.task} before {marker.kind} {marker.number}, {came} came"
+            f"task {source} sent {marker.sent} tuples to task {self.task} before {marker.kind} "
+            f"{marker.number}, {came} came"
         )
 
     def _probe(self) -> Send:

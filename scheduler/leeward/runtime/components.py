@@ -35,7 +35,19 @@ from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, read
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.keys import GROUPS
 from leeward.core.protocol import (
-    Deliver, DeliverPulse, Export, Instruction, Kind, Load, Marker, Mode, Ready, Recover, Resumed, Send, TaskProtocol,
+    Deliver,
+    DeliverPulse,
+    Export,
+    Instruction,
+    Kind,
+    Load,
+    Marker,
+    Mode,
+    Ready,
+    Recover,
+    Resumed,
+    Send,
+    TaskProtocol,
 )
 from leeward.core.table import even_table, owned, tables_text
 from leeward.runtime import snapshot
@@ -69,9 +81,13 @@ class _Elastic:
 
     kind = "stateless"
 
-    def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
+    def __init__(
+        self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any
+    ) -> None:
         options.pop("serializer", None)
-        super().__init__(input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options)  # pystorm would close ours
+        super().__init__(
+            input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options
+        )  # pystorm would close ours
         write_fd = protect_stdout() if output_stream is sys.stdout else output_stream.fileno()
         self.serializer = PipeSerializer(input_stream.fileno(), write_fd)
         self.serializer.on_idle = self._on_idle
@@ -85,7 +101,7 @@ class _Elastic:
         self._timer_due = 0.0
         self.state = KeyedState("a component that has not started", ())
 
-    # --- start ------------------------------------------------------------------------------------------------------
+    # --- start ---
 
     def read_handshake(self) -> tuple[dict, dict]:
         """As pystorm's; also finds the node's swap area, beside the supervisor's other local files."""
@@ -102,23 +118,37 @@ class _Elastic:
         by_component: dict[str, list[int]] = {}
         for task, component in context["task->component"].items():
             by_component.setdefault(component, []).append(int(task))
-        sources = [name for name, streams in context.get("source->stream->grouping", {}).items() if MARKER_STREAM in streams]
+        sources = [
+            name
+            for name, streams in context.get("source->stream->grouping", {}).items()
+            if MARKER_STREAM in streams
+        ]
         self._downstream = sorted(context.get("stream->target->grouping", {}).get(MARKER_STREAM) or ())
         self._protocol = TaskProtocol(self.task_id, [task for name in sources for task in by_component[name]])
         self._service_s = _service_time(conf)
         self._committed_states: dict[int, dict] = {}
         paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
         store = TaskStore(
-            _redis_url(conf), conf["storm.id"], self.component_name, self.task_id, node=self._node, swap=self._swap
+            _redis_url(conf),
+            conf["storm.id"],
+            self.component_name,
+            self.task_id,
+            node=self._node,
+            swap=self._swap,
         )
         self._link = Link(
-            zookeeper=_zookeeper(conf), paths=paths, store=store, task=self.task_id, post=self._post,
-            on_record=self._on_record, default=ControlRecord(tables=_first_tables(by_component, conf)),
+            zookeeper=_zookeeper(conf),
+            paths=paths,
+            store=store,
+            task=self.task_id,
+            post=self._post,
+            on_record=self._on_record,
+            default=ControlRecord(tables=_first_tables(by_component, conf)),
             metrics=self._metrics,
         )
         self._link.start()
 
-    # --- the task's own thread --------------------------------------------------------------------------------------
+    # --- the task's own thread ---
 
     def _post(self, work: Callable[[], None]) -> None:
         """Queue work for the task's own thread; callable from any thread."""
@@ -142,7 +172,9 @@ class _Elastic:
         self._carry_out(self._protocol.on_record(record, first=first))
         kept = [state for cut, state in sorted(self._committed_states.items()) if cut in record.committed]
         if kept and record.committed:
-            self._committed_states = {c: s for c, s in self._committed_states.items() if c >= record.committed[0]}
+            self._committed_states = {
+                c: s for c, s in self._committed_states.items() if c >= record.committed[0]
+            }
             self.committed(copy.deepcopy(kept[0]))
 
     def _carry_out(self, instructions: Iterable[Instruction]) -> None:
@@ -168,7 +200,9 @@ class _Elastic:
                 content = self.state.group(group)
                 if content:
                     entries += len(content)
-                    blob = snapshot.encode(content, cut=cut, owner=f"{self.component_name} (task {self.task_id})")
+                    blob = snapshot.encode(
+                        content, cut=cut, owner=f"{self.component_name} (task {self.task_id})"
+                    )
                     (swap if table and table[group] == self.task_id else blobs)[group] = blob
         except LeewardError as failure:
             error = str(failure)
@@ -177,7 +211,15 @@ class _Elastic:
         size = sum(map(len, blobs.values())) + sum(map(len, swap.values()))
 
         def report(why: str, seconds: float) -> Report:
-            return Report(task=self.task_id, component=self.component_name, error=why, bytes=size, keys=entries, seconds=seconds)
+            return Report(
+                task=self.task_id,
+                component=self.component_name,
+                error=why,
+                bytes=size,
+                keys=entries,
+                seconds=seconds,
+            )
+
         if error:
             self._link.report(cut_barrier(cut), report(error, 0.0))
         else:
@@ -186,7 +228,11 @@ class _Elastic:
     def _load(self, instruction: Load) -> None:
         record = instruction.record
         groups = self._groups(record)
-        kept = {group: self.state.group(group) for group in groups if group in set(self.state.groups)} if instruction.keep else {}
+        kept = (
+            {group: self.state.group(group) for group in groups if group in set(self.state.groups)}
+            if instruction.keep
+            else {}
+        )
 
         def done(entries: dict[int, dict], size: int, seconds: float) -> None:
             if record.epoch != self._protocol.record.epoch:
@@ -194,7 +240,11 @@ class _Elastic:
             self.state = KeyedState(self._name, ())
             self.state.replace(kept | entries)
             self._imported = Report(
-                task=self.task_id, component=self.component_name, bytes=size, keys=sum(map(len, entries.values())), seconds=seconds
+                task=self.task_id,
+                component=self.component_name,
+                bytes=size,
+                keys=sum(map(len, entries.values())),
+                seconds=seconds,
             )
             if self.kind == "source":
                 self._committed_states = {record.cut: copy.deepcopy(dict(self.state))}
@@ -204,6 +254,7 @@ class _Elastic:
         def failed(why: str) -> None:
             report = Report(task=self.task_id, component=self.component_name, error=why)
             self._link.report(ready_barrier(record.epoch), report)
+
         self._link.load(record.cut, [group for group in groups if group not in kept], done, failed)
 
     def _start_running(self, instruction: Resumed) -> None:
@@ -238,7 +289,10 @@ class _Elastic:
         Export: _export,
         Load: _load,
         Ready: lambda self, i: self._link.report(ready_barrier(i.epoch), self._imported),
-        Recover: lambda self, i: (log.warning("asking for a reset: %s", i.reason), self._link.recover(i.epoch, i.reason)),
+        Recover: lambda self, i: (
+            log.warning("asking for a reset: %s", i.reason),
+            self._link.recover(i.epoch, i.reason),
+        ),
         Resumed: _start_running,
     }
 
@@ -248,22 +302,34 @@ class _Elastic:
             self.serializer.flush()
         super()._exit(status_code)
 
-    # --- measurements -----------------------------------------------------------------------------------------------
+    # --- measurements ---
 
     def _metrics(self) -> str:
-        return json.dumps({
-            "task": self.task_id, "component": self.component_name, "t": time.time(), "pid": self.pid, "node": self._node,
-            "epoch": self._protocol.record.epoch if self._protocol.record else -1, "mode": str(self._protocol.mode),
-            "in": dict(self._in), "out": dict(self._out), "processed": self._processed, "busy_s": round(self._busy_s, 6),
-            "state_keys": len(self.state), "buffered": self._protocol.buffered, "counters": dict(self.counters),
-        })
+        return json.dumps(
+            {
+                "task": self.task_id,
+                "component": self.component_name,
+                "t": time.time(),
+                "pid": self.pid,
+                "node": self._node,
+                "epoch": self._protocol.record.epoch if self._protocol.record else -1,
+                "mode": str(self._protocol.mode),
+                "in": dict(self._in),
+                "out": dict(self._out),
+                "processed": self._processed,
+                "busy_s": round(self._busy_s, 6),
+                "state_keys": len(self.state),
+                "buffered": self._protocol.buffered,
+                "counters": dict(self.counters),
+            }
+        )
 
     def emit(self, tup: list, *args: Any, stream: str | None = None, **options: Any) -> Any:
         """As streamparse's; also counts."""
         self._out[stream or "default"] += 1
         return super().emit(tup, *args, stream=stream, **options)
 
-    # --- hooks of the user ------------------------------------------------------------------------------------------
+    # --- hooks of the user ---
 
     def resumed(self) -> None:
         """Called after self.state was loaded or re-loaded."""
@@ -279,13 +345,17 @@ class ElasticBolt(_Elastic, Bolt):
     """A stateless bolt whose replicas come and go; write it exactly like a streamparse Bolt."""
 
     @classmethod
-    def spec(cls, name: str | None = None, inputs: Any = None, par: int | None = None, config: dict | None = None) -> Any:
+    def spec(
+        cls, name: str | None = None, inputs: Any = None, par: int | None = None, config: dict | None = None
+    ) -> Any:
         """As streamparse's `Bolt.spec`; `par` is the number of tasks, the most replicas there can be.
 
         Adds the marker stream to outputs and inputs. Raises ConfigError for inputs that are not routed by table.
         """
         spec = super().spec(
-            name=name, inputs=with_marker_inputs(cls.__name__, inputs), par=par or cls.par,
+            name=name,
+            inputs=with_marker_inputs(cls.__name__, inputs),
+            par=par or cls.par,
             config={**(cls.config or {}), **(config or {}), KIND: cls.kind},
         )
         spec.outputs = spec.common.streams = spec._sanitize_outputs(cls, with_marker_output(cls.outputs))
@@ -391,7 +461,8 @@ def _first_tables(by_component: dict[str, list[int]], conf: dict) -> dict[str, t
     wanted = conf.get("leeward.replicas") or {}
     return {
         name: even_table(sorted(tasks)[: wanted.get(name, 1)])
-        for name, tasks in by_component.items() if not name.startswith("__")
+        for name, tasks in by_component.items()
+        if not name.startswith("__")
     }
 
 

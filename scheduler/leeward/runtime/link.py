@@ -28,13 +28,23 @@ Post = Callable[[Callable[[], None]], None]
 
 
 class Link:
-    """See the module. `on_record(record, first)` is posted for each control record, `metrics()` gives the line to publish."""
+    """See the module. `on_record(record, first)` is posted for each control record; `metrics()` is published."""
 
     def __init__(
-        self, *, zookeeper: str, paths: Paths, store: TaskStore, task: int, post: Post,
-        on_record: Callable[[ControlRecord, bool], None], default: ControlRecord, metrics: Callable[[], str],
+        self,
+        *,
+        zookeeper: str,
+        paths: Paths,
+        store: TaskStore,
+        task: int,
+        post: Post,
+        on_record: Callable[[ControlRecord, bool], None],
+        default: ControlRecord,
+        metrics: Callable[[], str],
     ) -> None:
-        self._client = KazooClient(hosts=zookeeper, connection_retry=KazooRetry(**_RETRY), command_retry=KazooRetry(**_RETRY))
+        self._client = KazooClient(
+            hosts=zookeeper, connection_retry=KazooRetry(**_RETRY), command_retry=KazooRetry(**_RETRY)
+        )
         self._paths, self._store, self._task = paths, store, task
         self._post, self._on_record, self._default, self._metrics = post, on_record, default, metrics
         self._jobs: queue.Queue[Callable[[], None]] = queue.Queue()
@@ -44,9 +54,18 @@ class Link:
         """Connect in the background; the first record is posted when ZooKeeper answers."""
         self._thread.start()
 
-    def export(self, cut: int, epoch: int, blobs: Mapping[int, bytes], owned: Iterable[int], swap: Mapping[int, bytes],
-               barrier: str, report: Callable[[str, float], Report]) -> None:
+    def export(
+        self,
+        cut: int,
+        epoch: int,
+        blobs: Mapping[int, bytes],
+        owned: Iterable[int],
+        swap: Mapping[int, bytes],
+        barrier: str,
+        report: Callable[[str, float], Report],
+    ) -> None:
         """Write this task's part of a cut, then report at the barrier (the error, if it failed)."""
+
         def job() -> None:
             start, error = time.perf_counter(), ""
             try:
@@ -54,12 +73,22 @@ class Link:
             except Exception as failure:
                 log.warning("export of cut %d failed: %s", cut, failure)
                 error = f"{type(failure).__name__}: {failure}"
-            self._create(f"{self._paths.barrier(barrier)}/{self._task}", report(error, time.perf_counter() - start).to_json())
+            self._create(
+                f"{self._paths.barrier(barrier)}/{self._task}",
+                report(error, time.perf_counter() - start).to_json(),
+            )
+
         self._jobs.put(job)
 
-    def load(self, cut: int, groups: Iterable[int], done: Callable[[dict[int, dict], int, float], None],
-             failed: Callable[[str], None]) -> None:
+    def load(
+        self,
+        cut: int,
+        groups: Iterable[int],
+        done: Callable[[dict[int, dict], int, float], None],
+        failed: Callable[[str], None],
+    ) -> None:
         """Read groups of a cut; `done(entries, bytes, seconds)` or `failed(why)` is posted."""
+
         def job() -> None:
             start = time.perf_counter()
             try:
@@ -71,6 +100,7 @@ class Link:
                 return
             seconds = time.perf_counter() - start
             self._post(lambda: done(entries, size, seconds))
+
         self._jobs.put(job)
 
     def report(self, barrier: str, report: Report) -> None:
@@ -104,6 +134,7 @@ class Link:
         def changed(data: bytes | None, _stat: object) -> None:
             record = self._default if not data else ControlRecord.from_json(data)
             self._post(lambda: self._on_record(record, first))
+
         return changed
 
     def _publish_metrics(self) -> None:

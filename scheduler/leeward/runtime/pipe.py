@@ -8,6 +8,7 @@ Differences from pystorm's JSON serializer, on the same wire format:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -61,10 +62,8 @@ class PipeSerializer:
 
     def wake(self) -> None:
         """Make the reading thread call `on_idle` soon; callable from any thread."""
-        try:
+        with contextlib.suppress(BlockingIOError):  # full: it is awake already
             os.write(self._wake_write, b"!")
-        except BlockingIOError:
-            pass  # it is awake already
 
     def read_message(self) -> object:
         """The next message; raises StormWentAwayError at the end of input."""
@@ -112,6 +111,6 @@ class PipeSerializer:
             self._out_bytes = 0
             try:
                 while view:
-                    view = view[os.write(self._write_fd, view):]
+                    view = view[os.write(self._write_fd, view) :]
             except OSError:
                 raise StormWentAwayError() from None

@@ -1,6 +1,7 @@
 """Snapshot bytes of one key group: a header with version and checksum, then MessagePack. Never pickle.
 
-Header, big endian: magic `LWS`, version (1 byte), cut (8 bytes), payload length (8 bytes), crc32 of the payload (4 bytes).
+Header, big endian: magic `LWS`, version (1 byte), cut (8 bytes), payload length (8 bytes), crc32 of the payload
+(4 bytes).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def decode(blob: bytes, *, cut: int, where: str) -> dict:
             f"{where} has version {version}, this program reads up to {VERSION}.",
             remedy="Update Leeward in the topology's environment.",
         )
-    payload = blob[_HEADER.size:]
+    payload = blob[_HEADER.size :]
     if its_cut != cut or len(payload) != length or crc32(payload) != checksum:
         raise SnapshotError(
             f"{where} is damaged: cut {its_cut} (wanted {cut}), {len(payload)} bytes (header says {length}), "
@@ -56,6 +57,6 @@ def _untravellable(entries: dict, owner: str) -> SnapshotError:
         except (TypeError, ValueError, OverflowError) as error:
             return SnapshotError(
                 f"state of {owner}, key {key!r}: {error} (value of type {type(value).__name__}).",
-                remedy="Keep None, bool, int (64 bit), float, str, bytes, list and dict only; no tuples, sets or objects.",
+                remedy="Keep None, bool, int (64 bit), float, str, bytes, list, dict only; no tuples, sets, objects.",
             )
     return SnapshotError(f"state of {owner} has a key that cannot travel.", remedy="Use str or int keys.")

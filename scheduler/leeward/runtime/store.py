@@ -3,7 +3,7 @@
 Redis keys, prefix `leeward:<topology id>:`
   fence                       newest epoch that may write (the coordinator raises it)
   cut:<n>:<component>         hash: key group -> snapshot bytes (`leeward.runtime.snapshot`); empty groups are left out
-  cut:<n>:<component>:tasks   hash: task -> MessagePack {owned: [groups], full: [groups with bytes], swap: [groups], node}
+  cut:<n>:<component>:tasks   hash: task -> MessagePack {owned: [groups], full: [with bytes], swap: [groups], node}
   metrics                     hash: task -> JSON, written each second
 """
 
@@ -27,7 +27,9 @@ _TIMEOUT_S = 5.0
 class TaskStore:
     """One task's access to snapshots. Raises redis.RedisError when Redis is away, read-only or full."""
 
-    def __init__(self, url: str, topology_id: str, component: str, task: int, *, node: str, swap: Path) -> None:
+    def __init__(
+        self, url: str, topology_id: str, component: str, task: int, *, node: str, swap: Path
+    ) -> None:
         self._redis = redis.Redis.from_url(
             url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, health_check_interval=15
         )
@@ -36,7 +38,14 @@ class TaskStore:
         self._swap = swap / topology_id
         self._script = self._redis.register_script(_EXPORT)
 
-    def export(self, cut: int, epoch: int, blobs: Mapping[int, bytes], owned: Iterable[int], swap: Mapping[int, bytes]) -> None:
+    def export(
+        self,
+        cut: int,
+        epoch: int,
+        blobs: Mapping[int, bytes],
+        owned: Iterable[int],
+        swap: Mapping[int, bytes],
+    ) -> None:
         """Write this task's groups: `blobs` to Redis, `swap` to the node. Raises FencedError for an outdated epoch."""
         if swap:
             self._write_swap(cut, swap)
@@ -68,7 +77,9 @@ class TaskStore:
                 entries[group] = {}
                 continue
             if blobs.get(group) is None:
-                raise SnapshotError(f"{where} is missing.", remedy="The coordinator falls back to the cut before it.")
+                raise SnapshotError(
+                    f"{where} is missing.", remedy="The coordinator falls back to the cut before it."
+                )
             entries[group] = snapshot.decode(blobs[group], cut=cut, where=where)
         return entries, sum(map(len, blobs.values()))
 

@@ -31,7 +31,9 @@ class Numbers(StatefulSpout):
         if now < self.due or (self.limit and n >= self.limit):
             time.sleep(0.001)
             return
-        self.due = max(self.due + 1 / self.rate, now - 0.1)  # after a pause: at most a tenth of a second of backlog
+        self.due = max(
+            self.due + 1 / self.rate, now - 0.1
+        )  # after a pause: at most a tenth of a second of backlog
         n += 1
         self.state["n"] = n
         self.emit([n % self.keys, n, int(time.time() * 1000)])

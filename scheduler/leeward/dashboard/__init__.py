@@ -1,0 +1,1 @@
+"""Views of a running topology: facts in, pictures out. No decisions."""

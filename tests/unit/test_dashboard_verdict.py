@@ -1,0 +1,60 @@
+"""The demo's verdict and its live view, on made-up facts."""
+
+from rich.console import Console
+
+from leeward.dashboard.live import Operator, Screen, render, sparkline
+from leeward.dashboard.verdict import compare
+
+
+def test_equal_streams_are_good():
+    assert compare([1, 2], ["a", "b"], ["a", "b"]).good
+
+
+def test_loss_repeat_and_order_each_show():
+    lost = compare([1], ["a"], ["a", "b"])
+    assert (lost.lost, lost.duplicated, lost.good) == (
+        1,
+        0,
+        False,
+    ) and "the first 1 agree" in lost.first_difference
+    doubled = compare([1, 2, 2], ["a", "b", "b"], ["a", "b"])
+    assert (doubled.lost, doubled.duplicated, doubled.out_of_order, doubled.good) == (0, 1, 1, False)
+    swapped = compare([2, 1], ["b", "a"], ["a", "b"])
+    assert (swapped.lost, swapped.duplicated, swapped.out_of_order, swapped.good) == (0, 0, 1, False)
+    assert "row 1: wrote 'b', expected 'a'" in swapped.first_difference
+
+
+def test_sparkline_scales_to_the_largest_value():
+    assert sparkline([0, 1, 2, 4]) == "▁▃▅█" and sparkline([]) == "" and sparkline([0, 0]) == "▁▁"
+
+
+def test_the_view_fits_a_terminal_and_shows_what_it_is_told():
+    screen = Screen(
+        title="query1",
+        clock="05:12",
+        elapsed_s=61,
+        rates=[60, 120, 215],
+        responses_ms=[50, 80],
+        backlog=12,
+        cost=9.0,
+        downtime_share=0.031,
+        migration="PAUSE: 12 of 18 tasks have exported",
+        history=["scale-out parser 1 -> 2"],
+        operators=[
+            Operator(
+                name="parser",
+                replicas=2,
+                tasks=3,
+                places={"127.0.0.11": 1, "127.0.0.12": 1},
+                rate=214.6,
+                busy=0.46,
+            )
+        ],
+        routes=[("155.162", "156.161")],
+    )
+    console = Console(width=104, record=True, file=open("/dev/null", "w"))
+    console.print(render(screen))
+    text = console.export_text()
+    assert len(text.splitlines()) <= 40
+    for expected in ("215 tuples/s", "2 of 3", "46%", "127.0.0.12", "3.1%", "12 of 18", "155.162 -> 156.161"):
+        assert expected in text
