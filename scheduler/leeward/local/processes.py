@@ -31,7 +31,9 @@ def process_of(pid: int) -> Process | None:
         fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except (OSError, UnicodeDecodeError):
         return None
-    return None if fields[0] in "ZX" else Process(pid, int(fields[19]))
+    # a zombie whose other threads are still ending keeps its files and sockets: it is not gone yet
+    gone = fields[0] in "ZX" and int(fields[17]) <= 1
+    return None if gone else Process(pid, int(fields[19]))
 
 
 def is_alive(process: Process) -> bool:

@@ -62,13 +62,17 @@ autopurge.snapRetainCount=3
 
 
 def redis_conf(spec: ClusterSpec, layout: Layout, password: str) -> str:
-    """redis.conf: own port, password, append-only file; when memory is full an error, no eviction."""
+    """redis.conf: own port, password, append-only file; when memory is full an error, no eviction.
+
+    A process title of Redis' own would overwrite the environment by which its cluster is known.
+    """
     return f"""bind {LOOPBACK}
 port {layout.redis}
 requirepass {password}
 dir "{spec.dir / "redis"}"
 logfile "{spec.dir / "logs" / "redis.log"}"
 daemonize no
+set-proc-title no
 appendonly yes
 appendfsync everysec
 save ""
