@@ -12,7 +12,7 @@ import pytest
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.table import even_table
-from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, components, keyed
+from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, elastic, keyed
 
 
 class Count(StatefulBolt):
@@ -79,7 +79,7 @@ class Worker:
     """The Java side of the pipe."""
 
     def __init__(self, cls, monkeypatch, tmp_path, **context):
-        monkeypatch.setattr(components, "Link", FakeLink)
+        monkeypatch.setattr(elastic, "Link", FakeLink)
         (tmp_path / "workers/w/pids").mkdir(parents=True, exist_ok=True)
         to_child, self._to_child = os.pipe()
         self._from_child, from_child = os.pipe()
@@ -312,7 +312,7 @@ def test_specs_carry_the_marker_stream():
     ("build", "message"),
     [
         (lambda: Pass.spec(inputs=None), "inputs of Pass are None"),
-        (lambda: Pass.spec(inputs={Source.spec(name="s"): components.Spout}), "by <class"),
+        (lambda: Pass.spec(inputs={Source.spec(name="s"): Source}), "by <class"),
         (lambda: Source.spec(par=2), "asks for several tasks"),
         (lambda: keyed(), "names 0 fields"),
     ],

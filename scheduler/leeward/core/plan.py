@@ -70,8 +70,10 @@ def _placement(document: object) -> Placement:
         if slot in seen:
             raise PlanError(f"placement names slot {slot.node}:{slot.port} twice.", remedy="Merge its tasks.")
         seen.add(slot)
-        for task in _get(entry, "tasks", list):
-            if type(task) is not int:
+        if not _get(entry, "tasks", list):
+            raise PlanError(f"placement field 'tasks' of slot {slot.node}:{slot.port} is empty.", remedy="Leave it out.")
+        for task in entry["tasks"]:
+            if type(task) is not int or task < 0:
                 raise PlanError(f"placement field 'tasks' holds {task!r}.", remedy="Task ids are integers.")
             if task in slots:
                 raise PlanError(f"placement names task {task} twice.", remedy="Place each task once.")

@@ -1,0 +1,323 @@
+"""What every elastic component shares: the task protocol between Storm and the user's code."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+import logging
+import os
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pystorm.exceptions import StormWentAwayError
+
+from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, ready_barrier
+from leeward.core.errors import LeewardError
+from leeward.core.protocol import (
+    Deliver,
+    DeliverPulse,
+    Export,
+    Instruction,
+    Kind,
+    Load,
+    Marker,
+    Mode,
+    Ready,
+    Recover,
+    Resumed,
+    Send,
+    TaskProtocol,
+)
+from leeward.core.table import owned, tables_text
+from leeward.runtime import snapshot
+from leeward.runtime.conf import first_tables, redis_url, service_time, zookeeper
+from leeward.runtime.dsl import MARKER_STREAM
+from leeward.runtime.link import Link
+from leeward.runtime.pipe import PipeSerializer, protect_stdout
+from leeward.runtime.state import KeyedState
+from leeward.runtime.store import TaskStore
+
+if os.path.basename(sys.argv[0]) == "streamparse_run":
+    protect_stdout()  # as early as can be: the user's module is being imported
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A cut through the stream by the data's own clock."""
+
+    number: int  #: increasing along the stream
+    data: dict[str, Any]  #: what the spout and the operators on the way put in, merged over all channels
+
+
+class Elastic:
+    """What spouts and bolts share. Mixed in before streamparse's class."""
+
+    kind = "stateless"
+
+    def __init__(
+        self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any
+    ) -> None:
+        options.pop("serializer", None)
+        super().__init__(
+            input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options
+        )  # pystorm would close ours
+        write_fd = protect_stdout() if output_stream is sys.stdout else output_stream.fileno()
+        self.serializer = PipeSerializer(input_stream.fileno(), write_fd)
+        self.serializer.on_idle = self._on_idle
+        self.counters: Counter[str] = Counter()  #: the user's own counts, published with the metrics
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._in: Counter[str] = Counter()
+        self._out: Counter[str] = Counter()
+        self._processed = 0
+        self._busy_s = 0.0
+        self._free_at = 0.0
+        self._timer_due = 0.0
+        self.state = KeyedState("a component that has not started", ())
+
+    # --- start ---
+
+    def read_handshake(self) -> tuple[dict, dict]:
+        """As pystorm's; also finds the node's swap area, beside the supervisor's other local files."""
+        handshake = self.read_message()
+        pid_dir = Path(handshake["pidDir"])
+        (pid_dir / str(self.pid)).touch()
+        self.send_message({"pid": self.pid})
+        self._swap = Path(handshake["conf"].get("leeward.swap.dir") or pid_dir.parents[2] / "leeward-swap")
+        return handshake["conf"], handshake["context"]
+
+    def _setup_component(self, conf: dict, context: dict) -> None:
+        super()._setup_component(conf, context)
+        self._node = conf.get("storm.local.hostname") or os.uname().nodename
+        by_component: dict[str, list[int]] = {}
+        for task, component in context["task->component"].items():
+            by_component.setdefault(component, []).append(int(task))
+        sources = [
+            name
+            for name, streams in context.get("source->stream->grouping", {}).items()
+            if MARKER_STREAM in streams
+        ]
+        self._downstream = sorted(context.get("stream->target->grouping", {}).get(MARKER_STREAM) or ())
+        self._protocol = TaskProtocol(self.task_id, [task for name in sources for task in by_component[name]])
+        self._service_s = service_time(conf)
+        self._committed_states: dict[int, dict] = {}
+        paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
+        store = TaskStore(
+            redis_url(conf),
+            conf["storm.id"],
+            self.component_name,
+            self.task_id,
+            node=self._node,
+            swap=self._swap,
+        )
+        self._link = Link(
+            zookeeper=zookeeper(conf),
+            paths=paths,
+            store=store,
+            task=self.task_id,
+            post=self._post,
+            on_record=self._on_record,
+            default=ControlRecord(tables=first_tables(by_component, conf)),
+            metrics=self._metrics,
+        )
+        self._link.start()
+
+    # --- the task's own thread ---
+
+    def _post(self, work: Callable[[], None]) -> None:
+        """Queue work for the task's own thread; callable from any thread."""
+        self._inbox.append(work)
+        self.serializer.wake()
+
+    def _on_idle(self) -> None:
+        while self._inbox:
+            self._inbox.popleft()()
+        now = time.monotonic()
+        if now >= self._timer_due:
+            self._timer_due = now + 0.2
+            self._carry_out(self._protocol.on_timer())
+
+    def _attend(self) -> None:
+        """Between two messages: whatever other threads or the clock want."""
+        if self._inbox or (self._protocol.mode is Mode.RESTORING and time.monotonic() >= self._timer_due):
+            self._on_idle()
+
+    def _on_record(self, record: ControlRecord, first: bool) -> None:
+        self._carry_out(self._protocol.on_record(record, first=first))
+        kept = [state for cut, state in sorted(self._committed_states.items()) if cut in record.committed]
+        if kept and record.committed:
+            self._committed_states = {
+                c: s for c, s in self._committed_states.items() if c >= record.committed[0]
+            }
+            self.committed(copy.deepcopy(kept[0]))
+
+    def _carry_out(self, instructions: Iterable[Instruction]) -> None:
+        for instruction in instructions:
+            self._actions[type(instruction)](self, instruction)
+
+    def _send(self, instruction: Send) -> None:
+        marker = instruction.marker
+        if self._downstream:
+            tables = ""
+            if marker.kind is Kind.PROBE:
+                tables = tables_text({name: self._protocol.record.tables[name] for name in self._downstream})
+            body = json.dumps(marker.body, separators=(",", ":"))
+            self.emit([str(marker.kind), marker.number, tables, "", body], stream=MARKER_STREAM)
+
+    def _export(self, instruction: Export) -> None:
+        """Encode now (the state of this very moment), write and report in the background."""
+        cut, record = instruction.cut, instruction.record
+        blobs, swap, entries, error = {}, {}, 0, ""
+        table = record.tables.get(self.component_name, ()) if self.task_id in record.stays else ()
+        try:
+            for group in self.state.groups:
+                content = self.state.group(group)
+                if content:
+                    entries += len(content)
+                    blob = snapshot.encode(
+                        content, cut=cut, owner=f"{self.component_name} (task {self.task_id})"
+                    )
+                    (swap if table and table[group] == self.task_id else blobs)[group] = blob
+        except LeewardError as failure:
+            error = str(failure)
+        if self.kind == "source":
+            self._committed_states[cut] = copy.deepcopy(dict(self.state))
+        size = sum(map(len, blobs.values())) + sum(map(len, swap.values()))
+
+        def report(why: str, seconds: float) -> Report:
+            return Report(
+                task=self.task_id,
+                component=self.component_name,
+                error=why,
+                bytes=size,
+                keys=entries,
+                seconds=seconds,
+            )
+
+        if error:
+            self._link.report(cut_barrier(cut), report(error, 0.0))
+        else:
+            self._link.export(cut, record.epoch, blobs, self.state.groups, swap, cut_barrier(cut), report)
+
+    def _load(self, instruction: Load) -> None:
+        record = instruction.record
+        groups = self._groups(record)
+        kept = (
+            {group: self.state.group(group) for group in groups if group in set(self.state.groups)}
+            if instruction.keep
+            else {}
+        )
+
+        def done(entries: dict[int, dict], size: int, seconds: float) -> None:
+            if record.epoch != self._protocol.record.epoch:
+                return  # outdated by a newer RESTORE, which loads again
+            self.state = KeyedState(self._name, ())
+            self.state.replace(kept | entries)
+            self._imported = Report(
+                task=self.task_id,
+                component=self.component_name,
+                bytes=size,
+                keys=sum(map(len, entries.values())),
+                seconds=seconds,
+            )
+            if self.kind == "source":
+                self._committed_states = {record.cut: copy.deepcopy(dict(self.state))}
+            self.resumed()
+            self._carry_out(self._protocol.loaded(record))
+
+        def failed(why: str) -> None:
+            report = Report(task=self.task_id, component=self.component_name, error=why)
+            self._link.report(ready_barrier(record.epoch), report)
+
+        self._link.load(record.cut, [group for group in groups if group not in kept], done, failed)
+
+    def _start_running(self, instruction: Resumed) -> None:
+        if instruction.record.base == 0 and not self.state.groups:
+            self.state = KeyedState(self._name, self._groups(instruction.record))
+            self.resumed()
+
+    def _groups(self, record: ControlRecord) -> tuple[int, ...]:
+        """The groups whose state this task owns under the record."""
+        if self.kind == "stateless":
+            return ()
+        return owned(record.tables[self.component_name], self.task_id)
+
+    @property
+    def _name(self) -> str:
+        return f"task {self.task_id} of {self.component_name}"
+
+    def _deliver(self, instruction: Deliver) -> None:
+        raise NotImplementedError  # spouts have no input; bolts define it
+
+    def _deliver_pulse(self, instruction: DeliverPulse) -> None:
+        data: dict[str, Any] = {}
+        for body in instruction.bodies:
+            data |= body
+        more = self.pulse(Pulse(instruction.number, dict(data)))
+        self._send(Send(Marker(kind=Kind.PULSE, number=instruction.number, body=data | (more or {}))))
+
+    _actions: dict[type, Callable[[Any, Any], None]] = {
+        Deliver: lambda self, i: self._deliver(i),
+        DeliverPulse: lambda self, i: self._deliver_pulse(i),
+        Send: _send,
+        Export: _export,
+        Load: _load,
+        Ready: lambda self, i: self._link.report(ready_barrier(i.epoch), self._imported),
+        Recover: lambda self, i: (
+            log.warning("asking for a reset: %s", i.reason),
+            self._link.recover(i.epoch, i.reason),
+        ),
+        Resumed: _start_running,
+    }
+
+    def _exit(self, status_code: int) -> None:
+        """As pystorm's, but what explains the exit reaches Storm first."""
+        with contextlib.suppress(StormWentAwayError):
+            self.serializer.flush()
+        super()._exit(status_code)
+
+    # --- measurements ---
+
+    def _metrics(self) -> str:
+        return json.dumps(
+            {
+                "task": self.task_id,
+                "component": self.component_name,
+                "t": time.time(),
+                "pid": self.pid,
+                "node": self._node,
+                "epoch": self._protocol.record.epoch if self._protocol.record else -1,
+                "mode": str(self._protocol.mode),
+                "in": dict(self._in),
+                "out": dict(self._out),
+                "processed": self._processed,
+                "busy_s": round(self._busy_s, 6),
+                "state_keys": len(self.state),
+                "buffered": self._protocol.buffered,
+                "counters": dict(self.counters),
+            }
+        )
+
+    def emit(self, tup: list, *args: Any, stream: str | None = None, **options: Any) -> Any:
+        """As streamparse's; also counts."""
+        self._out[stream or "default"] += 1
+        return super().emit(tup, *args, stream=stream, **options)
+
+    # --- hooks of the user ---
+
+    def resumed(self) -> None:
+        """Called after self.state was loaded or re-loaded."""
+
+    def pulse(self, pulse: Pulse) -> dict | None:
+        """Called when the pulse is in from all upstream tasks."""
+
+    def committed(self, state: dict) -> None:
+        """Called (spouts) when a cut has become durable."""

@@ -1,0 +1,113 @@
+"""Rules of the house that a machine can hold us to (docs/design.md)."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "scheduler/leeward"
+
+#: What each part of the package may import of the others. Arrows never turn back.
+MAY_IMPORT = {
+    "core": set(),
+    "solve": {"core"},
+    "policies": {"core", "solve"},
+    "control": {"core", "solve", "policies"},
+    "adapters": {"core", "control"},
+    "sim": {"core", "control"},
+    "runtime": {"core"},
+    "replay": {"core"},
+    "local": {"core", "control"},
+    "dashboard": {"core", "control", "adapters"},
+    "cli": {
+        "core",
+        "solve",
+        "policies",
+        "control",
+        "adapters",
+        "sim",
+        "runtime",
+        "replay",
+        "local",
+        "dashboard",
+    },
+}
+#: Modules that only these parts may import: a bolt never loads a solver or Spark.
+ONLY_IN = {
+    "cvxpy": {"solve"},
+    "pyspark": {"replay"},
+    "kazoo": {"adapters", "runtime"},
+    "redis": {"adapters", "runtime", "replay", "local"},
+}
+#: Files longer than one sitting, because they are one idea.
+LONG = {"migration.py": 720}
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(path: Path) -> list[str]:
+    """Absolute names of everything that a file imports, wherever in the file."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.append(node.module)
+    return names
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_follow_the_arrows(path):
+    part = part_of(path)
+    if part == "__init__.py":
+        return
+    for name in imported(path):
+        if name.startswith("leeward."):
+            other = name.split(".")[1]
+            assert other == part or other in MAY_IMPORT[part], f"{part} imports {name}"
+        top = name.split(".")[0]
+        if top in ONLY_IN:
+            assert part in ONLY_IN[top], f"{part} imports {top}"
+
+
+def test_the_core_is_standard_library_without_clock_or_chance():
+    for path in SOURCES:
+        if part_of(path) != "core":
+            continue
+        for name in imported(path):
+            top = name.split(".")[0]
+            assert top == "leeward" or top in sys.stdlib_module_names, f"{path.name} imports {name}"
+            assert top not in {"time", "random", "socket", "os", "threading", "subprocess"}, (
+                f"{path.name}: {name}"
+            )
+
+
+def test_bolts_know_core_and_runtime_only():
+    for path in sorted((ROOT / "bolts").rglob("*.py")):
+        for name in imported(path):
+            if name.startswith("leeward."):
+                assert name.split(".")[1] in {"core", "runtime"}, f"{path} imports {name}"
+            assert name.split(".")[0] not in {"cvxpy", "pyspark", "kazoo"}, f"{path} imports {name}"
+
+
+def test_functions_fit_a_screen_and_files_a_sitting():
+    for path in [*SOURCES, *sorted((ROOT / "bolts").rglob("*.py"))]:
+        text = path.read_text()
+        assert text.count("\n") <= LONG.get(path.name, 450), f"{path} has {text.count(chr(10))} lines"
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                length = node.end_lineno - node.lineno + 1
+                assert length <= 70, f"{path}:{node.lineno} {node.name} has {length} lines"
+
+
+def test_every_module_says_what_it_is_for():
+    for path in SOURCES:
+        tree = ast.parse(path.read_text())
+        assert not tree.body or ast.get_docstring(tree), f"{path} has no docstring"
