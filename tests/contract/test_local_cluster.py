@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def test_the_record_tells_others_where_everything_is(cluster: LocalCluster):
     ]
     attached = LocalCluster.attach(cluster.dir)
     assert attached.daemons == cluster.daemons
-    assert attached.summary() == cluster.summary()
+    assert attached.nodes == cluster.nodes
 
 
 def test_a_second_start_is_refused_by_folder_and_by_port(cluster: LocalCluster, tmp_path: Path):
@@ -93,7 +94,9 @@ def test_a_second_start_is_refused_by_folder_and_by_port(cluster: LocalCluster, 
 def test_status_shows_a_dead_daemon_and_its_return(cluster: LocalCluster):
     from leeward.local.status import observe
 
-    seen = observe(cluster)
+    until = time.monotonic() + 30  # the test before may just have taken ZooKeeper away
+    while not (seen := observe(cluster)).healthy and time.monotonic() < until:
+        time.sleep(0.1)
     assert seen.healthy and seen.processes == 4 and 100 < seen.memory_mb < 2000
     cluster.kill_daemon("nimbus")
     seen = observe(cluster)
