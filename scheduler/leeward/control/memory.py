@@ -35,6 +35,8 @@ class World:
     metrics: dict[str, dict[int, str]] = field(default_factory=dict)
     streams: StreamFacts = field(default_factory=StreamFacts)
     leader: object | None = None
+    request: dict[str, object] | None = None
+    answers: dict[str, str] = field(default_factory=dict)
     structures: dict[str, Structure] = field(default_factory=dict)  #: by name
     rebalances: list[tuple[str, int, dict[str, int]]] = field(default_factory=list)
     refuse: set[str] = field(default_factory=set)  #: "redis", "nimbus": these do not answer
@@ -124,6 +126,30 @@ class MemoryClusterStore:
 
     def set_draining(self, node: str, draining: bool) -> None:
         (self._world.draining.add if draining else self._world.draining.discard)(node)
+
+
+class MemoryRequests:
+    """RequestStore."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def ask(self, body: Mapping[str, object]) -> str:
+        name = f"request-{len(self._world.answers) + 1}"
+        self._world.request = {"id": name, **body}
+        self._world.changed()
+        return name
+
+    def pending(self, wake: Wake) -> Mapping[str, object] | None:
+        self._world.wakes.append(wake)
+        return self._world.request
+
+    def answer(self, name: str, result: str) -> None:
+        self._world.request = None
+        self._world.answers[name] = result
+
+    def answer_to(self, name: str) -> str | None:
+        return self._world.answers.get(name)
 
 
 class MemorySnapshots:

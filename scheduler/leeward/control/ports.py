@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from leeward.core.control import ControlRecord, Report
 from leeward.core.journal import Journal
@@ -118,6 +118,22 @@ class ClusterStore(Protocol):
 
     def set_draining(self, node: str, draining: bool) -> None:
         """Raise or take away the flag."""
+
+
+class RequestStore(Protocol):
+    """What people ask of the service of one topology: one request at a time, the newest counts."""
+
+    def ask(self, body: Mapping[str, object]) -> str:
+        """Leave a request; its id."""
+
+    def pending(self, wake: Wake) -> Mapping[str, Any] | None:
+        """The request that waits, with its `id`; `wake` is called at the next one."""
+
+    def answer(self, name: str, result: str) -> None:
+        """It is dealt with: `result` is for people."""
+
+    def answer_to(self, name: str) -> str | None:
+        """None while it is not dealt with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

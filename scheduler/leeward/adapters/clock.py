@@ -1,0 +1,12 @@
+"""The system's clock."""
+
+from __future__ import annotations
+
+import time
+
+
+class SystemClock:
+    """Clock: wall-clock seconds."""
+
+    def now(self) -> float:
+        return time.time()

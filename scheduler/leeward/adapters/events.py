@@ -1,0 +1,98 @@
+"""Where decisions are told: the log and a file of JSON lines, one event each.
+
+Every event has a fixed `action`; the live view, the demo's result and the tests read the same lines.
+
+action                     when
+service_started            a service has read its settings
+leading, standby           it holds the lock of the topology, or waits for it
+taken_over                 it has read what the coordinator before it left
+plan_made                  a policy gave a plan: objective, response_s, cost_per_h, downtime_s, seconds, reason
+plan_refused               the loop does not carry it out: why
+reconfiguration_started    changes, reason, epoch, cut
+phase                      MOVE or RESTORE begins
+reconfiguration_ended      result, kind, changes, pause_s, phases, bytes_exported, bytes_imported
+reconfiguration_undone     Storm could not have it so: why
+reset                      a process was lost: why, cut
+checkpoint_committed       cut, bytes
+checkpoint_failed          cut, why
+alert                      a person should look
+measured                   what the monitor saw: rates, replicas, response time
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from leeward.control.ports import Clock, EventSink
+
+_LEVELS = {
+    "alert": "error",
+    "rebalance_failed": "warning",
+    "fence_failed": "warning",
+    "restore_failed": "warning",
+    "checkpoint_failed": "warning",
+    "reset": "warning",
+    "measured": "debug",
+}
+
+
+class JsonLines:
+    """EventSink: appends to a file; a line is whole or not there."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._clock = clock
+
+    def emit(self, action: str, fields: Mapping[str, object]) -> None:
+        line = json.dumps({"t": round(self._clock.now(), 3), "action": action, **fields}, default=str)
+        with contextlib.suppress(OSError, ValueError):  # a full disk must not stop the stream
+            self._file.write(line + "\n")
+
+
+class Log:
+    """EventSink: structlog, JSON lines on standard error."""
+
+    def __init__(self) -> None:
+        import structlog
+
+        self._log: Any = structlog.get_logger("leeward")
+
+    def emit(self, action: str, fields: Mapping[str, object]) -> None:
+        rest = {key: value for key, value in fields.items() if key != "event"}
+        with contextlib.suppress(OSError, ValueError):
+            getattr(self._log, _LEVELS.get(action, "info"))(action, **rest)
+
+
+class Fan:
+    """EventSink: tells several."""
+
+    def __init__(self, *sinks: EventSink) -> None:
+        self._sinks = sinks
+
+    def emit(self, action: str, fields: Mapping[str, object]) -> None:
+        for sink in self._sinks:
+            sink.emit(action, fields)
+
+
+def configure_logs(*, verbose: bool = False) -> None:
+    """structlog to standard error as JSON lines with a fixed `action` key."""
+    import logging
+    import sys
+
+    import structlog
+
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.EventRenamer("action"),
+            structlog.processors.JSONRenderer(default=str),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

@@ -1,0 +1,83 @@
+"""SnapshotStore on Redis. Keys are those of `leeward.runtime.store`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+
+import redis
+
+from leeward.control.ports import StreamFacts
+from leeward.core.errors import ClusterRefusedError
+
+_FENCE = files("leeward.adapters").joinpath("lua/fence.lua").read_text()
+_BATCH = 500
+#: Newest results looked at for the response time.
+_RESULTS = 50
+
+
+class RedisSnapshots:
+    """See the module. Raises ClusterRefusedError when Redis is away, read-only or full."""
+
+    def __init__(self, url: str, *, timeout_s: float = 5.0) -> None:
+        self._shown = re.sub(r"://[^@/]*@", "://***@", url)  # never a password in a message
+        self._redis = redis.Redis.from_url(
+            url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, health_check_interval=15
+        )
+        self._fence = self._redis.register_script(_FENCE)
+
+    def raise_fence(self, topology_id: str, epoch: int) -> None:
+        with self._asking():
+            self._fence(keys=[f"leeward:{topology_id}:fence"], args=[epoch])
+
+    def delete_cuts(self, topology_id: str, *, below: int) -> int:
+        prefix = f"leeward:{topology_id}:cut:"
+        deleted = 0
+        with self._asking():
+            doomed: list[bytes] = []
+            for key in self._redis.scan_iter(match=_escaped(prefix) + "*", count=_BATCH):
+                number = key[len(prefix) :].split(b":", 1)[0]
+                if number.isdigit() and int(number) < below:
+                    doomed.append(key)
+            for start in range(0, len(doomed), _BATCH):
+                deleted += self._redis.unlink(*doomed[start : start + _BATCH])
+        return deleted
+
+    def metrics(self, topology_id: str) -> Mapping[int, str]:
+        with self._asking():
+            found = self._redis.hgetall(f"leeward:{topology_id}:metrics")
+        return {int(task): line.decode() for task, line in found.items()}
+
+    def streams(self, source: str | None, results: str | None) -> StreamFacts:
+        last = done = 0
+        pairs: list[tuple[float, float]] = []
+        with self._asking():
+            if source:
+                newest = self._redis.xrevrange(source, count=1)
+                last = int(newest[0][0].split(b"-")[0]) if newest else 0
+                done = int(self._redis.hget(f"{source}:progress", "seq") or 0)
+            if results:
+                for _, fields in self._redis.xrevrange(results, count=_RESULTS):
+                    if b"w0" in fields and b"w" in fields:
+                        pairs.append((float(fields[b"w0"]), float(fields[b"w"])))
+        return StreamFacts(last=max(last, done), done=done, results=tuple(pairs))
+
+    def close(self) -> None:
+        self._redis.close()
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
+        except (redis.RedisError, OSError) as error:
+            raise ClusterRefusedError(
+                f"Redis at {self._shown}: {type(error).__name__}: {error}.",
+                remedy="Check that it runs, is writable, has memory left, and that leeward.redis.url is right.",
+            ) from error
+
+
+def _escaped(text: str) -> str:
+    """For MATCH: glob characters stand for themselves."""
+    return re.sub(r"([*?\[\]\\^-])", r"\\\1", text)

@@ -1,0 +1,334 @@
+"""ControlStore, BarrierStore, ClusterStore, RequestStore and LeaderLock on ZooKeeper, by kazoo.
+
+While ZooKeeper is away every call waits (its session timeout decides how long); kazoo's callbacks only wake somebody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionLoss,
+    KazooException,
+    LockTimeout,
+    NodeExistsError,
+    NoNodeError,
+    RolledBackError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
+
+from leeward.control.errors import LostLeadershipError
+from leeward.control.ports import Claim, Wake
+from leeward.core.control import ControlRecord, Paths, Report
+from leeward.core.errors import ClusterRefusedError, PlanError, ProtocolError
+from leeward.core.journal import Journal
+from leeward.core.plan import Placement
+
+#: A session outlives an outage of ZooKeeper this long, seconds; a dead leader's lock is free after it.
+SESSION_S = 20.0
+#: Calls are tried again this long, seconds.
+PATIENCE_S = 40.0
+
+
+def connect(hosts: str, *, timeout_s: float = 15.0, session_s: float = SESSION_S) -> KazooClient:
+    """A started client. Raises ClusterRefusedError if nobody answers in `timeout_s`."""
+    client = KazooClient(
+        hosts=hosts,
+        timeout=session_s,
+        connection_retry=KazooRetry(max_tries=-1, delay=0.1, max_delay=1.0),
+        command_retry=KazooRetry(max_tries=-1, delay=0.1, max_delay=1.0, deadline=PATIENCE_S),
+    )
+    try:
+        client.start(timeout=timeout_s)
+    except KazooTimeoutError:
+        client.stop()
+        client.close()
+        raise ClusterRefusedError(
+            f"ZooKeeper at {hosts} has not answered in {timeout_s:g} s.",
+            remedy="Check that it runs and that the address is right.",
+        ) from None
+    return client
+
+
+@contextmanager
+def _asking(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (KazooException, KazooTimeoutError) as error:
+        raise ClusterRefusedError(
+            f"ZooKeeper, {what}: {type(error).__name__} {error}.", remedy="Check that ZooKeeper runs."
+        ) from error
+
+
+class _Watch:
+    """A kazoo watch that wakes; equal for equal wakes, so that re-reading does not pile watches up."""
+
+    def __init__(self, wake: Wake) -> None:
+        self._wake = wake
+
+    def __call__(self, _event: object) -> None:
+        self._wake()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Watch) and self._wake == other._wake
+
+    def __hash__(self) -> int:
+        return hash(self._wake)
+
+
+class ZooControlStore:
+    """ControlStore: every write is conditional on the versions that the claim left behind."""
+
+    def __init__(self, client: KazooClient, paths: Paths, topology: str) -> None:
+        self._client, self._paths = client, paths
+        self._placement = Paths.placement(paths.root, topology)
+        self._versions: dict[str, int] = {}
+
+    def claim(self) -> Claim:
+        with _asking("claim"):
+            while True:
+                record, record_version = self._ensure(self._paths.control)
+                journal, journal_version = self._ensure(self._paths.journal)
+                transaction = self._client.transaction()
+                transaction.set_data(self._paths.control, record, version=record_version)
+                transaction.set_data(self._paths.journal, journal, version=journal_version)
+                if not any(isinstance(result, Exception) for result in _commit(transaction)):
+                    break
+        self._versions = {
+            self._paths.control: record_version + 1,
+            self._paths.journal: journal_version + 1,
+        }
+        return Claim(
+            record=ControlRecord.from_json(record) if record else None,
+            journal=Journal.from_json(journal) if journal else None,
+        )
+
+    def write_record(self, record: ControlRecord) -> None:
+        self._write(self._paths.control, record.to_json().encode())
+
+    def write_journal(self, journal: Journal) -> None:
+        self._write(self._paths.journal, journal.to_json().encode())
+
+    def write_placement(self, placement: Placement | None) -> None:
+        with _asking("write placement"):
+            while True:
+                there = self._client.retry(self._client.exists, self._placement)
+                if placement is None and not there:
+                    return
+                transaction = self._client.transaction()
+                transaction.check(self._paths.journal, self._version(self._paths.journal))
+                if placement is None:
+                    transaction.delete(self._placement)
+                elif there:
+                    transaction.set_data(self._placement, placement.to_json().encode())
+                else:
+                    self._client.ensure_path(self._placement.rsplit("/", 1)[0])
+                    transaction.create(self._placement, placement.to_json().encode())
+                checked, done = _commit(transaction)
+                if isinstance(checked, Exception) and not isinstance(checked, RolledBackError):
+                    raise self._lost(self._placement)
+                if not isinstance(done, Exception):
+                    return
+
+    def read_placement(self) -> Placement | None:
+        with _asking("read placement"), contextlib.suppress(NoNodeError):
+            text, _ = self._client.retry(self._client.get, self._placement)
+            try:
+                return Placement.from_json(text)
+            except PlanError:
+                return None
+        return None
+
+    def _ensure(self, path: str) -> tuple[bytes, int]:
+        self._client.ensure_path(path)
+        text, stat = self._client.retry(self._client.get, path)
+        return text, stat.version
+
+    def _version(self, path: str) -> int:
+        if path not in self._versions:
+            raise self._lost(path)
+        return self._versions[path]
+
+    def _write(self, path: str, text: bytes) -> None:
+        expected = self._version(path)
+        with _asking(f"write {path}"):
+            try:
+                self._client.retry(self._client.set, path, text, expected)
+            except NoNodeError:
+                raise self._lost(path) from None
+            except BadVersionError:
+                # the connection may have broken after the write and before its answer
+                there, stat = self._client.retry(self._client.get, path)
+                if there != text or stat.version != expected + 1:
+                    raise self._lost(path) from None
+        self._versions[path] = expected + 1
+
+    def _lost(self, path: str) -> LostLeadershipError:
+        return LostLeadershipError(
+            f"another coordinator has written {path} since this one claimed it.", remedy="Stop this one."
+        )
+
+
+def _commit(transaction: Any) -> list:
+    """The results; if the connection broke, an answer that makes the caller look and try again."""
+    try:
+        return transaction.commit()
+    except ConnectionLoss:
+        return [RolledBackError(), RolledBackError()]
+
+
+class ZooBarriers:
+    """BarrierStore."""
+
+    def __init__(self, client: KazooClient, paths: Paths) -> None:
+        self._client, self._paths = client, paths
+        self._whys: dict[int, str] = {}
+
+    def reports(self, barrier: str, known: Iterable[int], wake: Wake) -> Mapping[int, Report]:
+        path, skip = self._paths.barrier(barrier), {str(task) for task in known}
+        found: dict[int, Report] = {}
+        with _asking(f"read barrier {barrier}"):
+            for task in _children(self._client, path, wake):
+                if task in skip:
+                    continue
+                text, _ = self._client.retry(self._client.get, f"{path}/{task}")
+                with contextlib.suppress(ProtocolError):  # created but not yet written
+                    found[int(task)] = Report.from_json(text)
+        return found
+
+    def recoveries(self, wake: Wake) -> Mapping[int, str]:
+        parent = self._paths.recover(0).rsplit("/", 1)[0]
+        with _asking("read recovery requests"):
+            epochs = {int(name) for name in _children(self._client, parent, wake)}
+            for epoch in epochs - self._whys.keys():
+                text, _ = self._client.retry(self._client.get, self._paths.recover(epoch))
+                self._whys[epoch] = text.decode(errors="replace")
+        self._whys = {epoch: why for epoch, why in self._whys.items() if epoch in epochs}
+        return dict(self._whys)
+
+    def drop(self, *, below: int, epoch: int) -> None:
+        barriers = self._paths.barrier("x").rsplit("/", 1)[0]
+        recover = self._paths.recover(0).rsplit("/", 1)[0]
+        with _asking("drop barriers"):
+            for name in _children(self._client, barriers):
+                kind, _, number = name.partition("-")
+                if int(number) < (below if kind == "cut" else epoch):
+                    self._client.delete(f"{barriers}/{name}", recursive=True)
+            for name in _children(self._client, recover):
+                if int(name) < epoch:
+                    with contextlib.suppress(NoNodeError):
+                        self._client.delete(f"{recover}/{name}")
+
+
+def _children(client: KazooClient, path: str, wake: Wake | None = None) -> list[str]:
+    """Sorted; the znode is made if it is not there, so that it can be watched."""
+    watch = _Watch(wake) if wake else None
+    try:
+        return sorted(client.retry(client.get_children, path, watch=watch))
+    except NoNodeError:
+        client.ensure_path(path)
+        return sorted(client.retry(client.get_children, path, watch=watch))
+
+
+class ZooClusterStore:
+    """ClusterStore."""
+
+    def __init__(self, client: KazooClient, root: str) -> None:
+        self._client, self._root = client, root
+
+    def snapshot(self, wake: Wake) -> str | None:
+        path, watch = Paths.snapshot(self._root), _Watch(wake)
+        with _asking("read snapshot"):
+            try:
+                return self._client.retry(self._client.get, path, watch=watch)[0].decode()
+            except NoNodeError:
+                self._client.retry(self._client.exists, path, watch=watch)
+                return None
+
+    def draining(self) -> frozenset[str]:
+        with _asking("read draining nodes"):
+            return frozenset(_children(self._client, f"{self._root}/draining"))
+
+    def set_draining(self, node: str, draining: bool) -> None:
+        path = f"{self._root}/draining/{node}"
+        with _asking(f"{'drain' if draining else 'undrain'} {node}"):
+            if draining:
+                self._client.ensure_path(path)
+            else:
+                with contextlib.suppress(NoNodeError):
+                    self._client.delete(path)
+
+
+class ZooRequests:
+    """RequestStore: `<base>/request` holds the newest request, `<base>/answers/<id>` what became of it."""
+
+    def __init__(self, client: KazooClient, paths: Paths) -> None:
+        self._client, self._base = client, paths.base
+
+    def ask(self, body: Mapping[str, object]) -> str:
+        name = uuid.uuid4().hex
+        text = json.dumps({"id": name, **body}).encode()
+        with _asking("write a request"):
+            self._client.ensure_path(f"{self._base}/request")
+            self._client.retry(self._client.set, f"{self._base}/request", text)
+        return name
+
+    def pending(self, wake: Wake) -> Mapping[str, Any] | None:
+        with _asking("read the request"):
+            self._client.ensure_path(f"{self._base}/request")
+            text, _ = self._client.retry(self._client.get, f"{self._base}/request", watch=_Watch(wake))
+        return json.loads(text) if text else None
+
+    def answer(self, name: str, result: str) -> None:
+        with _asking("answer a request"):
+            self._client.retry(self._client.set, f"{self._base}/request", b"")
+            with contextlib.suppress(NodeExistsError):
+                self._client.create(f"{self._base}/answers/{name}", result.encode(), makepath=True)
+
+    def answer_to(self, name: str) -> str | None:
+        with _asking("read an answer"), contextlib.suppress(NoNodeError):
+            return self._client.retry(self._client.get, f"{self._base}/answers/{name}")[0].decode()
+        return None
+
+
+class ZooLock:
+    """LeaderLock: kazoo's lock; gone with the session."""
+
+    def __init__(self, client: KazooClient, paths: Paths) -> None:
+        self._client = client
+        self._lock = client.Lock(f"{paths.base}/leader", identifier=f"{socket.gethostname()}:{os.getpid()}")
+        self._held = False
+        self._listener: Callable[[str], None] = self._changed
+        client.add_listener(self._listener)
+
+    def acquire(self, timeout_s: float) -> bool:
+        with _asking("wait for leadership"):
+            try:
+                self._held = self._lock.acquire(timeout=timeout_s)
+            except LockTimeout:
+                self._held = False
+        return self._held
+
+    def held(self) -> bool:
+        return self._held
+
+    def release(self) -> None:
+        self._client.remove_listener(self._listener)
+        if self._held:
+            self._held = False
+            with contextlib.suppress(KazooException, KazooTimeoutError):
+                self._lock.release()
+
+    def _changed(self, state: str) -> None:
+        if state == KazooState.LOST:
+            self._held = False

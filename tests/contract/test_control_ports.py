@@ -1,0 +1,392 @@
+"""One suite for the ports of the control side: in-memory twins, real ZooKeeper, real Redis."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from control_servers import redis_server, zookeeper_server
+from control_twins import FIRST, SLOTS
+
+from leeward.adapters.redis import RedisSnapshots
+from leeward.adapters.zookeeper import (
+    ZooBarriers,
+    ZooClusterStore,
+    ZooControlStore,
+    ZooLock,
+    ZooRequests,
+    connect,
+)
+from leeward.control.errors import LostLeadershipError
+from leeward.control.memory import (
+    MemoryBarriers,
+    MemoryClusterStore,
+    MemoryControlStore,
+    MemoryLock,
+    MemoryRequests,
+    MemorySnapshots,
+    World,
+)
+from leeward.control.ports import StreamFacts
+from leeward.core.control import ControlRecord, Paths, Phase, Report
+from leeward.core.errors import ClusterRefusedError
+from leeward.core.journal import Journal, StepName
+from leeward.core.plan import Placement
+
+ZOO, REDIS = 20010, 20020
+HOSTS = f"127.0.0.1:{ZOO}"
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory):
+    with zookeeper_server(ZOO, tmp_path_factory.mktemp("zoo")) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory):
+    with redis_server(REDIS, tmp_path_factory.mktemp("redis")) as process:
+        yield process
+
+
+class MemoryPorts:
+    """A fresh client of the same world each time."""
+
+    def __init__(self):
+        self.world = World()
+
+    def control(self):
+        return MemoryControlStore(self.world)
+
+    def barriers(self):
+        return MemoryBarriers(self.world)
+
+    def cluster(self):
+        return MemoryClusterStore(self.world)
+
+    def requests(self):
+        return MemoryRequests(self.world)
+
+    def lock(self):
+        return MemoryLock(self.world)
+
+    def report(self, barrier, report):
+        self.world.barriers.setdefault(barrier, {})[report.task] = report
+        self.world.changed()
+
+    def recover(self, epoch, why):
+        self.world.recoveries[epoch] = why
+        self.world.changed()
+
+    def publish(self, text):
+        self.world.snapshot = text
+        self.world.changed()
+
+
+class ZooPorts:
+    """The same through sessions of their own."""
+
+    def __init__(self, name):
+        self.paths = Paths(f"/test-{name}", "app-1-1")
+        self.clients = []
+        self.mine = self.client()
+
+    def client(self):
+        client = connect(HOSTS)
+        self.clients.append(client)
+        return client
+
+    def control(self):
+        return ZooControlStore(self.client(), self.paths, "app")
+
+    def barriers(self):
+        return ZooBarriers(self.client(), self.paths)
+
+    def cluster(self):
+        return ZooClusterStore(self.client(), self.paths.root)
+
+    def requests(self):
+        return ZooRequests(self.client(), self.paths)
+
+    def lock(self):
+        return ZooLock(self.client(), self.paths)
+
+    def _put(self, path, text):
+        self.mine.ensure_path(path.rsplit("/", 1)[0])
+        if self.mine.exists(path):
+            self.mine.set(path, text.encode())
+        else:
+            self.mine.create(path, text.encode())
+
+    def report(self, barrier, report):
+        self._put(f"{self.paths.barrier(barrier)}/{report.task}", report.to_json())
+
+    def recover(self, epoch, why):
+        self._put(self.paths.recover(epoch), why)
+
+    def publish(self, text):
+        self._put(Paths.snapshot(self.paths.root), text)
+
+
+@pytest.fixture(params=["memory", "zookeeper"])
+def ports(request):
+    if request.param == "memory":
+        yield MemoryPorts()
+        return
+    request.getfixturevalue("zoo")
+    ports = ZooPorts(request.node.name.replace("[", "-").replace("]", ""))
+    yield ports
+    for client in ports.clients:
+        client.stop()
+        client.close()
+
+
+def record(**changes):
+    return ControlRecord(tables=FIRST, **changes)
+
+
+def test_a_claim_starts_with_nothing(ports):
+    store = ports.control()
+    claim = store.claim()
+    assert claim.record is None and claim.journal is None
+    assert store.read_placement() is None
+
+
+def test_what_is_written_is_what_the_next_one_claims(ports):
+    store = ports.control()
+    store.claim()
+    journal = Journal(step=StepName.MOVE, epoch=3, last_cut=2, new_slots=SLOTS, times={"announce": 1.0})
+    store.write_journal(Journal())
+    store.write_journal(journal)
+    for phase in Phase:
+        store.write_record(record(epoch=3, phase=phase))
+    store.write_placement(Placement(topology_id="app-1-1", epoch=3, slots=SLOTS))
+    store.write_placement(Placement(topology_id="app-1-1", epoch=4, slots=SLOTS))
+    fresh = ports.control()
+    claim = fresh.claim()
+    assert claim.journal == journal
+    assert claim.record == record(epoch=3, phase=Phase.RESTORE)
+    assert fresh.read_placement() == Placement(topology_id="app-1-1", epoch=4, slots=SLOTS)
+    fresh.write_placement(None)
+    fresh.write_placement(None)
+    assert ports.control().read_placement() is None
+
+
+def test_only_the_last_claim_writes(ports):
+    old, new = ports.control(), ports.control()
+    old.claim()
+    old.write_record(record(epoch=1))
+    new.claim()
+    for write in (
+        lambda: old.write_record(record(epoch=2)),
+        lambda: old.write_journal(Journal(epoch=9)),
+        lambda: old.write_placement(Placement(topology_id="app-1-1", epoch=9, slots=SLOTS)),
+    ):
+        with pytest.raises(LostLeadershipError):
+            write()
+    new.write_record(record(epoch=2))
+    new.write_placement(Placement(topology_id="app-1-1", epoch=2, slots=SLOTS))
+    assert ports.control().read_placement().epoch == 2
+    assert ports.control().claim().record == record(epoch=2)
+
+
+def wait_until(condition, timeout_s=5.0):
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "in time"
+        time.sleep(0.01)
+
+
+def test_barriers_wake_and_tell_who_is_new(ports):
+    store, wakes = ports.barriers(), []
+    wake = lambda: wakes.append(1)  # noqa: E731
+    assert store.reports("cut-1", (), wake) == {}
+    first = Report(task=2, component="work", bytes=7)
+    ports.report("cut-1", first)
+    wait_until(lambda: wakes)
+    assert store.reports("cut-1", (), wake) == {2: first}
+    assert store.reports("cut-1", (), wake) == {2: first}
+    second = Report(task=3, component="work", error="RedisError: down")
+    wakes.clear()
+    ports.report("cut-1", second)
+    wait_until(lambda: wakes)
+    assert len(wakes) == 1 or isinstance(ports, MemoryPorts), "watches do not pile up"
+    assert store.reports("cut-1", {2}, wake) == {3: second}
+
+
+def test_recovery_requests_and_drop(ports):
+    store, wakes = ports.barriers(), []
+    wake = lambda: wakes.append(1)  # noqa: E731
+    assert store.recoveries(wake) == {}
+    ports.recover(3, "task 2 died")
+    wait_until(lambda: wakes)
+    ports.recover(4, "task 3 died")
+    for name in ("cut-1", "cut-10", "ready-3", "ready-4"):
+        ports.report(name, Report(task=1, component="source"))
+    assert store.recoveries(wake) == {3: "task 2 died", 4: "task 3 died"}
+    store.drop(below=10, epoch=4)
+    assert store.recoveries(wake) == {4: "task 3 died"}
+    left = [n for n in ("cut-1", "cut-10", "ready-3", "ready-4") if store.reports(n, (), wake)]
+    assert left == ["cut-10", "ready-4"]
+    store.drop(below=10, epoch=4)
+
+
+def test_snapshot_and_draining(ports):
+    store, wakes = ports.cluster(), []
+    wake = lambda: wakes.append(1)  # noqa: E731
+    assert store.snapshot(wake) is None
+    ports.publish('{"version":1}')
+    wait_until(lambda: wakes)
+    assert store.snapshot(wake) == '{"version":1}'
+    wakes.clear()
+    ports.publish('{"version":2}')
+    wait_until(lambda: wakes)
+    store.set_draining("127.0.0.11", True)
+    store.set_draining("127.0.0.11", True)
+    store.set_draining("127.0.0.12", True)
+    store.set_draining("127.0.0.11", False)
+    store.set_draining("127.0.0.11", False)
+    assert ports.cluster().draining() == {"127.0.0.12"}
+
+
+def test_requests_are_answered(ports):
+    service, person, wakes = ports.requests(), ports.requests(), []
+    wake = lambda: wakes.append(1)  # noqa: E731
+    assert service.pending(wake) is None
+    name = person.ask({"replicas": {"work": {"n1": 2}}})
+    wait_until(lambda: wakes)
+    assert service.pending(wake) == {"id": name, "replicas": {"work": {"n1": 2}}}
+    assert person.answer_to(name) is None
+    service.answer(name, "done")
+    assert person.answer_to(name) == "done"
+    assert service.pending(wake) is None
+
+
+def test_one_leader_and_a_standby(ports):
+    first, second = ports.lock(), ports.lock()
+    assert first.acquire(5.0) and first.held()
+    assert not second.acquire(0.2) and not second.held()
+    first.release()
+    assert not first.held()
+    assert second.acquire(5.0)
+    second.release()
+
+
+def test_a_dead_leaders_lock_comes_free(zoo):
+    ports = ZooPorts("dead-leader")
+    first, second = ports.lock(), ports.lock()
+    assert first.acquire(5.0)
+    ports.clients[1].stop()  # its session ends
+    assert second.acquire(10.0)
+    assert not first.held()
+    for client in ports.clients:
+        client.stop()
+
+
+def test_zookeeper_away_for_ten_seconds(zoo):
+    """A stopped server answers nobody; everything goes on where it was, and nothing is written twice."""
+    import os
+    import signal
+
+    ports = ZooPorts("away")
+    store, lock = ports.control(), ports.lock()
+    store.claim()
+    assert lock.acquire(5.0)
+    os.kill(zoo.pid, signal.SIGSTOP)
+    threading.Timer(10.0, os.kill, (zoo.pid, signal.SIGCONT)).start()
+    start = time.monotonic()
+    store.write_record(record(epoch=1))
+    assert time.monotonic() - start > 5
+    store.write_record(record(epoch=2))
+    assert lock.held()
+    assert ports.control().claim().record == record(epoch=2)
+    for client in ports.clients:
+        client.stop()
+
+
+def test_nobody_answers_zookeeper():
+    with pytest.raises(ClusterRefusedError, match=r"127\.0\.0\.1:20099 has not answered"):
+        connect("127.0.0.1:20099", timeout_s=0.5)
+
+
+@pytest.fixture(params=["memory", "redis"])
+def snapshots(request):
+    """(store, add a cut, add metrics, set streams)"""
+    if request.param == "memory":
+        world = World()
+        yield (
+            MemorySnapshots(world),
+            lambda cut: world.cuts.setdefault("app", set()).add(cut),
+            lambda task, line: world.metrics.setdefault("app", {}).__setitem__(task, line),
+            lambda facts: setattr(world, "streams", facts),
+            lambda: world.fences["app"],
+        )
+        return
+    request.getfixturevalue("redis")
+    store = RedisSnapshots(f"redis://:secret@127.0.0.1:{REDIS}/0")
+    client = store._redis
+    client.flushall()
+
+    def add_streams(facts):
+        for number in (1, facts.last):
+            client.xadd("in", {"r": b"row"}, id=f"{number}-0")
+        client.hset("in:progress", "seq", facts.done)
+        for number, (w0, w) in enumerate(reversed(facts.results), start=1):
+            client.xadd("out", {"w0": w0, "w": w}, id=f"{number}-0")
+
+    yield (
+        store,
+        lambda cut: client.hset(f"leeward:app:cut:{cut}:work", "1", b"x"),
+        lambda task, line: client.hset("leeward:app:metrics", str(task), line),
+        add_streams,
+        lambda: int(client.get("leeward:app:fence")),
+    )
+    store.close()
+
+
+def test_the_fence_only_rises(snapshots):
+    store, *_, fence = snapshots
+    store.raise_fence("app", 3)
+    store.raise_fence("app", 2)
+    assert fence() == 3
+    store.raise_fence("app", 11)
+    assert fence() == 11
+
+
+def test_old_cuts_go(snapshots):
+    store, add_cut, *_ = snapshots
+    for cut in (1, 2, 9, 10, 11):
+        add_cut(cut)
+    assert store.delete_cuts("app", below=10) == 3
+    assert store.delete_cuts("app", below=10) == 0
+    assert store.delete_cuts("app", below=12) == 2
+
+
+def test_metrics_and_streams(snapshots):
+    store, _, add_metrics, set_streams, _ = snapshots
+    assert store.metrics("app") == {}
+    add_metrics(3, '{"task":3}')
+    assert store.metrics("app") == {3: '{"task":3}'}
+    assert store.streams(None, None) == StreamFacts()
+    facts = StreamFacts(last=20, done=12, results=((5.0, 5.5), (4.0, 4.25)))
+    set_streams(facts)
+    assert store.streams("in", "out") == facts
+
+
+def test_redis_refuses(redis, tmp_path):
+    store = RedisSnapshots(f"redis://:wrong@127.0.0.1:{REDIS}/0")
+    with pytest.raises(ClusterRefusedError, match=r"redis://\*\*\*@127.0.0.1.*AuthenticationError") as refused:
+        store.raise_fence("app", 1)
+    assert "wrong" not in str(refused.value)
+    away = RedisSnapshots("redis://:secret@127.0.0.1:20098/0")
+    with pytest.raises(ClusterRefusedError, match="ConnectionError"):
+        away.metrics("app")
+    with redis_server(20021, tmp_path, "--maxmemory", "1", "--maxmemory-policy", "noeviction"):
+        full = RedisSnapshots("redis://:secret@127.0.0.1:20021/0")
+        with pytest.raises(ClusterRefusedError, match="OutOfMemory"):
+            full.raise_fence("app", 1)
+    with redis_server(20022, tmp_path, "--replicaof", "127.0.0.1", str(REDIS)):
+        replica = RedisSnapshots("redis://:secret@127.0.0.1:20022/0")
+        with pytest.raises(ClusterRefusedError, match="ReadOnly"):
+            replica.raise_fence("app", 1)
