@@ -67,11 +67,6 @@ record PlacementPlan(String topologyId, long epoch, List<Slot> slots) implements
         }
     }
 
-    /** How many of the plan's slots hold one of these tasks. */
-    int slotsWith(Set<Integer> tasks) {
-        return (int) slots.stream().filter(slot -> slot.tasks().stream().anyMatch(tasks::contains)).count();
-    }
-
     private static void refuseRepeats(List<Slot> slots) throws Wrong {
         Set<String> named = new HashSet<>();
         Set<Integer> placed = new HashSet<>();

@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import org.apache.storm.scheduler.Cluster;
 import org.apache.storm.scheduler.DefaultScheduler;
 import org.apache.storm.scheduler.EvenScheduler;
@@ -24,28 +25,30 @@ import org.apache.storm.scheduler.WorkerSlot;
  * <p>What happens to a topology, by its {@link Verdict}: <ul>
  * <li>fits: placed exactly, touching only slots that differ (a worker whose executors stay is not restarted);
  * <li>planned, but the plan does not fit: executors that run stay where they are, the others are spread evenly;
- * <li>not planned: Storm's default scheduler;
- * <li>to wait: nothing.</ul>
+ * <li>not planned: Storm's default scheduler.</ul>
  */
 final class PlanAssigner {
     private static final String STATUS = "leeward: ";
 
     private final Topologies topologies;
     private final Cluster cluster;
+    private final Setbacks setbacks;
 
-    PlanAssigner(Topologies topologies, Cluster cluster) {
+    /** A pass; the setbacks are those of the passes before, and it adds its own. */
+    PlanAssigner(Topologies topologies, Cluster cluster, Setbacks setbacks) {
         this.topologies = topologies;
         this.cluster = cluster;
+        this.setbacks = setbacks;
     }
 
     /**
      * Judges all topologies, in the order of their ids.
      *
-     * @param wishes      by topology name; empty as long as ZooKeeper has not been read
-     * @param portsBefore the ports of each supervisor id in the pass before
+     * @param wishes by topology name; empty as long as ZooKeeper has not been read
      */
-    Map<String, Verdict> verdicts(Optional<Map<String, Wish>> wishes, Map<String, Set<Integer>> portsBefore) {
-        PlanCheck check = new PlanCheck(cluster, portsBefore);
+    Map<String, Verdict> verdicts(Optional<Map<String, Wish>> wishes) {
+        PlanCheck check = new PlanCheck(cluster, setbacks);
+        setbacks.retain(Set.copyOf(topologies.getAllIds()));
         Map<String, Verdict> verdicts = new TreeMap<>();
         for (TopologyDetails topology : inOrder()) {
             verdicts.put(topology.getId(), wishes.isEmpty() ? new Verdict.Unknown()
@@ -64,20 +67,38 @@ final class PlanAssigner {
         });
         place(placements);
 
-        List<TopologyDetails> incomplete = new ArrayList<>();
         List<TopologyDetails> unplanned = new ArrayList<>();
         for (TopologyDetails topology : inOrder()) {
             Verdict verdict = verdicts.get(topology.getId());
             if (verdict instanceof Verdict.Unplanned) {
                 unplanned.add(topology);
-            } else if (!(verdict instanceof Verdict.Fit || verdict instanceof Verdict.Wait)
-                && !cluster.getUnassignedExecutors(topology).isEmpty()) {
-                incomplete.add(withRoomFor(topology, verdict instanceof Verdict.Misfit misfit ? misfit.slotsLost() : 1));
+            } else if (!cluster.getUnassignedExecutors(topology).isEmpty()) {
+                Verdict.Misfit misfit = verdict instanceof Verdict.Misfit given ? given : new Verdict.Misfit("");
+                fill(topology, misfit.lost());
+                misfit.plan().ifPresent(plan -> setbacks.givenUp(topology.getId(), plan, misfit.reason()));
             }
         }
-        delegate(new EvenScheduler(), incomplete);
-        delegate(new DefaultScheduler(), unplanned);
+        delegate(new DefaultScheduler(), unplanned, Set.of());
         verdicts.forEach(this::report);
+    }
+
+    /**
+     * Places the executors of a planned topology that run nowhere, and touches no other.
+     *
+     * @param lost the slots where the plan wants them; their nodes are avoided, as they may be dying
+     */
+    private void fill(TopologyDetails topology, List<PlacementPlan.Slot> lost) {
+        int alive = present(topology.getId()).size();
+        if (alive == 0) {
+            delegate(new EvenScheduler(), List.of(topology), Set.of());
+            return;
+        }
+        int workers = Math.max(topology.getNumWorkers(), alive + Math.max(1, lost.size()));
+        List<TopologyDetails> roomy = List.of(like(topology, workers, topology.getExecutorToComponent()));
+        delegate(new EvenScheduler(), roomy, lost.stream().map(PlacementPlan.Slot::node).collect(Collectors.toSet()));
+        if (!cluster.getUnassignedExecutors(topology).isEmpty()) {
+            delegate(new EvenScheduler(), roomy, Set.of());
+        }
     }
 
     /**
@@ -121,8 +142,10 @@ final class PlanAssigner {
      * they are given: a managed one on fewer slots than its number of workers would be torn apart. So they get a copy of
      * the cluster, in which the others are shown as complete. They must be in it: the copy constructor drops the
      * assignments of topologies it is not given, and their slots would count as free.
+     *
+     * @param avoid hosts not to use
      */
-    private void delegate(IScheduler scheduler, List<TopologyDetails> subjects) {
+    private void delegate(IScheduler scheduler, List<TopologyDetails> subjects, Set<String> avoid) {
         if (subjects.stream().noneMatch(cluster::needsScheduling)) {
             return;
         }
@@ -133,6 +156,7 @@ final class PlanAssigner {
         subjects.forEach(subject -> shown.put(subject.getId(), subject));
         Topologies all = new Topologies(shown);
         Cluster copy = new Cluster(cluster, all);
+        avoid.forEach(copy::blacklistHost);
         scheduler.schedule(all, copy);
 
         Map<String, Map<WorkerSlot, Set<ExecutorDetails>>> placements = new TreeMap<>();
@@ -151,13 +175,6 @@ final class PlanAssigner {
         return present.isEmpty() ? Optional.empty() : Optional.of(like(topology, present.size(), executors));
     }
 
-    /** A stand-in with so many workers that the even scheduler can place what was lost and need not move the rest. */
-    private TopologyDetails withRoomFor(TopologyDetails topology, int slotsLost) {
-        int alive = present(topology.getId()).size();
-        int workers = alive == 0 ? topology.getNumWorkers() : Math.max(topology.getNumWorkers(), alive + slotsLost);
-        return like(topology, workers, topology.getExecutorToComponent());
-    }
-
     private static TopologyDetails like(TopologyDetails topology, int workers, Map<ExecutorDetails, String> executors) {
         return new TopologyDetails(topology.getId(), topology.getConf(), topology.getTopology(), workers, executors,
             topology.getTopologySubmitter());
@@ -168,8 +185,6 @@ final class PlanAssigner {
             status(id, "epoch " + fit.plan().epoch() + " placed");
         } else if (verdict instanceof Verdict.Misfit misfit) {
             status(id, "default scheduler: " + misfit.reason());
-        } else if (verdict instanceof Verdict.Wait wait) {
-            status(id, "waiting: " + wait.reason());
         } else if (verdict instanceof Verdict.Unplanned && ours(cluster.getStatus(id))) {
             // Nimbus keeps statuses: without this a withdrawn plan would be reported as placed for ever
             status(id, "default scheduler: no plan");

@@ -1,11 +1,11 @@
 package leeward.plugin;
 
-import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -24,28 +24,20 @@ import org.apache.storm.scheduler.WorkerSlot;
  */
 final class PlanCheck {
     private final Cluster cluster;
-    /** The ports that each supervisor offered in the pass before this one, by supervisor id. */
-    private final Map<String, Set<Integer>> portsBefore;
+    private final Setbacks setbacks;
     /** Who has a slot, once the plans that fitted so far are carried out. */
     private final Map<WorkerSlot, String> owners = new HashMap<>();
 
-    /** The plan does not fit, for this reason. */
+    /** The plan does not fit; the message is the reason. */
     private static final class NoFit extends Exception {
-        private final boolean passing;
-
-        NoFit(String reason, boolean passing) {
-            super(reason);
-            this.passing = passing;
-        }
-
         NoFit(String reason) {
-            this(reason, false);
+            super(reason);
         }
     }
 
-    PlanCheck(Cluster cluster, Map<String, Set<Integer>> portsBefore) {
+    PlanCheck(Cluster cluster, Setbacks setbacks) {
         this.cluster = cluster;
-        this.portsBefore = portsBefore;
+        this.setbacks = setbacks;
         for (SchedulerAssignment assignment : cluster.getAssignments().values()) {
             assignment.getSlots().forEach(slot -> owners.put(slot, assignment.getTopologyId()));
         }
@@ -57,17 +49,21 @@ final class PlanCheck {
             return new Verdict.Unplanned();
         }
         if (wish instanceof Wish.Unreadable unreadable) {
-            return new Verdict.Misfit(unreadable.reason(), 1);
+            return new Verdict.Misfit(unreadable.reason());
         }
         PlacementPlan plan = (PlacementPlan) wish;
         try {
             Map<WorkerSlot, Set<ExecutorDetails>> slots = slots(topology, plan);
+            Optional<String> tooEarly = setbacks.fits(topology.getId(), plan);
+            if (tooEarly.isPresent()) {
+                return new Verdict.Misfit(tooEarly.get(), Optional.of(plan), lost(topology, plan));
+            }
             owners.values().removeIf(topology.getId()::equals);
             slots.keySet().forEach(slot -> owners.put(slot, topology.getId()));
             return new Verdict.Fit(plan, slots);
         } catch (NoFit e) {
-            return e.passing ? new Verdict.Wait(e.getMessage())
-                : new Verdict.Misfit(e.getMessage(), Math.max(1, plan.slotsWith(homelessTasks(topology))));
+            setbacks.misfits(topology.getId());
+            return new Verdict.Misfit(e.getMessage(), Optional.of(plan), lost(topology, plan));
         }
     }
 
@@ -132,18 +128,12 @@ final class PlanCheck {
                 return supervisor;
             }
         }
-        // Storm hides the port of a dead worker for one pass. To place its executors elsewhere now and back here a
-        // second later would start them twice.
-        boolean hidden = there.stream()
-            .anyMatch(s -> portsBefore.getOrDefault(s.getId(), Set.of()).contains(wanted.port()));
-        throw hidden ? new NoFit("port of " + wanted + " is withheld for a pass, as its worker died", true)
-            : new NoFit("plan names port " + wanted.port() + ", which node '" + wanted.node() + "' does not have");
+        throw new NoFit("plan names port " + wanted.port() + ", which node '" + wanted.node() + "' does not offer");
     }
 
-    private Set<Integer> homelessTasks(TopologyDetails topology) {
-        Collection<ExecutorDetails> homeless = cluster.getUnassignedExecutors(topology);
-        Set<Integer> tasks = new HashSet<>();
-        homeless.forEach(executor -> tasks.add(executor.getStartTask()));
-        return tasks;
+    private List<PlacementPlan.Slot> lost(TopologyDetails topology, PlacementPlan plan) {
+        Set<Integer> homeless = new HashSet<>();
+        cluster.getUnassignedExecutors(topology).forEach(executor -> homeless.add(executor.getStartTask()));
+        return plan.slots().stream().filter(slot -> slot.tasks().stream().anyMatch(homeless::contains)).toList();
     }
 }

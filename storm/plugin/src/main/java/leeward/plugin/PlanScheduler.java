@@ -4,7 +4,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.TreeMap;
 import org.apache.storm.Config;
 import org.apache.storm.metric.StormMetricsRegistry;
@@ -42,7 +41,7 @@ public final class PlanScheduler implements IScheduler {
     }
 
     private Link link;
-    private Map<String, Set<Integer>> portsBefore = Map.of();
+    private final Setbacks setbacks = new Setbacks();
     private String lastFailure = "";
 
     /** For Nimbus. */
@@ -68,10 +67,10 @@ public final class PlanScheduler implements IScheduler {
         String failure = "";
         try {
             Map<String, SchedulerAssignment> before = copy(cluster.getAssignments());
-            PlanAssigner assigner = new PlanAssigner(topologies, cluster);
+            PlanAssigner assigner = new PlanAssigner(topologies, cluster, setbacks);
             Map<String, Verdict> verdicts;
             try {
-                verdicts = assigner.verdicts(link.wishes(), portsBefore);
+                verdicts = assigner.verdicts(link.wishes());
                 assigner.carryOut(verdicts);
             } catch (Throwable e) {
                 failure = failed(e);
@@ -80,7 +79,6 @@ public final class PlanScheduler implements IScheduler {
                 verdicts = withoutPlans(topologies, "the plugin failed: " + e);
                 carryOutOrRestore(assigner, verdicts, cluster, before);
             }
-            portsBefore = ports(cluster);
             link.publish(Snapshot.of(topologies, cluster, verdicts));
         } catch (Throwable e) {
             failure = failed(e);
@@ -101,7 +99,7 @@ public final class PlanScheduler implements IScheduler {
 
     private static Map<String, Verdict> withoutPlans(Topologies topologies, String reason) {
         Map<String, Verdict> verdicts = new TreeMap<>();
-        topologies.getAllIds().forEach(id -> verdicts.put(id, new Verdict.Misfit(reason, 1)));
+        topologies.getAllIds().forEach(id -> verdicts.put(id, new Verdict.Misfit(reason)));
         return verdicts;
     }
 
@@ -117,12 +115,6 @@ public final class PlanScheduler implements IScheduler {
         Map<String, SchedulerAssignment> copy = new HashMap<>();
         assignments.forEach((id, assignment) -> copy.put(id, new SchedulerAssignmentImpl(assignment)));
         return copy;
-    }
-
-    private static Map<String, Set<Integer>> ports(Cluster cluster) {
-        Map<String, Set<Integer>> ports = new HashMap<>();
-        cluster.getSupervisors().forEach((id, supervisor) -> ports.put(id, Set.copyOf(supervisor.getAllPorts())));
-        return ports;
     }
 
     @Override

@@ -66,8 +66,6 @@ final class Snapshot {
             return "";
         } else if (verdict instanceof Verdict.Misfit misfit) {
             return misfit.reason();
-        } else if (verdict instanceof Verdict.Wait wait) {
-            return wait.reason();
         }
         return verdict instanceof Verdict.Unplanned ? "no plan" : "plans not read yet";
     }

@@ -1,6 +1,8 @@
 package leeward.plugin;
 
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.apache.storm.scheduler.ExecutorDetails;
 import org.apache.storm.scheduler.WorkerSlot;
@@ -15,13 +17,13 @@ sealed interface Verdict {
     /**
      * There is a plan, but it cannot be followed.
      *
-     * @param slotsLost how many slots of the plan hold executors that run nowhere
+     * @param plan the plan; none if the znode's content is unreadable
+     * @param lost the plan's slots that hold executors which run nowhere
      */
-    record Misfit(String reason, int slotsLost) implements Verdict {
-    }
-
-    /** The plan cannot be followed in this pass but probably in the next: leave the topology as it is. */
-    record Wait(String reason) implements Verdict {
+    record Misfit(String reason, Optional<PlacementPlan> plan, List<PlacementPlan.Slot> lost) implements Verdict {
+        Misfit(String reason) {
+            this(reason, Optional.empty(), List.of());
+        }
     }
 
     /** The topology has no plan: it is none of Leeward's. */

@@ -13,12 +13,10 @@ sealed interface Wish permits PlacementPlan, Wish.Unreadable {
 
     /** Reads a znode's content, which is null if it was created without any. */
     static Wish read(byte[] znode) {
-        if (znode == null || znode.length == 0) {
-            return new Unreadable("plan is malformed: the znode is empty");
-        }
+        byte[] bytes = znode == null ? new byte[0] : znode;
         try {
             // a decoder of its own: new String() would replace what is not UTF-8 instead of refusing it
-            String text = StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(znode)).toString();
+            String text = StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
             return PlacementPlan.of(Json.read(text));
         } catch (CharacterCodingException e) {
             return new Unreadable("plan is malformed: not UTF-8");
