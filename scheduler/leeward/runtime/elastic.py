@@ -80,6 +80,7 @@ class Elastic:
         self._processed = 0
         self._busy_s = 0.0
         self._free_at = 0.0
+        self._state_bytes = 0  # as of the last export
         self._timer_due = 0.0
         self.state = KeyedState("a component that has not started", ())
 
@@ -190,7 +191,7 @@ class Elastic:
             error = str(failure)
         if self.kind == "source":
             self._committed_states[cut] = copy.deepcopy(dict(self.state))
-        size = sum(map(len, blobs.values())) + sum(map(len, swap.values()))
+        size = self._state_bytes = sum(map(len, blobs.values())) + sum(map(len, swap.values()))
 
         def report(why: str, seconds: float) -> Report:
             return Report(
@@ -301,6 +302,7 @@ class Elastic:
                 "processed": self._processed,
                 "busy_s": round(self._busy_s, 6),
                 "state_keys": len(self.state),
+                "state_bytes": self._state_bytes,
                 "buffered": self._protocol.buffered,
                 "counters": dict(self.counters),
             }
