@@ -7,6 +7,7 @@ in the file) and writes. No step holds more than a sort buffer: memory does not 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 #: input bytes for each shuffle partition: what one task sorts at a time
 _PARTITION_BYTES = 32 * 1024 * 1024
+_FEW_PARTITIONS = 4
 _GZIP_RATIO = 5  # taxi rows shrink to about a fifth
 
 
@@ -61,11 +63,10 @@ def prepare(
     inputs = find_inputs(paths)
     claim_folder(out)
     tell("starting Spark")
-    partitions = max(4, sum(map(_unpacked_bytes, inputs)) // _PARTITION_BYTES)
+    partitions = max(_FEW_PARTITIONS, sum(map(_unpacked_bytes, inputs)) // _PARTITION_BYTES)
+    options = {"memory_mb": memory_mb, "cores": cores, "partitions": partitions}
     context = (
-        nullcontext(spark)
-        if spark
-        else spark_session(out, memory_mb=memory_mb, cores=cores, partitions=partitions)
+        nullcontext(spark) if spark else spark_session(out, brief=partitions == _FEW_PARTITIONS, **options)
     )
     with context as session:
         return _prepare(session, inputs, out, slice_minutes, tell)
@@ -74,6 +75,7 @@ def prepare(
 def _prepare(
     spark: SparkSession, inputs: Sequence[Path], out: Path, slice_minutes: int, tell: Callable[[str], None]
 ) -> Manifest:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
@@ -84,7 +86,7 @@ def _prepare(
         manifest = _manifest(inputs, census, slice_minutes)
         tell(f"sorting and writing {manifest.rows} rows in {len(manifest.slices)} slices")
         write_slices(_numbered(spark, rows, manifest), out)
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise ReplayError(
             f"Spark could not prepare the files: {java_cause(error)}",
             remedy="Check that they are whole (gzip -t) and that the disk has room.",
@@ -101,7 +103,7 @@ def _judged(spark: SparkSession, inputs: Sequence[Path], slice_s: int) -> DataFr
     """Columns r (raw line), file (index), block and place (order in it), verdict (null is good), t, slice."""
     from pyspark.sql import functions as F
 
-    lines = spark.read.text([path.as_uri() for path in inputs])
+    lines = spark.read.text([_spark_path(path) for path in inputs])
     # Spark names a file by an encoded URI with one or three slashes
     index_of = {str(path): index for index, path in enumerate(inputs)}
     uris = [(urlsplit(uri).path, index_of[unquote(urlsplit(uri).path)]) for uri in lines.inputFiles()]
@@ -125,6 +127,11 @@ def _judged(spark: SparkSession, inputs: Sequence[Path], slice_s: int) -> DataFr
         dropoff.alias("t"),
         (F.floor(dropoff / slice_s) * slice_s).alias("slice"),
     )
+
+
+def _spark_path(path: Path) -> str:
+    """Hadoop takes paths unencoded, but reads patterns in them."""
+    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
 
 
 def _seconds(date: Column) -> Column:

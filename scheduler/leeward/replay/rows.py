@@ -32,8 +32,8 @@ COLUMNS = (
 )
 PICKUP, DROPOFF = 2, 3  # indices of the two dates
 
-#: `YYYY-MM-DD hh:mm:ss`, in a dialect that Python and Java read alike
-DATE_PATTERN = "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}$"
+#: `YYYY-MM-DD hh:mm:ss` from the year 1000 on, in a dialect that Python and Java read alike
+DATE_PATTERN = "^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}$"
 _DATE = re.compile(DATE_PATTERN.rstrip("$") + r"\Z")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from leeward.replay.errors import ReplayError
 from leeward.replay.manifest import SLICES, Manifest, Slice
+from leeward.replay.spark import java_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,6 +48,7 @@ def read_chunks(
 
 
 def _read(spark: SparkSession, folder: Path, piece: Slice, first: int, last: int) -> Chunk:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     path = folder / SLICES / f"slice={piece.start_s}"
@@ -56,10 +58,8 @@ def _read(spark: SparkSession, folder: Path, piece: Slice, first: int, last: int
         if last - first + 1 < piece.rows:
             rows = rows.where(rows.seq.between(first, last))
         found = sorted(rows.collect(), key=lambda row: row[0])
-    except PySparkException as error:
-        raise ReplayError(
-            f"slice {path} cannot be read: {str(error).splitlines()[0]}", remedy=remedy
-        ) from None
+    except (PySparkException, Py4JJavaError) as error:
+        raise ReplayError(f"slice {path} cannot be read: {java_cause(error)}", remedy=remedy) from None
     if [row[0] for row in found] != list(range(first, last + 1)):
         raise ReplayError(
             f"slice {path} should hold rows {first}..{last}, it has {len(found)} rows.", remedy=remedy

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,16 +34,19 @@ _JVM_OPTIONS = (
 
 @contextmanager
 def spark_session(
-    folder: Path, *, memory_mb: int = 640, cores: int = 2, partitions: int = 4
+    folder: Path, *, memory_mb: int = 640, cores: int = 2, partitions: int = 4, brief: bool = True
 ) -> Iterator[SparkSession]:
     """A session with its scratch under `folder`/.spark; the JVM is gone afterwards, whatever happened.
 
-    `memory_mb` is the heap of the one JVM, `partitions` the shuffle partitions. Raises SparkStartError.
+    `memory_mb`: heap of the one JVM; `partitions`: of shuffles; `brief`: little work, so only the fast compiler,
+    which halves the time to the first result. Raises SparkStartError.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
+    # it warns of pandas 3 whenever it is started; nothing here uses pandas
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     scratch = _own_scratch(folder / SCRATCH)
     os.environ.update(
         JAVA_HOME=str(java_home()),
@@ -51,7 +55,7 @@ def spark_session(
         PYSPARK_PYTHON=sys.executable,
         PYSPARK_DRIVER_PYTHON=sys.executable,
     )
-    conf = SparkConf().setAll(_settings(scratch, memory_mb, cores, partitions))
+    conf = SparkConf().setAll(_settings(scratch, memory_mb, cores, partitions, brief))
     gateway = context = None
     try:
         with (scratch / _LOG).open("wb") as log:
@@ -71,12 +75,17 @@ def spark_session(
             scratch.parent.rmdir()
 
 
-def _settings(scratch: Path, memory_mb: int, cores: int, partitions: int) -> list[tuple[str, str]]:
+def _settings(
+    scratch: Path, memory_mb: int, cores: int, partitions: int, brief: bool
+) -> list[tuple[str, str]]:
+    options = f'{_JVM_OPTIONS} -Djava.io.tmpdir="{scratch}"'
+    if brief:
+        options += " -XX:TieredStopAtLevel=1"
     return [
         ("spark.master", f"local[{cores}]"),
         ("spark.app.name", "leeward replay"),
         ("spark.driver.memory", f"{memory_mb}m"),
-        ("spark.driver.extraJavaOptions", f"{_JVM_OPTIONS} -Djava.io.tmpdir={scratch}"),
+        ("spark.driver.extraJavaOptions", options),
         ("spark.driver.host", "127.0.0.1"),
         ("spark.driver.bindAddress", "127.0.0.1"),
         ("spark.ui.enabled", "false"),

@@ -1,0 +1,441 @@
+"""Replay on a real Spark and a real Redis: every row once and in order, whatever happens."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from leeward.core.errors import ClusterRefusedError
+from leeward.replay.errors import ReplayError, StreamTakenError
+from leeward.replay.feed import Feed, RedisAwayError
+from leeward.replay.generate import Settings, curve_of, generate, generated_rows, manifest_of
+from leeward.replay.manifest import read_manifest
+from leeward.replay.prepare import prepare
+from leeward.replay.rows import BadRow, epoch_s, judge
+from leeward.replay.run import replay
+from leeward.replay.sender import Progress, State
+from leeward.replay.slices import read_chunks
+from leeward.replay.spark import spark_session
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "taxi"
+REAL = SHARED / "debs2015_20130101_0000-0045.csv.gz"
+PASSWORD = "open sesame"
+MANY = 10**9  # a limit that no test reaches
+#: the command line with replay's part alone
+COMMAND = (
+    "import typer, leeward.cli.replay as r; a = typer.Typer(); a.callback()(lambda: None); r.register(a); a()"
+)
+
+
+class Server:
+    """A redis-server of the test's own."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder, self.port = folder, port
+        self.url = f"redis://:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{port}/0"
+        self.client = redis.Redis(port=port, password=PASSWORD)
+        self.start()
+
+    def start(self) -> None:
+        options = (
+            "--port",
+            self.port,
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            self.folder,
+            "--requirepass",
+            PASSWORD,
+        )
+        durable = ("--appendonly", "yes", "--appendfsync", "always")
+        command = ["redis-server", *map(str, options), *durable]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        for _ in range(100):
+            try:
+                assert self.client.ping()
+                return
+            except redis.ConnectionError:
+                time.sleep(0.05)
+        raise AssertionError(f"no Redis on port {self.port}")
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+
+
+def free_port() -> int:
+    for port in range(19100, 20000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise AssertionError("no free port in 19100-19999")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[Server]:
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    server = Server(tmp_path_factory.mktemp("redis"), free_port())
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def client(server: Server) -> redis.Redis:
+    server.client.flushall()
+    return server.client
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    with spark_session(tmp_path_factory.mktemp("spark") / "with space", partitions=2) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def made(spark, tmp_path_factory) -> Path:
+    """Twenty minutes of generated rows in slices, and as CSV beside them."""
+    folder = tmp_path_factory.mktemp("made")
+    generate(
+        Settings(hours=0.5, peak_rate=120), out=folder / "slices", csv=folder / "rows.csv.gz", spark=spark
+    )
+    return folder
+
+
+def row(dropoff: str, name: str = "A", pickup: str = "2013-01-01 00:00:00") -> str:
+    return f"{name},B,{pickup},{dropoff},120,0.44,-73.95,40.71,-73.96,40.71,CSH,3.50,0.50,0.50,0.00,0.00,4.50"
+
+
+def rows_in(client: redis.Redis, stream: str = "taxi:in") -> list[bytes]:
+    """The raw rows, after checking the contract of the whole stream: ids from 1, times, the end entry."""
+    entries = client.xrange(stream)
+    assert [entry for entry, _ in entries] == [b"%d-0" % seq for seq in range(1, len(entries) + 1)]
+    *rows, (_, end) = entries
+    assert end[b"end"] == b"1"
+    assert b"r" not in end
+    for _, fields in rows:
+        assert int(fields[b"t"]) == judge(fields[b"r"].decode())
+        assert abs(float(fields[b"w"]) - time.time()) < 600
+    return [fields[b"r"] for _, fields in rows]
+
+
+def lines_of(path: Path) -> list[bytes]:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()
+
+
+def by_dropoff(lines: list[bytes]) -> list[bytes]:
+    return sorted(lines, key=lambda line: line.split(b",")[3])  # stable: ties keep their order
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="needs ../shared")
+def test_real_rows_arrive_exactly_and_in_order(spark, client, server, tmp_path) -> None:
+    manifest = prepare([REAL], tmp_path, spark=spark)
+    assert (manifest.rows, manifest.bad) == (7068, {})
+    last = replay(tmp_path, server.url, speed=0, limit=MANY, spark=spark)
+    assert (last.state, last.sent) == (State.DONE, 7068)
+    assert rows_in(client) == lines_of(REAL)
+
+
+def test_unsorted_files_in_a_folder_become_one_sorted_stream(spark, client, server, tmp_path) -> None:
+    times = [f"2013-01-01 00:{minute:02d}:{second:02d}" for minute in range(12) for second in (0, 0, 30)]
+    lines = [row(time_, name=f"N{index}").encode() for index, time_ in enumerate(times)]
+    mixed = [lines[(index * 7) % len(lines)] for index in range(len(lines))]
+    folder = tmp_path / "my data [2013], 50% ü"
+    folder.mkdir()
+    (folder / "1 first.csv").write_bytes(b"\r\n".join(mixed[:15]))
+    (folder / "2.csv.gz").write_bytes(gzip.compress(b"\n".join(mixed[15:]) + b"\n"))
+    manifest = prepare([folder], tmp_path / "out", slice_minutes=2, spark=spark)
+    assert [source.rows for source in manifest.sources] == [15, 21]
+    assert len(manifest.slices) == 6
+    replay(tmp_path / "out", server.url, speed=0, limit=MANY, spark=spark)
+    assert rows_in(client) == by_dropoff(mixed)
+
+
+def test_bad_rows_are_counted_by_reason_and_left_out(spark, tmp_path) -> None:
+    good = [row("2013-01-01 00:02:00"), row("2013-01-01 00:03:00", pickup="2012-02-29 12:00:00")]
+    bad = [
+        "", "  ", "medallion", row("2013-01-01 00:02:00") + ",", row("2013-01-01 00:02"), row("yesterday"),
+        row("2013-01-01 00:02:00", pickup=""), row("2013-02-29 00:02:00"), row("2013-01-01 25:02:00"),
+        row("2013-01-01 00:02:00", pickup="2013-13-01 00:00:00"), row("2013-01-01 00:02:60"),
+        row("0000-01-01 00:00:00"),
+    ]  # fmt: skip
+    file = tmp_path / "rows.csv"
+    file.write_text("\n".join([bad[0], good[0], *bad[1:], good[1]]) + "\n")
+    manifest = prepare([file], tmp_path / "out", spark=spark)
+    expected: dict[str, int] = {}
+    for line in bad:  # the Spark expressions and the plain definition must agree on every kind
+        verdict = judge(line)
+        assert isinstance(verdict, BadRow)
+        expected[verdict.value] = expected.get(verdict.value, 0) + 1
+    assert manifest.bad == dict(sorted(expected.items()))
+    assert set(expected) == {reason.value for reason in BadRow}
+    assert manifest.rows == 2
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["bad"] == manifest.bad
+    (chunk,) = read_chunks(spark, tmp_path / "out", manifest, 1)
+    assert [line.decode() for line in chunk.lines] == good
+
+
+def test_a_foreign_file_is_refused_and_nothing_looks_prepared(spark, tmp_path) -> None:
+    (tmp_path / "taxi.csv").write_text(row("2013-01-01 00:02:00") + "\n")
+    (tmp_path / "stations.csv").write_text("id,name\n1,Broadway\n")
+    with pytest.raises(
+        ReplayError, match=r"stations\.csv has no row.*line 1: 2 columns, expected 17: 'id,name'"
+    ):
+        prepare([tmp_path], tmp_path / "out", spark=spark)
+    with pytest.raises(ReplayError, match="nothing was prepared there"):
+        read_manifest(tmp_path / "out")
+
+
+def test_a_cut_gzip_file_is_named_as_such(spark, tmp_path) -> None:
+    whole = gzip.compress("\n".join(row("2013-01-01 00:02:00", name=str(n)) for n in range(5000)).encode())
+    (tmp_path / "rows.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ReplayError, match=r"Spark could not prepare the files.*gzip -t"):
+        prepare([tmp_path / "rows.csv.gz"], tmp_path / "out", spark=spark)
+
+
+def test_a_damaged_slice_stops_the_replay(spark, client, server, made, tmp_path) -> None:
+    folder = tmp_path / "slices"
+    shutil.copytree(made / "slices", folder)
+    second = read_manifest(folder).slices[1]
+    shutil.rmtree(folder / "slices" / f"slice={second.start_s}")
+    with pytest.raises(ReplayError, match=f"slice={second.start_s}"):
+        replay(folder, server.url, speed=0, limit=MANY, spark=spark)
+    assert client.xlen("taxi:in") == second.first_seq - 1
+
+
+def test_generated_rows_depend_on_the_seed_only(spark, made) -> None:
+    settings = Settings(hours=0.5, peak_rate=120)
+    counts = curve_of(settings).counts(settings.seed)
+    manifest = manifest_of(settings, counts)
+    one, many = (generated_rows(spark, settings, counts, manifest, pieces=n).collect() for n in (1, 5))
+    assert one == many
+    assert [seq for seq, *_ in one] == list(range(1, manifest.rows + 1))
+    assert lines_of(made / "rows.csv.gz") == [line for _, _, line, _ in one]
+    assert by_dropoff([line for _, _, line, _ in one]) == [line for _, _, line, _ in one]
+    other = Settings(hours=0.5, peak_rate=120, seed=2)
+    other_counts = curve_of(other).counts(2)
+    assert counts != other_counts
+    first_of_other = generated_rows(spark, other, other_counts, manifest_of(other, other_counts)).first()
+    assert first_of_other[2] != one[0][2]
+
+
+def test_generated_slices_replay_like_their_csv(spark, client, server, made, tmp_path) -> None:
+    prepared = prepare([made / "rows.csv.gz"], tmp_path, spark=spark)
+    assert prepared.slices == read_manifest(made / "slices").slices
+    replay(made / "slices", server.url, speed=0, limit=MANY, spark=spark)
+    assert rows_in(client) == lines_of(made / "rows.csv.gz")
+
+
+def test_a_dense_slice_is_read_in_pieces(spark, made) -> None:
+    manifest = read_manifest(made / "slices")
+    whole = list(read_chunks(spark, made / "slices", manifest, 1))
+    pieces = list(read_chunks(spark, made / "slices", manifest, 150, chunk_rows=100))
+    assert max(len(chunk.lines) for chunk in pieces) == 100
+    assert pieces[0].first_seq == 101
+    assert [line for chunk in whole for line in chunk.lines][100:] == [
+        line for c in pieces for line in c.lines
+    ]
+
+
+def test_a_killed_replay_goes_on_without_gap_or_repeat(spark, client, server, made) -> None:
+    running = start_replay(made / "slices", server, "--speed", "300")
+    wait_for_rows(client, 700, running)
+    running.kill()
+    running.communicate()
+    arrived = client.xlen("taxi:in")
+    assert not left_of_session(running.pid), "the killed replay left processes behind"
+    with pytest.raises(StreamTakenError, match=f"holds entries up to {arrived} already. Add --resume"):
+        replay(made / "slices", server.url, spark=spark)
+    replay(made / "slices", server.url, speed=0, limit=MANY, resume=True, spark=spark)
+    rows = rows_in(client)
+    assert rows == lines_of(made / "rows.csv.gz")
+    assert 700 <= arrived < len(rows)
+    again = start_replay(made / "slices", server, "--resume")
+    lines, errors = again.communicate(timeout=20)
+    assert (again.returncode, errors) == (0, "")
+    assert json.loads(lines.splitlines()[-1]) == {"action": "replay_finished", "sent": len(rows)}
+
+
+def test_ctrl_c_ends_cleanly(client, server, made) -> None:
+    running = start_replay(made / "slices", server)
+    wait_for_rows(client, 50, running)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
+    lines, errors = running.communicate(timeout=20)
+    assert (running.returncode, errors) == (130, "stopped.\n")
+    reports = [json.loads(line) for line in lines.splitlines()]
+    assert [report["action"] for report in reports[:2]] == ["replay_starting_spark", "replay_sending"]
+    assert not left_of_session(running.pid)
+    assert not (made / "slices" / ".spark").exists()
+
+
+def start_replay(folder: Path, server: Server, *options: str) -> subprocess.Popen:
+    """`leeward replay run` in a session of its own."""
+    command = (
+        sys.executable,
+        "-c",
+        COMMAND,
+        "replay",
+        "run",
+        str(folder),
+        "--redis",
+        server.url,
+        "--quiet",
+        *options,
+    )
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def wait_for_rows(client: redis.Redis, count: int, running: subprocess.Popen) -> None:
+    while client.xlen("taxi:in") < count:
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.02)
+
+
+def left_of_session(session: int) -> list[str]:
+    """Processes of a session that are still there after a moment of grace."""
+    for _ in range(100):
+        left = subprocess.run(
+            ["ps", "-s", str(session), "-o", "pid=,stat=,args="], capture_output=True, text=True
+        ).stdout
+        alive = [line for line in left.splitlines() if line.split()[1][0] != "Z"]
+        if not alive:
+            return []
+        time.sleep(0.1)
+    return alive
+
+
+def test_it_never_runs_ahead_of_the_reader(spark, client, server, made) -> None:
+    limit, ahead, stopped = 40, [], threading.Event()
+
+    def read() -> None:
+        own = redis.Redis(port=server.port, password=PASSWORD)
+        done = 0
+        time.sleep(0.6)
+        while not stopped.is_set():
+            last = own.xlen("taxi:in")
+            ahead.append(last - done)
+            done = min(last, done + 25)
+            own.hset("taxi:in:progress", "seq", done)
+            time.sleep(0.002)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        states = set()
+        replay(
+            made / "slices",
+            server.url,
+            speed=0,
+            limit=limit,
+            spark=spark,
+            on_progress=lambda p: states.add(p.state),
+        )
+    finally:
+        stopped.set()
+        reader.join()
+    assert max(ahead) <= limit + 1  # the reader looks before it writes; plus the end entry
+    assert State.WAITING in states
+    assert rows_in(client) == lines_of(made / "rows.csv.gz")
+
+
+class Trouble:
+    """Listens to a replay; once 100 rows are in it calls `begin`, and `end` a little later."""
+
+    def __init__(self, begin: Callable[[], object], end: Callable[[], object], lasting_s: float) -> None:
+        self.begin = begin
+        self.timer = threading.Timer(lasting_s, end)
+        self.reports: list[Progress] = []
+
+    def hear(self, progress: Progress) -> None:
+        if progress.sent >= 100 and not self.timer.is_alive() and not self.timer.finished.is_set():
+            self.begin()
+            self.timer.start()
+        self.reports.append(progress)
+
+
+def test_redis_restarted_in_the_middle_loses_and_repeats_nothing(spark, client, server, made) -> None:
+    trouble = Trouble(server.stop, server.start, 0.5)
+    replay(made / "slices", server.url, speed=600, limit=MANY, spark=spark, on_progress=trouble.hear)
+    assert State.RECONNECTING in {report.state for report in trouble.reports}
+    assert rows_in(client) == lines_of(made / "rows.csv.gz")
+
+
+@pytest.mark.parametrize("setting", ["maxmemory", "min-replicas-to-write"])
+def test_a_redis_that_cannot_write_for_a_while_gets_everything(spark, client, server, made, setting) -> None:
+    trouble = Trouble(lambda: client.config_set(setting, 1), lambda: client.config_set(setting, 0), 0.7)
+    try:
+        replay(made / "slices", server.url, speed=600, limit=MANY, spark=spark, on_progress=trouble.hear)
+    finally:
+        client.config_set(setting, 0)
+    assert any("cannot write" in report.note for report in trouble.reports)
+    assert rows_in(client) == lines_of(made / "rows.csv.gz")
+
+
+def test_streams_that_do_not_fit_are_refused(spark, client, server, made, tmp_path) -> None:
+    folder = made / "slices"
+    rows = read_manifest(folder).rows
+    client.xadd("other:in", {"x": 1}, id="5-1")
+    with pytest.raises(ReplayError, match="entry 5-1, which no replay wrote"):
+        replay(folder, server.url, "other:in", resume=True, spark=spark)
+    client.set("text", "x")
+    with pytest.raises(ReplayError, match="key 'text' is no stream"):
+        replay(folder, server.url, "text", spark=spark)
+    client.hset("taxi:in:progress", "seq", 7)
+    with pytest.raises(StreamTakenError, match="progress says that 7 rows were read"):
+        replay(folder, server.url, spark=spark)
+    client.delete("taxi:in:progress")
+    replay(folder, server.url, speed=0, limit=MANY, from_seq=rows - 9, spark=spark)
+    assert client.xrange("taxi:in", count=1)[0][0] == b"%d-0" % (rows - 9)
+    assert client.xlen("taxi:in") == 11
+    again = replay(folder, server.url, speed=0, limit=MANY, resume=True, spark=spark)
+    assert (again.sent_now, client.xlen("taxi:in")) == (0, 11)
+    generate(Settings(hours=0.1, seed=9), out=tmp_path / "b", spark=spark)
+    with pytest.raises(StreamTakenError, match="begun with other data"):
+        replay(tmp_path / "b", server.url, resume=True, spark=spark)
+
+
+def test_wrong_doors_are_named_without_the_password(server, made) -> None:
+    folder = made / "slices"
+    with pytest.raises(
+        RedisAwayError, match=r"redis://:\*\*\*@127\.0\.0\.1:\d+/0 cannot be reached.*Start it"
+    ) as away:
+        replay(folder, f"redis://:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{free_port()}/0")
+    with pytest.raises(ClusterRefusedError, match="refuses the password") as wrong:
+        replay(folder, f"redis://:guess@127.0.0.1:{server.port}/0")
+    with pytest.raises(ClusterRefusedError, match="wants a password and the URL has none"):
+        replay(folder, f"redis://127.0.0.1:{server.port}/0")
+    for error in (away, wrong):
+        assert "sesame" not in str(error.value)
+        assert "guess" not in str(error.value)
+    with pytest.raises(ReplayError, match="--redis"):
+        Feed("http://localhost", "taxi:in")
+
+
+def test_data_time_paces_the_stream(spark, client, server, made) -> None:
+    began = time.monotonic()
+    replay(made / "slices", server.url, speed=600, limit=MANY, spark=spark)
+    assert time.monotonic() - began > 2.9  # thirty minutes of data at 600 times real time
+    sent = [float(fields[b"w"]) for _, fields in client.xrange("taxi:in")[:-1]]
+    times = [epoch_s(line.decode().split(",")[3]) for line in lines_of(made / "rows.csv.gz")]
+    for index in range(0, len(sent), 100):
+        due_s = (times[index] - times[0]) / 600
+        assert sent[index] - sent[0] > due_s - 0.01  # never early
