@@ -8,9 +8,9 @@ import java.util.Map;
 /**
  * Reads and writes JSON (RFC 8259), strictly.
  *
- * <p>Own code because no JSON library is on the class path of every Storm 2.x (json-simple until 2.5, json-smart since),
- * and because theirs accept texts that Python refuses. Objects become maps in the order of the text, arrays lists,
- * whole numbers {@code Long}, others {@code Double}.
+ * <p>Own code because no JSON library is on the class path of every Storm 2.x (json-simple until 2.5, json-smart
+ * since), and because theirs accept texts that Python refuses. Objects become maps in the order of the text, arrays
+ * lists, whole numbers {@code Long}, others {@code Double}.
  */
 final class Json {
     private static final int DEPTH_MAX = 64;

@@ -53,8 +53,8 @@ record PlacementPlan(String topologyId, long epoch, List<Slot> slots) implements
             }
             long version = whole(plan, "version", Long.MAX_VALUE);
             if (version != VERSION) {
-                return new Unreadable("plan has version " + version + (version > VERSION ? ", newer than the " : ", not the ")
-                    + VERSION + " that this plugin reads");
+                String relation = version > VERSION ? ", newer than the " : ", not the ";
+                return new Unreadable("plan has version " + version + relation + VERSION + " that this plugin reads");
             }
             List<Slot> slots = new ArrayList<>();
             for (Object slot : list(plan, "slots")) {

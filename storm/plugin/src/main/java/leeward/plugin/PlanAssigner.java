@@ -139,8 +139,8 @@ final class PlanAssigner {
      * Lets one of Storm's schedulers place some topologies.
      *
      * <p>Storm's schedulers work on every topology of the cluster that looks incomplete to them, whatever topologies
-     * they are given: a managed one on fewer slots than its number of workers would be torn apart. So they get a copy of
-     * the cluster, in which the others are shown as complete. They must be in it: the copy constructor drops the
+     * they are given: a managed one on fewer slots than its number of workers would be torn apart. So they get a copy
+     * of the cluster, in which the others are shown as complete. They must be in it: the copy constructor drops the
      * assignments of topologies it is not given, and their slots would count as free.
      *
      * @param avoid hosts not to use

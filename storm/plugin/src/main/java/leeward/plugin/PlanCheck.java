@@ -17,7 +17,7 @@ import org.apache.storm.scheduler.TopologyDetails;
 import org.apache.storm.scheduler.WorkerSlot;
 
 /**
- * Whether plans fit the cluster. Changes nothing.
+ * Whether plans fit the cluster. Changes nothing in it.
  *
  * <p>A plan fits iff it is for the running topology; every executor is a single task and listed once; every node is a
  * known supervisor host that is not blacklisted; every port is one of its ports; no slot is another topology's.
@@ -54,6 +54,9 @@ final class PlanCheck {
         PlacementPlan plan = (PlacementPlan) wish;
         try {
             Map<WorkerSlot, Set<ExecutorDetails>> slots = slots(topology, plan);
+            if (cluster.getUsedSlotsByTopologyId(topology.getId()).isEmpty()) {
+                setbacks.forget(topology.getId()); // everything has to be placed anyway, as in a rebalance
+            }
             Optional<String> tooEarly = setbacks.fits(topology.getId(), plan);
             if (tooEarly.isPresent()) {
                 return new Verdict.Misfit(tooEarly.get(), Optional.of(plan), lost(topology, plan));

@@ -8,10 +8,10 @@ import java.util.Set;
 /**
  * Plans that were given up, and how long they have fitted again since. The plugin's only memory between passes.
  *
- * <p>When a worker dies, Storm withholds its port for one pass. The plan does not fit in that pass and the dead executors
- * are placed elsewhere; in the next pass it fits again. To follow it at once would stop them again, and if the whole node
- * has died would give them back to it until their launch time is over. So a plan that was given up has to fit for
- * {@link #PASSES} passes in a row; another plan counts at once.
+ * <p>When a worker dies, Storm withholds its port for one pass. The plan does not fit in that pass and the dead
+ * executors are placed elsewhere; in the next pass it fits again. To follow it at once would stop them again, and if the
+ * whole node has died would give them back to it until their launch time is over. So a plan that was given up has to fit
+ * for {@link #PASSES} passes in a row; another plan counts at once.
  */
 final class Setbacks {
     /** With passes of a second: longer than ZooKeeper takes to notice a dead supervisor. */
@@ -42,6 +42,10 @@ final class Setbacks {
         }
         setbacks.put(topologyId, new Setback(plan, setback.reason, setback.calm + 1));
         return Optional.of("plan was given up and has to fit for " + PASSES + " passes first (" + setback.reason + ")");
+    }
+
+    void forget(String topologyId) {
+        setbacks.remove(topologyId);
     }
 
     void retain(Set<String> topologyIds) {

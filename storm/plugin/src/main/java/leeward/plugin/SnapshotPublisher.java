@@ -10,8 +10,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Writes the newest snapshot to {@code <root>/snapshot} from a thread of its own.
  *
- * <p>The newest one wins: those that come while ZooKeeper is slow or away are never written. Each offer, changed or not,
- * makes the thread look at the znode, so one that is missing or that somebody else wrote is put right within a pass.
+ * <p>The newest one wins: those that come while ZooKeeper is slow or away are never written. Each offer, changed or
+ * not, makes the thread look at the znode, so one that is missing or somebody else's is put right within a pass.
  */
 final class SnapshotPublisher implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(SnapshotPublisher.class);

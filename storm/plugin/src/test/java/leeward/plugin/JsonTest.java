@@ -16,7 +16,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class JsonTest {
     @Test
     void readsEveryKindOfValue() throws Exception {
-        assertEquals(Map.of("a", Arrays.asList(1L, -2L, 0.5, 1e3, true, false, null, "x"), "b", Map.of(), "c", List.of()),
+        assertEquals(Map.of("a", Arrays.asList(1L, -2L, 0.5, 1e3, true, false, null, "x"), "b", Map.of(), "c",
+            List.of()),
             Json.read(" {\"a\" : [1,-2, 0.5,1e3 ,true,false,null,\"x\"],\n\"b\":{ },\t\"c\":[ ]} "));
     }
 
@@ -33,7 +34,8 @@ class JsonTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"", " ", "{", "[1,]", "{\"a\":1,}", "{a:1}", "{'a':1}", "{\"a\" 1}", "[1 2]", "01", "+1", "1.",
+    @ValueSource(strings = {"", " ", "{", "[1,]", "{\"a\":1,}", "{a:1}", "{'a':1}", "{\"a\" 1}", "[1 2]", "01", "+1",
+        "1.",
         ".5", "1e", "-", "NaN", "Infinity", "tru", "\"", "\"\\x\"", "\"\\u12g4\"", "\"\\u12", "\"a\nb\"", "1 1", "[1]]",
         "{\"a\":1,\"a\":1}", "\ufeff1"})
     void refusesWhatIsNotJson(String text) {
@@ -53,13 +55,15 @@ class JsonTest {
 
     @Test
     void readsWhatItWrites() throws Exception {
-        Object value = Map.of("k\"\\\n\u0001\u00e9\ud83d\ude00", Arrays.asList(1L, null, true, 2.5, List.of(), Map.of()));
+        Object value = Map.of("k\"\\\n\u0001\u00e9\ud83d\ude00", Arrays.asList(1L, null, true, 2.5, List.of(),
+            Map.of()));
         assertEquals(value, Json.read(Json.write(value)));
     }
 
     @Test
     void aZnodeThatIsNotUtf8IsNoPlan() {
-        Wish.Unreadable wish = assertInstanceOf(Wish.Unreadable.class, Wish.read("{\"\u00e9".getBytes(StandardCharsets.ISO_8859_1)));
+        Wish.Unreadable wish = assertInstanceOf(Wish.Unreadable.class,
+            Wish.read("{\"\u00e9".getBytes(StandardCharsets.ISO_8859_1)));
         assertTrue(wish.reason().contains("UTF-8"), wish.reason());
         assertInstanceOf(Wish.Unreadable.class, Wish.read(null));
         assertInstanceOf(Wish.Unreadable.class, Wish.read(new byte[0]));

@@ -37,7 +37,8 @@ final class Scene {
 
     /** A supervisor with id "s-" + node. */
     Scene supervisor(String node, Integer... ports) {
-        supervisors.put("s-" + node, new SupervisorDetails("s-" + node, node, Map.of("zone", "edge"), Arrays.asList(ports)));
+        supervisors.put("s-" + node, new SupervisorDetails("s-" + node, node, Map.of("zone", "edge"),
+            Arrays.asList(ports)));
         return this;
     }
 

@@ -156,7 +156,8 @@ class ZooKeeperTest {
         }
         assertEquals(version, zookeeper.checkExists().forPath(SNAPSHOT).getVersion());
         write(ZNODE, String.format(PLAN, 5, 6702));
-        eventually(() -> status().equals("leeward: epoch 5 placed") && snapshot().contains("\"managed\":true,\"epoch\":5"));
+        eventually(() -> status().equals("leeward: epoch 5 placed") && snapshot()
+            .contains("\"managed\":true,\"epoch\":5"));
         assertInstanceOf(Map.class, Json.read(snapshot()));
     }
 

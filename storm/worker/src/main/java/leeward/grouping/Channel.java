@@ -12,7 +12,7 @@ import java.util.List;
  * nothing here is synchronised.
  */
 final class Channel {
-    /** Odd, so that it visits all 128 entries; large, so that a run of equal owners in the table is not a run in time. */
+    /** Odd, so that it visits all 128 entries; large, so that equal neighbours in the table are apart in time. */
     private static final int STRIDE = 53;
     private static final int MASK = KeyGroups.GROUPS - 1;
 

@@ -263,7 +263,8 @@ class GroupingsTest {
 
     @Test
     void theyTravelAsSerializedObjectsToo() {
-        KeyedGrouping copy = Utils.javaDeserialize(Utils.javaSerialize(new KeyedGrouping("route")), KeyedGrouping.class);
+        KeyedGrouping copy = Utils.javaDeserialize(Utils.javaSerialize(new KeyedGrouping("route")),
+            KeyedGrouping.class);
         worker.marker(COUNT).chooseTasks(1, marker(1, table("count", 5)));
         assertEquals(List.of(5), worker.prepare(copy, DATA, COUNT).chooseTasks(1, tuple("a")));
     }
@@ -284,7 +285,8 @@ class GroupingsTest {
         assertTrue(bytes < 20_000, bytes + " bytes for 60000 tuples");
     }
 
-    private static void send(int rounds, KeyedGrouping keyed, BalancedGrouping balanced, List<Object> text, List<Object> number) {
+    private static void send(int rounds, KeyedGrouping keyed, BalancedGrouping balanced, List<Object> text,
+        List<Object> number) {
         for (int i = 0; i < rounds; i++) {
             keyed.chooseTasks(1, text);
             keyed.chooseTasks(1, number);

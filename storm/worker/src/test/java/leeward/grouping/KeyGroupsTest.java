@@ -44,7 +44,8 @@ class KeyGroupsTest {
         assertTrue(vectors.size() > 100, vectors.size() + " vectors");
         for (Object each : vectors) {
             Map<?, ?> vector = (Map<?, ?>) each;
-            assertEquals(vector.get("group"), group(((List<?>) vector.get("key")).toArray()), () -> "key " + vector.get("key"));
+            assertEquals(vector.get("group"), group(((List<?>) vector.get("key")).toArray()),
+                () -> "key " + vector.get("key"));
         }
     }
 
@@ -83,7 +84,8 @@ class KeyGroupsTest {
     void anIllegalKeyIsNamed() {
         for (Object key : Arrays.asList(true, 1.5, 1.5f, new BigDecimal("1.5"), List.of(1), Map.of(), new byte[0])) {
             String message = assertThrows(IllegalArgumentException.class, () -> group("a", key)).getMessage();
-            assertTrue(message.startsWith("key field 'f1' of component 'source' is a " + key.getClass().getSimpleName()), message);
+            assertTrue(message.startsWith("key field 'f1' of component 'source' is a " + key.getClass()
+                .getSimpleName()), message);
         }
         List<Object> values = Collections.singletonList(null);
         String message = assertThrows(IllegalArgumentException.class,

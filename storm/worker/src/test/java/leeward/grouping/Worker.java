@@ -33,7 +33,8 @@ final class Worker {
         Map<String, Map<String, Fields>> fields = Map.of("source", Map.of(
             "default", new Fields("seq", "route", "cell"), "marker", new Fields(MarkerGrouping.FIELDS)));
         context = new WorkerTopologyContext(new StormTopology(), new HashMap<>(), components, tasks, fields,
-            "topology-" + SUBMISSIONS.incrementAndGet(), null, null, 6701, List.of(1, 2), new HashMap<>(), new HashMap<>());
+            "topology-" + SUBMISSIONS.incrementAndGet(), null, null, 6701, List.of(1, 2), new HashMap<>(),
+                new HashMap<>());
     }
 
     <G extends CustomStreamGrouping> G prepare(G grouping, GlobalStreamId stream, List<Integer> targets) {
