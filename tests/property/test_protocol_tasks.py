@@ -59,6 +59,7 @@ class Topology(RuleBasedStateMachine):
         self.cuts: dict[int, dict[int, dict]] = {}
         self.ready: set[int] = set()
         self.recover = False
+        self.doomed: set[int] = set()
         self.last_cut = 0
         self.sink: dict[int, list] = {}  # pulse number -> counts, as published under that number
         self.first = set(DOWNSTREAM)
@@ -93,6 +94,7 @@ class Topology(RuleBasedStateMachine):
                     process.io.append(("load", record, keep))
                 case Ready(epoch):
                     if epoch == self.record.epoch:
+                        assert task not in self.doomed, "a process whose worker Storm is about to end says it is ready"
                         self.ready.add(task)
                 case Recover(epoch, _):
                     self.recover = self.recover or epoch == self.record.epoch
@@ -235,8 +237,14 @@ class Topology(RuleBasedStateMachine):
             base=self.record.epoch,
             committed=(*self.record.committed, self.record.cut)[-2:],
         )
+        self.record = replace(self.record, restarts=tuple(sorted(restarts)))
         self.ready.clear()
-        for task in restarts:
+        self.doomed = set(restarts)
+
+    @rule(task=st.sampled_from(sorted(DOWNSTREAM)))
+    def storm_restarts(self, task: int) -> None:
+        """Supervisors act on a new assignment when they get to it."""
+        if task in self.doomed:
             self.restart(task)
 
     @precondition(lambda self: self.record.phase is Phase.RESTORE and len(self.ready) == len(DOWNSTREAM))
@@ -266,6 +274,7 @@ class Topology(RuleBasedStateMachine):
     def restart(self, task: int) -> None:
         self.processes[task] = Process(task)
         self.ready.discard(task)
+        self.doomed.discard(task)
         for source, target in self.channels:
             if target == task:
                 self.channels[source, target].clear()
@@ -282,7 +291,9 @@ class Topology(RuleBasedStateMachine):
             tables = self.old.tables
         epoch = record.epoch + 1
         self.record = replace(record, epoch=epoch, base=epoch, phase=Phase.RESTORE, cut=cut, tables=tables)
+        self.record = replace(self.record, restarts=())
         self.recover = False
+        self.doomed = set()
         self.ready.clear()
 
     # --- what must hold ---
@@ -308,6 +319,7 @@ class Topology(RuleBasedStateMachine):
             elif self.record.phase is Phase.RESTORE and len(self.ready) == len(DOWNSTREAM):
                 self.run()
             for task in sorted(DOWNSTREAM):
+                self.storm_restarts(task)
                 self.look(task)
                 self.timer(task)
                 while self.processes[task].io:

@@ -44,17 +44,12 @@ class ControlRecord:
     epoch: int = 0  #: number of the last reconfiguration, abort or reset
     phase: Phase = Phase.RUN
     base: int = 0  #: epoch in which the state in memory was established
-    cut: int = (
-        0  #: PAUSE: cut to export; RESTORE and RUN: cut that the base was restored from (0: empty state)
-    )
+    cut: int = 0  #: PAUSE: cut to export; RESTORE, RUN: cut that the base was restored from (0: empty state)
     checkpoint: int = 0  #: newest cut asked for while running (0: none)
-    committed: tuple[
-        int, ...
-    ] = ()  #: cuts that every task has exported, ascending; older ones may be deleted
+    committed: tuple[int, ...] = ()  #: cuts that every task has exported, ascending; older ones may be deleted
     tables: Mapping[str, Table] = field(default_factory=dict)  #: component -> owners, as of this epoch
-    stays: tuple[
-        int, ...
-    ] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to the node's swap area
+    restarts: tuple[int, ...] = ()  #: RESTORE: tasks whose worker Storm is about to restart; their processes wait
+    stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to its swap area
     version: int = RECORD_VERSION
 
     def to_json(self) -> str:
@@ -78,6 +73,7 @@ class ControlRecord:
             document["tables"] = {name: tuple(table) for name, table in document["tables"].items()}
             document["committed"] = tuple(document["committed"])
             document["stays"] = tuple(document["stays"])
+            document["restarts"] = tuple(document["restarts"])
             return ControlRecord(**document)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ProtocolError(

@@ -434,6 +434,7 @@ def _restore(m: Machine, now: float, *, again: bool = False) -> Step:
         cut=journal.cut,
         tables=dict(journal.new_tables),
         stays=(),
+        restarts=() if again else _restarting(journal.old_slots, m.slots),
     )
     tries = m.tries + 1 if m.state is State.RESTORING else 1
     m = replace(m, record=record, journal=journal, lost=False, tries=tries)
@@ -445,6 +446,19 @@ def _restore(m: Machine, now: float, *, again: bool = False) -> Step:
         _phase(m, Phase.RESTORE, tries=tries, cut=record.cut),
         *todo,
     )
+
+
+def _restarting(before: Mapping[int, Slot], after: Mapping[int, Slot]) -> tuple[int, ...]:
+    """Tasks in slots whose executors change: Storm restarts exactly those workers, seconds after it placed them."""
+    old, new = _by_slot(before), _by_slot(after)
+    return tuple(task for task in sorted(after) if old.get(after[task]) != new[after[task]])
+
+
+def _by_slot(slots: Mapping[int, Slot]) -> dict[Slot, set[int]]:
+    workers: dict[Slot, set[int]] = {}
+    for task, slot in slots.items():
+        workers.setdefault(slot, set()).add(task)
+    return workers
 
 
 def _restore_report(m: Machine, event: Reported, now: float) -> Step:

@@ -14,7 +14,8 @@ Markers (kind, number):
   probe       n = epoch; not aligned: shows that the channel from this sender is up, and that all that follows on it
               belongs to that epoch. It carries the routing tables to the sender's groupings.
 
-Modes: STARTING (no record yet) -> RUNNING <-> PAUSED -> RESTORING -> RUNNING; LOST (asked for a reset; waits).
+Modes: STARTING (no record yet) -> RUNNING <-> PAUSED -> RESTORING -> RUNNING; LOST (asked for a reset; waits);
+REPLACED (Storm is about to restart this task's worker: its successor restores, this process only waits for its end).
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Mode(StrEnum):
     PAUSED = "paused"
     RESTORING = "restoring"
     LOST = "lost"
+    REPLACED = "replaced"
 
 
 # --- instructions -------------------------------------------------------------------------------------------------
@@ -168,9 +170,11 @@ class TaskProtocol:
             return self._restore(record)
         if self.mode is Mode.LOST:
             return [Recover(record.epoch, self._reason)]
+        if self.mode is Mode.REPLACED:
+            return []
         if record.phase is Phase.RUN:
             return self._run(record, first)
-        if self.mode is Mode.STARTING:
+        if self.mode is Mode.STARTING and record.phase is Phase.PAUSE:
             return self._lost(f"task {self.task} started again while the topology was in {record.phase}")
         if record.phase is Phase.PAUSE and self.mode is Mode.RUNNING and not self._channels:
             return self._announce_pause(record)
@@ -179,7 +183,7 @@ class TaskProtocol:
     def on_tuple(self, source: int, item: Any) -> list[Instruction]:
         """A data tuple arrived."""
         channel = self._channel(source)
-        if channel.fence is not None or (self.mode is Mode.LOST and not channel.queue):
+        if channel.fence is not None or (self.mode in _DEAF and not channel.queue):
             return []
         channel.count += 1
         if self.mode is Mode.RUNNING and channel.cut is None and not channel.queue:
@@ -195,7 +199,7 @@ class TaskProtocol:
             return lost
         if marker.kind is Kind.PROBE:
             return self._on_probe(channel, marker)
-        if channel.fence is not None or (self.mode is Mode.LOST and not channel.queue):
+        if channel.fence is not None or (self.mode in _DEAF and not channel.queue):
             return []
         channel.queue.append(marker)
         return self._drain()
@@ -242,6 +246,9 @@ class TaskProtocol:
 
     def _restore(self, record: ControlRecord) -> list[Instruction]:
         if self.mode is Mode.RESTORING and self._base == record.base:
+            return []
+        if self.mode is Mode.PAUSED and self.task in record.restarts:
+            self.mode, self._base = Mode.REPLACED, -1
             return []
         keep = self.mode is Mode.PAUSED and self._state_cut == record.cut
         self._checkpoint = max(self._checkpoint, record.checkpoint)
@@ -395,6 +402,9 @@ def _announces(item: Any, epoch: int) -> bool:
     """The probe of an epoch that is still to come."""
     return isinstance(item, Marker) and item.kind is Kind.PROBE and item.number > epoch
 
+
+#: Modes in which only what follows the probe of a coming epoch can matter.
+_DEAF = (Mode.LOST, Mode.REPLACED)
 
 _ORDER = {phase: rank for rank, phase in enumerate((Phase.PAUSE, Phase.MOVE, Phase.RESTORE, Phase.RUN))}
 
