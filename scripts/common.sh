@@ -23,7 +23,7 @@ step() {
   shift
   log="$logs/${label//[^a-zA-Z0-9]/-}.log"
   start=$(now_ms)
-  printf '  %-34s' "$label"
+  printf '  %-34s ' "$label"
   ("$@") >"$log" 2>&1 || result=$?
   printf '%s %6.1f s\n' "$([ $result -eq 0 ] && echo 'done  ' || echo 'FAILED')" "$(elapsed "$start")"
   [ $result -eq 0 ] && return
@@ -33,7 +33,7 @@ step() {
 
 elapsed() { awk -v a="$1" -v b="$(now_ms)" 'BEGIN { print (b - a) / 1000 }'; }
 
-current() { printf '  %-34sup to date\n' "$1"; }
+current() { printf '  %-34s up to date\n' "$1"; }
 
 # content_key TEXT FILE... : a key over the text and the bytes (and names) of the files
 content_key() {

@@ -58,7 +58,8 @@ else
     'install the equivalents of these Debian packages and run make setup again'
   sudo=$(as_root) || fail "missing: ${packages[*]}; installing needs root or sudo" "as root: $line" \
     'then run make setup again'
-  step "apt: ${packages[*]}" install "$sudo" "${packages[@]}"
+  echo "  installing ${packages[*]}"
+  step 'distribution packages (apt)' install "$sudo" "${packages[@]}"
   mapfile -t packages < <(missing)
   [ ${#packages[@]} -eq 0 ] || fail "still missing after the installation: ${packages[*]}" \
     'a JDK older than 17 ahead on PATH is one cause: javac -version'

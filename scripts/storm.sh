@@ -22,7 +22,8 @@ link_install() {
 }
 
 if [ -n "${STORM_HOME:-}" ]; then
-  STORM_HOME=$(cd "$STORM_HOME" 2>/dev/null && pwd) || fail "STORM_HOME is no folder" 'name a Storm 2.x install, or unset it'
+  [ -d "$STORM_HOME" ] || fail "STORM_HOME=$STORM_HOME is no folder" 'name a Storm 2.x install, or unset it'
+  STORM_HOME=$(cd "$STORM_HOME" && pwd)
   core=$(compgen -G "$STORM_HOME/lib/storm-server-*.jar" | head -n 1) &&
     compgen -G "$STORM_HOME/lib-worker/storm-client-*.jar" >/dev/null ||
     fail "STORM_HOME=$STORM_HOME has no lib/storm-server-*.jar and lib-worker/storm-client-*.jar" \
