@@ -36,9 +36,7 @@ def cluster_up(dir=OUT, base_port=6600, supervisors=5, slots=2):
     from leeward.local import ClusterSpec, LocalCluster
 
     with aborting():
-        spec = ClusterSpec(
-            dir=Path(dir), base_port=int(base_port), supervisors=int(supervisors), slots=int(slots)
-        )
+        spec = ClusterSpec(dir=Path(dir), base_port=int(base_port), supervisors=int(supervisors), slots=int(slots))
         LocalCluster(spec).up(print)
 
 

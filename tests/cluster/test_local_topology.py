@@ -60,9 +60,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path.parent.mkdir()
         path.write_text(text)
     shutil.copy(checkout() / "config.json", folder)
-    build_jar(
-        folder / "t.jar", src=folder / "src", worker_jar=checkout() / "build" / "jars" / "leeward-worker.jar"
-    )
+    build_jar(folder / "t.jar", src=folder / "src", worker_jar=checkout() / "build" / "jars" / "leeward-worker.jar")
     return folder
 
 

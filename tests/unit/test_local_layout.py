@@ -33,9 +33,7 @@ def test_no_port_serves_two_purposes(supervisors: int, slots: int, base: int):
     assert all(base < port < 65536 for port in layout.purposes())
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("supervisors", 0), ("supervisors", 61), ("slots", 0), ("base_port", 80)]
-)
+@pytest.mark.parametrize(("field", "value"), [("supervisors", 0), ("supervisors", 61), ("slots", 0), ("base_port", 80)])
 def test_a_number_that_makes_no_cluster_is_refused_by_name(field: str, value: int):
     with pytest.raises(ConfigError, match=rf"{field}: {value} is out of range"):
         ClusterSpec(dir=Path("x"), **{field: value})

@@ -53,10 +53,8 @@ def up(
             storm_home=storm_home,
         )
         cluster = LocalCluster(spec).up(report)
-    count = supervisors * slots
-    console.print(
-        f"cluster up: Nimbus {cluster.nimbus}, ZooKeeper {cluster.zookeeper}, {count} slots, {folder}"
-    )
+    line = f"Nimbus {cluster.nimbus}, ZooKeeper {cluster.zookeeper}, {supervisors * slots} slots, {folder}"
+    console.print(f"cluster up: {line}", soft_wrap=True)
 
 
 def status(

@@ -40,9 +40,7 @@ def find_install(*, storm_home: Path | None = None, plugin: bool = True) -> Inst
     home = find_storm_home(root, storm_home)
     python_bin = Path(sys.executable).parent
     if not (python_bin / "streamparse_run").exists():
-        raise NotInstalledError(
-            f"streamparse_run: not in {python_bin}.", remedy=f"{SETUP} Use .venv/bin/leeward."
-        )
+        raise NotInstalledError(f"streamparse_run: not in {python_bin}.", remedy=f"{SETUP} Use .venv/bin/leeward.")
     return Install(
         checkout=root,
         storm_home=home,
@@ -74,9 +72,7 @@ def find_storm_home(root: Path, given: Path | None) -> Path:
     home = Path(given).resolve()
     for folder, jar in (("lib", "storm-server"), ("lib-worker", "storm-client")):
         if not list((home / folder).glob(f"{jar}-*.jar")):
-            raise ConfigError(
-                f"storm_home: {given} has no {folder}/{jar}-*.jar.", remedy="Name a Storm 2.x install."
-            )
+            raise ConfigError(f"storm_home: {given} has no {folder}/{jar}-*.jar.", remedy="Name a Storm 2.x install.")
     return home
 
 

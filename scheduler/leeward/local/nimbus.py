@@ -55,8 +55,6 @@ def fetch_summary(host: str, port: int) -> Summary | None:
         leader=any(nimbus.isLeader for nimbus in info.nimbuses or ()),
         supervisors=frozenset(supervisor.host for supervisor in info.supervisors or ()),
         topologies=tuple(
-            sorted(
-                (t.name, t.status, t.num_workers, t.num_executors, t.num_tasks) for t in info.topologies or ()
-            )
+            sorted((t.name, t.status, t.num_workers, t.num_executors, t.num_tasks) for t in info.topologies or ())
         ),
     )

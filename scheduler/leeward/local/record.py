@@ -67,7 +67,8 @@ def read_record(folder: Path) -> Record:
         values = json.loads(path.read_text())
     except FileNotFoundError:
         raise FolderError(
-            f"dir: no cluster runs in {folder} (no {path.name}).", remedy=f"Start one: leeward cluster up --dir {folder}"
+            f"dir: no cluster runs in {folder} (no {path.name}).",
+            remedy=f"Start one: leeward cluster up --dir {folder}",
         ) from None
     if values.get("version") != VERSION:
         raise FolderError(

@@ -140,9 +140,7 @@ def text_of(value: object) -> str:
     return json.dumps(value, separators=(",", ":")) if isinstance(value, list) else str(value)
 
 
-def environment_of(
-    inherited: Mapping[str, str], spec: ClusterSpec, install: Install, mark: str
-) -> dict[str, str]:
+def environment_of(inherited: Mapping[str, str], spec: ClusterSpec, install: Install, mark: str) -> dict[str, str]:
     """Environment of a daemon. Workers and their Python children inherit the supervisors': PATH decides which
     Python runs the bolts, and the mark tells which cluster a process belongs to."""
     kept = {key: value for key, value in inherited.items() if not key.startswith("STORM_")}

@@ -30,9 +30,7 @@ def submit_topology(
     """
     if not (project / "topologies" / f"{topology}.py").exists():
         known = ", ".join(sorted(path.stem for path in (project / "topologies").glob("*.py"))) or "none"
-        raise ConfigError(
-            f"topology: no topologies/{topology}.py in {project}.", remedy=f"There are: {known}."
-        )
+        raise ConfigError(f"topology: no topologies/{topology}.py in {project}.", remedy=f"There are: {known}.")
     check_name_free(name or topology, nimbus)
     command = [str(Path(sys.executable).parent / "sparse"), "submit", "-n", topology, "-e", "local"]
     command += ["-j", str(jar.absolute())]
@@ -52,9 +50,7 @@ def submit_topology(
     )
     if done.returncode != 0:
         lines = "\n".join(done.stdout.splitlines()[-15:])
-        raise SubmitError(
-            f"sparse submit: exit code {done.returncode}.\n{lines}\n", remedy="Mend what it names."
-        )
+        raise SubmitError(f"sparse submit: exit code {done.returncode}.\n{lines}\n", remedy="Mend what it names.")
     return done.stdout
 
 
