@@ -158,13 +158,14 @@ def test_unsorted_files_in_a_folder_become_one_sorted_stream(spark, client, serv
     lines = [row(time_, name=f"N{index}").encode() for index, time_ in enumerate(times)]
     mixed = [lines[(index * 7) % len(lines)] for index in range(len(lines))]
     folder = tmp_path / "my data [2013], 50% ü"
+    out = folder / "out {a,b}*"
     folder.mkdir()
     (folder / "1 first.csv").write_bytes(b"\r\n".join(mixed[:15]))
     (folder / "2.csv.gz").write_bytes(gzip.compress(b"\n".join(mixed[15:]) + b"\n"))
-    manifest = prepare([folder], tmp_path / "out", slice_minutes=2, spark=spark)
+    manifest = prepare([folder], out, slice_minutes=2, spark=spark)
     assert [source.rows for source in manifest.sources] == [15, 21]
     assert len(manifest.slices) == 6
-    replay(tmp_path / "out", server.url, speed=0, limit=MANY, spark=spark)
+    replay(out, server.url, speed=0, limit=MANY, spark=spark)
     assert rows_in(client) == by_dropoff(mixed)
 
 

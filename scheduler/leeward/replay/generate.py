@@ -205,5 +205,5 @@ def _write_csv(rows: RDD, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     opener = partial(gzip.GzipFile, mtime=0) if path.name.endswith(".gz") else open
     with opener(path, mode="wb") as stream:
-        for _, _, line, _ in rows.toLocalIterator():
+        for _, _, line, _ in rows.toLocalIterator(prefetchPartitions=True):
             stream.write(line + b"\n")

@@ -7,12 +7,13 @@ in the file) and writes. No step holds more than a sort buffer: memory does not 
 
 from __future__ import annotations
 
-import re
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -21,7 +22,7 @@ from leeward.replay.inputs import find_inputs, foreign_file
 from leeward.replay.manifest import Manifest, Source, claim_folder, digest_of, number_slices
 from leeward.replay.rows import COLUMNS, DATE_PATTERN, DROPOFF, PICKUP, BadRow
 from leeward.replay.slices import write_slices
-from leeward.replay.spark import java_cause, spark_session
+from leeward.replay.spark import java_cause, spark_path, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -68,24 +69,29 @@ def prepare(
     context = (
         nullcontext(spark) if spark else spark_session(out, brief=partitions == _FEW_PARTITIONS, **options)
     )
-    with context as session:
-        return _prepare(session, inputs, out, slice_minutes, tell)
+    with context as session, TemporaryDirectory(dir=out, prefix=".lookups-") as lookups:
+        return _prepare(session, inputs, out, Path(lookups).resolve(), slice_minutes, tell)
 
 
 def _prepare(
-    spark: SparkSession, inputs: Sequence[Path], out: Path, slice_minutes: int, tell: Callable[[str], None]
+    spark: SparkSession,
+    inputs: Sequence[Path],
+    out: Path,
+    lookups: Path,
+    slice_minutes: int,
+    tell: Callable[[str], None],
 ) -> Manifest:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         tell(f"reading {len(inputs)} file{'s' * (len(inputs) > 1)}")
-        rows = _judged(spark, inputs, slice_minutes * 60)
+        rows = _judged(spark, inputs, lookups, slice_minutes * 60)
         census = _take_census(rows)
         _check(inputs, census)
         manifest = _manifest(inputs, census, slice_minutes)
         tell(f"sorting and writing {manifest.rows} rows in {len(manifest.slices)} slices")
-        write_slices(_numbered(spark, rows, manifest), out)
+        write_slices(_numbered(spark, rows, lookups, manifest), out)
     except (PySparkException, Py4JJavaError) as error:
         raise ReplayError(
             f"Spark could not prepare the files: {java_cause(error)}",
@@ -99,15 +105,15 @@ def _unpacked_bytes(path: Path) -> int:
     return path.stat().st_size * (_GZIP_RATIO if path.name.lower().endswith(".gz") else 1)
 
 
-def _judged(spark: SparkSession, inputs: Sequence[Path], slice_s: int) -> DataFrame:
+def _judged(spark: SparkSession, inputs: Sequence[Path], lookups: Path, slice_s: int) -> DataFrame:
     """Columns r (raw line), file (index), block and place (order in it), verdict (null is good), t, slice."""
     from pyspark.sql import functions as F
 
-    lines = spark.read.text([_spark_path(path) for path in inputs])
+    lines = spark.read.text([spark_path(path) for path in inputs])
     # Spark names a file by an encoded URI with one or three slashes
     index_of = {str(path): index for index, path in enumerate(inputs)}
     uris = [(urlsplit(uri).path, index_of[unquote(urlsplit(uri).path)]) for uri in lines.inputFiles()]
-    order = spark.createDataFrame(uris, "path string, file int")
+    order = _table(spark, lookups / "files", uris, {"path": "string", "file": "int"})
     placed = lines.select(
         F.col("value").alias("line"),
         F.regexp_replace("_metadata.file_path", "^file:/+", "/").alias("path"),
@@ -129,9 +135,11 @@ def _judged(spark: SparkSession, inputs: Sequence[Path], slice_s: int) -> DataFr
     )
 
 
-def _spark_path(path: Path) -> str:
-    """Hadoop takes paths unencoded, but reads patterns in them."""
-    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
+def _table(spark: SparkSession, path: Path, rows: Sequence[tuple], columns: dict[str, str]) -> DataFrame:
+    """A small table by way of a file: one made from Python values would start Python workers, 100 MB each."""
+    path.write_text("".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows))
+    schema = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    return spark.read.schema(schema).json(spark_path(path))
 
 
 def _seconds(date: Column) -> Column:
@@ -218,13 +226,12 @@ def _manifest(inputs: Sequence[Path], census: _Census, slice_minutes: int) -> Ma
     )
 
 
-def _numbered(spark: SparkSession, rows: DataFrame, manifest: Manifest) -> DataFrame:
+def _numbered(spark: SparkSession, rows: DataFrame, lookups: Path, manifest: Manifest) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    starts = spark.createDataFrame(
-        [(s.start_s, s.first_seq) for s in manifest.slices], "slice long, first long"
-    )
+    firsts = [(piece.start_s, piece.first_seq) for piece in manifest.slices]
+    starts = _table(spark, lookups / "slices", firsts, {"slice": "long", "first": "long"})
     in_slice = Window.partitionBy("slice").orderBy("t", "file", "block", "place")
     return (
         rows.where("verdict is null")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from leeward.replay.errors import ReplayError
 from leeward.replay.manifest import SLICES, Manifest, Slice
-from leeward.replay.spark import java_cause
+from leeward.replay.spark import java_cause, spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +31,7 @@ class Chunk:
 
 def write_slices(rows: DataFrame, folder: Path) -> None:
     """Write rows (SCHEMA and `slice`, epoch seconds) that are sorted by slice and seq in each partition."""
-    rows.write.mode("overwrite").partitionBy("slice").parquet(str(folder / SLICES))
+    rows.write.mode("overwrite").partitionBy("slice").parquet(f"file://{(folder / SLICES).absolute()}")
 
 
 def read_chunks(
@@ -54,7 +54,7 @@ def _read(spark: SparkSession, folder: Path, piece: Slice, first: int, last: int
     path = folder / SLICES / f"slice={piece.start_s}"
     remedy = f"The folder was changed after it was made; prepare {folder} again."
     try:
-        rows = spark.read.schema(SCHEMA).parquet(str(path))
+        rows = spark.read.schema(SCHEMA).parquet(spark_path(path))
         if last - first + 1 < piece.rows:
             rows = rows.where(rows.seq.between(first, last))
         found = sorted(rows.collect(), key=lambda row: row[0])

@@ -167,6 +167,11 @@ def _end_jvm(gateway) -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
+def spark_path(path: Path) -> str:
+    """A path to read, absolute: Hadoop takes it unencoded, but sees patterns in brackets and stars."""
+    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.absolute()))
+
+
 def java_cause(error: BaseException) -> str:
     """The innermost message of an error that came through Spark, one line."""
     causes = re.findall(
