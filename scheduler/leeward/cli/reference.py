@@ -55,7 +55,7 @@ def query1(
     ] = False,
 ) -> None:
     """The ten top routes of the last 30 minutes: pickup, dropoff, from_1, to_1, ..., from_10, to_10."""
-    _bolts_importable()
+    bolts_importable()
     from bolts.query1.grid import Grid
     from bolts.query1.reference import reference_rows
 
@@ -81,7 +81,7 @@ def query1(
             typer.echo(f"{reason}: {count}", err=True)
 
 
-def _bolts_importable() -> None:
+def bolts_importable() -> None:
     """`bolts` lies beside the package's folder in a checkout, not in an installation."""
     checkout = str(Path(__file__).resolve().parents[3])
     if checkout not in sys.path:
