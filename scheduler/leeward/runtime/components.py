@@ -29,8 +29,6 @@ __all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout"]
 
 #: A paused spout lets Storm ask this often. # seconds
 _IDLE_S = 0.005
-#: Emulated service may run this far behind the clock before it forgives the rest. # seconds
-_CREDIT_S = 0.02
 
 
 class ElasticBolt(Elastic, Bolt):
@@ -71,9 +69,11 @@ class ElasticBolt(Elastic, Bolt):
 
     def _deliver(self, instruction: Deliver) -> None:
         start = time.perf_counter()
-        if self._service_s:
-            self._free_at = max(self._free_at, start - _CREDIT_S) + self._service_s
-            time.sleep(max(0.0, self._free_at - start))
+        if self._server.seconds:
+            if self.serializer.waited:
+                self._server.rest()
+            self.serializer.waited = False
+            time.sleep(max(0.0, self._server.serve(start) - start))
         self._current_tups = [instruction.item]
         self.process(instruction.item)
         if self.auto_ack:
@@ -124,17 +124,17 @@ class StatefulSpout(Elastic, Spout):
 
     def _next(self) -> None:
         start = time.perf_counter()
-        if not self._protocol.open or start < self._free_at:
-            time.sleep(_IDLE_S if not self._protocol.open else min(_IDLE_S, self._free_at - start))
+        if not self._protocol.open or self._server.busy_for(start):
+            time.sleep(_IDLE_S if not self._protocol.open else min(_IDLE_S, self._server.busy_for(start)))
             return
         sent = self._out.total() - self._out[MARKER_STREAM]
         self.next_tuple()
         sent = self._out.total() - self._out[MARKER_STREAM] - sent
-        if sent and self._service_s:
-            self._free_at = max(self._free_at, start - _CREDIT_S) + sent * self._service_s
-            self._busy_s += sent * self._service_s
-        else:
-            self._busy_s += time.perf_counter() - start if sent else 0.0
+        if not sent:
+            self._server.rest()
+            return
+        self._server.serve(start, sent)
+        self._busy_s += sent * self._server.seconds or time.perf_counter() - start
         self._processed += sent
 
 

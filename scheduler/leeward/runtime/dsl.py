@@ -19,9 +19,7 @@ KIND = "leeward.kind"
 def keyed(*fields: str) -> object:
     """Grouping: the task that owns the key group of these fields (str or int values) gets the tuple."""
     if not fields or len(fields) > 3:
-        raise ConfigError(
-            f"keyed{fields!r} names {len(fields)} fields.", remedy="Name one to three field names."
-        )
+        raise ConfigError(f"keyed{fields!r} names {len(fields)} fields.", remedy="Name one to three field names.")
     return Grouping.custom_object("leeward.grouping.KeyedGrouping", list(fields))
 
 
@@ -55,9 +53,7 @@ def with_marker_inputs(name: str, inputs: Mapping | Sequence | ComponentSpec | N
             )
         spec = source if isinstance(source, ComponentSpec) else source.componentId
         if not isinstance(spec, ComponentSpec):
-            raise ConfigError(
-                f"{name} takes a stream of {spec!r} by name.", remedy="Name the component object."
-            )
+            raise ConfigError(f"{name} takes a stream of {spec!r} by name.", remedy="Name the component object.")
         if MARKER_STREAM not in spec.common.streams:
             raise ConfigError(
                 f"{name} takes its input from {spec.component_cls.__name__}, which sends no markers.",

@@ -41,6 +41,7 @@ from leeward.runtime.conf import first_tables, redis_url, service_time, zookeepe
 from leeward.runtime.dsl import MARKER_STREAM
 from leeward.runtime.link import Link
 from leeward.runtime.pipe import PipeSerializer, protect_stdout
+from leeward.runtime.service import Server
 from leeward.runtime.state import KeyedState
 from leeward.runtime.store import TaskStore
 
@@ -63,13 +64,9 @@ class Elastic:
 
     kind = "stateless"
 
-    def __init__(
-        self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any
-    ) -> None:
+    def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
         options.pop("serializer", None)
-        super().__init__(
-            input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options
-        )  # pystorm would close ours
+        super().__init__(input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options)  # pystorm would close ours
         write_fd = protect_stdout() if output_stream is sys.stdout else output_stream.fileno()
         self.serializer = PipeSerializer(input_stream.fileno(), write_fd)
         self.serializer.on_idle = self._on_idle
@@ -79,7 +76,6 @@ class Elastic:
         self._out: Counter[str] = Counter()
         self._processed = 0
         self._busy_s = 0.0
-        self._free_at = 0.0
         self._state_bytes = 0  # as of the last export
         self._timer_due = 0.0
         self.state = KeyedState("a component that has not started", ())
@@ -102,13 +98,11 @@ class Elastic:
         for task, component in context["task->component"].items():
             by_component.setdefault(component, []).append(int(task))
         sources = [
-            name
-            for name, streams in context.get("source->stream->grouping", {}).items()
-            if MARKER_STREAM in streams
+            name for name, streams in context.get("source->stream->grouping", {}).items() if MARKER_STREAM in streams
         ]
         self._downstream = sorted(context.get("stream->target->grouping", {}).get(MARKER_STREAM) or ())
         self._protocol = TaskProtocol(self.task_id, [task for name in sources for task in by_component[name]])
-        self._service_s = service_time(conf)
+        self._server = Server(service_time(conf))
         self._committed_states: dict[int, dict] = {}
         paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
         store = TaskStore(
@@ -155,9 +149,7 @@ class Elastic:
         self._carry_out(self._protocol.on_record(record, first=first))
         kept = [state for cut, state in sorted(self._committed_states.items()) if cut in record.committed]
         if kept and record.committed:
-            self._committed_states = {
-                c: s for c, s in self._committed_states.items() if c >= record.committed[0]
-            }
+            self._committed_states = {c: s for c, s in self._committed_states.items() if c >= record.committed[0]}
             self.committed(copy.deepcopy(kept[0]))
 
     def _carry_out(self, instructions: Iterable[Instruction]) -> None:
@@ -183,9 +175,7 @@ class Elastic:
                 content = self.state.group(group)
                 if content:
                     entries += len(content)
-                    blob = snapshot.encode(
-                        content, cut=cut, owner=f"{self.component_name} (task {self.task_id})"
-                    )
+                    blob = snapshot.encode(content, cut=cut, owner=f"{self.component_name} (task {self.task_id})")
                     (swap if table and table[group] == self.task_id else blobs)[group] = blob
         except LeewardError as failure:
             error = str(failure)
@@ -241,6 +231,7 @@ class Elastic:
         self._link.load(record.cut, [group for group in groups if group not in kept], done, failed)
 
     def _start_running(self, instruction: Resumed) -> None:
+        self._server.rest()
         if instruction.record.base == 0 and not self.state.groups:
             self.state = KeyedState(self._name, self._groups(instruction.record))
             self.resumed()

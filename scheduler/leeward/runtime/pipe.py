@@ -54,6 +54,7 @@ class PipeSerializer:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
+        self.waited = True  #: no input was there when it was asked for; whoever cares sets it back
         self._rest = b""
         self._messages: deque[bytes] = deque()
         self._out: list[bytes] = []
@@ -69,7 +70,10 @@ class PipeSerializer:
         """The next message; raises StormWentAwayError at the end of input."""
         while not self._messages:
             self.flush()
-            ready, _, _ = select.select([self._read_fd, self._wake_read], [], [], self.timer_s)
+            ready, _, _ = select.select([self._read_fd, self._wake_read], [], [], 0)
+            if not ready:
+                self.waited = True
+                ready, _, _ = select.select([self._read_fd, self._wake_read], [], [], self.timer_s)
             if self._wake_read in ready:
                 os.read(self._wake_read, 4096)
             if self._read_fd in ready:

@@ -27,9 +27,7 @@ _TIMEOUT_S = 5.0
 class TaskStore:
     """One task's access to snapshots. Raises redis.RedisError when Redis is away, read-only or full."""
 
-    def __init__(
-        self, url: str, topology_id: str, component: str, task: int, *, node: str, swap: Path
-    ) -> None:
+    def __init__(self, url: str, topology_id: str, component: str, task: int, *, node: str, swap: Path) -> None:
         self._redis = redis.Redis.from_url(
             url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, health_check_interval=15
         )
@@ -77,9 +75,7 @@ class TaskStore:
                 entries[group] = {}
                 continue
             if blobs.get(group) is None:
-                raise SnapshotError(
-                    f"{where} is missing.", remedy="The coordinator falls back to the cut before it."
-                )
+                raise SnapshotError(f"{where} is missing.", remedy="The coordinator falls back to the cut before it.")
             entries[group] = snapshot.decode(blobs[group], cut=cut, where=where)
         return entries, sum(map(len, blobs.values()))
 
