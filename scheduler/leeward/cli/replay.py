@@ -156,15 +156,19 @@ def _clean_ending() -> Iterator[None]:
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from error
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         typer.echo("stopped.", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(143 if isinstance(error, _Terminated) else 130) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came. Spark's gateway lets go of a running job for a KeyboardInterrupt, and for nothing else."""
+
+
 def _terminate(signum: int, frame: object) -> None:
-    raise SystemExit(128 + signum)
+    raise _Terminated
 
 
 @contextmanager

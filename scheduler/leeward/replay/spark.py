@@ -6,6 +6,7 @@ bound to 127.0.0.1, no user interface, scratch under the output folder. Small: a
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -47,6 +48,7 @@ def spark_session(
 
     # it warns of pandas 3 whenever it is started; nothing here uses pandas
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    logging.getLogger().addFilter(_not_about_interrupts)
     scratch = _own_scratch(folder / SCRATCH)
     os.environ.update(
         JAVA_HOME=str(java_home()),
@@ -67,6 +69,8 @@ def spark_session(
         yield SparkSession(context)
     finally:
         if context is not None:
+            with suppress(Exception):  # nothing to cancel if the JVM is gone
+                context.cancelAllJobs()  # else an interrupted job would run to its end first
             context.stop()
         if gateway is not None:
             _end_jvm(gateway)
@@ -128,6 +132,11 @@ def _java_version(home: Path) -> int | None:
             match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', (home / "release").read_text(), re.MULTILINE)
             return int(match.group(1)) if match else None
     return None
+
+
+def _not_about_interrupts(record: logging.LogRecord) -> bool:
+    """Py4J logs a whole trace for an interrupted call, which the caller gets as an exception anyway."""
+    return "while sending command" not in str(record.msg)
 
 
 def _own_scratch(parent: Path) -> Path:
