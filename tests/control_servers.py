@@ -1,4 +1,4 @@
-"""Real servers for contract tests: Redis of the distribution, ZooKeeper out of Storm's jars. Missing ones fail in CI."""
+"""Real servers for contract tests: Redis of the distribution, ZooKeeper out of Storm's jars."""
 
 from __future__ import annotations
 

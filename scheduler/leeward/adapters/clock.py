@@ -10,3 +10,6 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
+
+    def patience(self, seconds: float) -> float:
+        return seconds

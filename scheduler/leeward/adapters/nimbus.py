@@ -91,7 +91,7 @@ class NimbusClient:
                 self.close()
         raise ClusterRefusedError(
             f"Nimbus ({', '.join(f'{h}:{p}' for h, p in self._seeds)}) has not served in {self._tries} tries; "
-            f"last: {type(last).__name__}: {last}.",
+            f"last: {_told(last)}.",
             remedy="Check that a Nimbus runs and leads (storm's nimbus.seeds), and the address given.",
         ) from last
 
@@ -107,16 +107,16 @@ class NimbusClient:
                 nimbuses = client.getClusterInfo().nimbuses or ()
                 leaders = [(nimbus.host, nimbus.port) for nimbus in nimbuses if nimbus.isLeader]
                 if not leaders:
-                    raise ClusterRefusedError(f"Nimbus {host}:{port} knows no leader.", remedy="Wait for the election.")
+                    raise ClusterRefusedError(f"Nimbus {host}:{port} knows no leader")
                 if len(nimbuses) == 1 or leaders[0] == (host, port):
                     return client  # the only one: it may advertise a name that does not resolve here
                 client.close()
                 return self._connect(*leaders[0])
             except (OSError, TException, ClusterRefusedError) as error:
-                silent.append(f"{host}:{port}: {type(error).__name__}: {error}")
+                silent.append(f"{host}:{port}: {_told(error)}")
                 if client is not None:
                     client.close()
-        raise ClusterRefusedError("no leading Nimbus; " + "; ".join(silent), remedy="Start Nimbus.")
+        raise ClusterRefusedError("no leading Nimbus; " + "; ".join(silent))
 
     def _connect(self, host: str, port: int) -> Any:
         from streamparse.thrift import Nimbus
@@ -132,6 +132,13 @@ class NimbusClient:
             trans_factory=TFramedTransportFactory(),
             timeout=int(self._timeout_s * 1000),
         )
+
+
+def _told(error: Exception | None) -> str:
+    """An error's text without a remedy; Thrift's own say their kind and message."""
+    if isinstance(error, ClusterRefusedError):
+        return error.message
+    return f"{type(error).__name__}: {getattr(error, 'message', None) or error}"
 
 
 def _address(seed: str) -> tuple[str, int]:

@@ -140,6 +140,12 @@ class ZooControlStore:
                 if not isinstance(done, Exception):
                     return
 
+    def read_record(self) -> ControlRecord | None:
+        with _asking("read control record"), contextlib.suppress(NoNodeError):
+            text, _ = self._client.retry(self._client.get, self._paths.control)
+            return ControlRecord.from_json(text) if text else None
+        return None
+
     def read_placement(self) -> Placement | None:
         with _asking("read placement"), contextlib.suppress(NoNodeError):
             text, _ = self._client.retry(self._client.get, self._placement)

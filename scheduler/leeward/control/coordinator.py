@@ -7,13 +7,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from leeward.control.ports import BarrierStore, ClusterStore, Clock, ControlStore, EventSink, Nimbus, SnapshotStore
+from leeward.control.ports import BarrierStore, Clock, ClusterStore, ControlStore, EventSink, Nimbus, SnapshotStore
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
 from leeward.core.control import Phase
 from leeward.core.errors import LeewardError, NotReadyError
 from leeward.core.migration import Machine, step
 from leeward.core.orders import (
-    Assigned,
     DeadlinePassed,
     DropCuts,
     Event,
@@ -73,7 +72,8 @@ class Coordinator:
         self._fault = fault or (lambda step: None)
         self._wakes: queue.Queue[str] = queue.Queue()
         self._dirty = set(WATCHED)
-        self._on = {what: partial(self.wake, what) for what in WATCHED}  # one object each, so that watches do not pile up
+        # one object each, so that watches do not pile up
+        self._on = {what: partial(self.wake, what) for what in WATCHED}
         self._polled = 0.0
         self._text: str | None = None
         self.machine = Machine(topology_id=topology_id, tasks=dict(tasks), limits=limits or Limits())
@@ -105,9 +105,10 @@ class Coordinator:
         """Wait for a watch, the machine's own deadline or `timeout_s`, whichever is first."""
         now = self._clock.now()
         due = self.machine.due if self.machine.due is not None else now + timeout_s
-        timeout = max(0.0, min(timeout_s, due - now, self._polled + POLL_S - now))
         try:
-            self._dirty.add(self._wakes.get(timeout=timeout))
+            if self._wakes.empty():
+                timeout = max(0.0, min(timeout_s, due - now, self._polled + POLL_S - now))
+                self._dirty.add(self._wakes.get(timeout=self._clock.patience(timeout)))
             while True:
                 self._dirty.add(self._wakes.get_nowait())
         except queue.Empty:
@@ -180,7 +181,9 @@ class Coordinator:
                 self._control.write_placement(placement)
                 self._fault("placement")
             case SetFence(epoch=epoch):
-                return self._try(lambda: self._snapshots.raise_fence(self.machine.topology_id, epoch), FenceFailed, "fence")
+                return self._try(
+                    lambda: self._snapshots.raise_fence(self.machine.topology_id, epoch), FenceFailed, "fence"
+                )
             case Rebalance(workers=workers, executors=executors):
                 return self._try(
                     lambda: self._nimbus.rebalance(self._topology, workers=workers, executors=executors),
@@ -196,7 +199,9 @@ class Coordinator:
                 self._note(action, fields)
         return None
 
-    def _try(self, deed: Callable[[], None], failed: type[FenceFailed] | type[RebalanceFailed], name: str) -> Event | None:
+    def _try(
+        self, deed: Callable[[], None], failed: type[FenceFailed] | type[RebalanceFailed], name: str
+    ) -> Event | None:
         try:
             deed()
         except LeewardError as error:

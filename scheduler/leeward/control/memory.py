@@ -79,6 +79,9 @@ class MemoryControlStore:
         self._world.placement = placement
         self._world.changed()
 
+    def read_record(self) -> ControlRecord | None:
+        return self._world.record
+
     def read_placement(self) -> Placement | None:
         return self._world.placement
 
@@ -237,6 +240,10 @@ class ManualClock:
 
     def now(self) -> float:
         return self.time
+
+    def patience(self, seconds: float) -> float:
+        self.time += seconds
+        return 0.0
 
 
 class ListSink:

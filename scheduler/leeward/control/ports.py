@@ -90,6 +90,9 @@ class ControlStore(Protocol):
     def write_placement(self, placement: Placement | None) -> None:
         """None takes it away. Raises LostLeadershipError if somebody else has claimed since."""
 
+    def read_record(self) -> ControlRecord | None:
+        """The record in force, without claiming; None if there is none."""
+
     def read_placement(self) -> Placement | None:
         """The wanted placement; None if there is none or it cannot be read."""
 
@@ -169,6 +172,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since 1970."""
+
+    def patience(self, seconds: float) -> float:
+        """How long to really wait when `seconds` may pass: simulated time passes at once."""
 
 
 class EventSink(Protocol):

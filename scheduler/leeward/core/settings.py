@@ -34,7 +34,7 @@ class Settings:
     cool_down_s: float = _setting(20.0, "s", "time after a reconfiguration without another one")
     minimum_gain: float = _setting(0.02, "", "a plan must make the objective better by this much")
     window_s: float = _setting(10.0, "s", "time over which rates are measured", least=1.0)
-    minimum_samples: int = _setting(50, "tuples", "fewer processed in a window say nothing of the service rate", least=1)
+    minimum_samples: int = _setting(50, "tuples", "with fewer in a window the service rate stays as it was", least=1)
     headroom: float = _setting(0.1, "", "plan for this share more than the measured rates")
     drain_s: float = _setting(30.0, "s", "plan to work off a backlog in this time", least=1.0)
     eps_max: int = _setting(4, "replicas", "replicas that a worker slot may hold (EPS_max)", least=1)

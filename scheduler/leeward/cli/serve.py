@@ -1,0 +1,290 @@
+"""`leeward serve`, `drain`, `reconfigure`, `status`: the scheduler service and what people ask of it.
+
+Exit codes: 0 done, 1 the cluster refused or a reconfiguration did not come about, 2 bad input, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from leeward.adapters.wiring import Addresses
+    from leeward.core.settings import Settings
+
+EXIT_REFUSED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+DEFAULT_CLUSTER = Path("out/cluster")
+DEFAULT_NIMBUS = "127.0.0.1:6627"
+
+Topology = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="Name of a running topology.")]
+NimbusOption = Annotated[
+    list[str] | None, typer.Option("--nimbus", metavar="HOST:PORT", help="Nimbus; repeat for more.")
+]
+ZooKeeperOption = Annotated[
+    str | None, typer.Option("--zookeeper", metavar="HOST:PORT", help="ZooKeeper; default: as the conf says.")
+]
+RedisOption = Annotated[str | None, typer.Option("--redis", metavar="URL", help="Redis; default: as the conf says.")]
+ClusterOption = Annotated[
+    Path | None, typer.Option("--cluster", metavar="DIR", help="Run folder of a local cluster (leeward cluster up).")
+]
+ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings, flat TOML.")]
+SetOption = Annotated[list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="One setting; repeat for more.")]
+EventsOption = Annotated[Path | None, typer.Option("--events", metavar="FILE", help="Append decisions as JSON lines.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the application."""
+    app.command("serve")(serve)
+    app.command("drain")(drain)
+    app.command("reconfigure")(reconfigure)
+    app.command("status")(status)
+
+
+def serve(
+    topology: Topology,
+    nimbus: NimbusOption = None,
+    zookeeper: ZooKeeperOption = None,
+    redis: RedisOption = None,
+    cluster: ClusterOption = None,
+    config: ConfigOption = None,
+    options: SetOption = None,
+    events: EventsOption = None,
+    once: Annotated[bool, typer.Option("--once", help="Make one plan, print it, change nothing.")] = False,
+    settings_help: Annotated[bool, typer.Option("--settings", help="Print all settings and end.")] = False,
+) -> None:
+    """Measure a topology, plan for it and reconfigure it, until stopped. Start it twice for a standby."""
+    with _errors():
+        from leeward.core.settings import describe
+
+        if settings_help:
+            typer.echo(describe())
+            return
+        settings = _settings(config, options or [])
+        addresses = _addresses(nimbus, zookeeper, redis, cluster)
+        code = _plan_once(topology, addresses, settings) if once else _serve(topology, addresses, settings, events)
+    raise typer.Exit(code)
+
+
+def _serve(topology: str, addresses: Addresses, settings: Settings, events: Path | None) -> int:
+    from leeward.adapters.events import configure_logs
+    from leeward.adapters.wiring import open_ports
+    from leeward.control.loop import policy_of
+    from leeward.control.service import Service
+
+    configure_logs()
+    policy = policy_of(settings)  # imports the solver before anything waits for it
+    with _signals() as (stop, interrupted), open_ports(topology, addresses, events=events) as ports:
+        Service(topology=topology, ports=ports, settings=settings, policy=policy).run(stop)
+    return EXIT_INTERRUPTED if interrupted.is_set() else 0
+
+
+def _plan_once(topology: str, addresses: Addresses, settings: Settings) -> int:
+    """What the policy would do now, without leading."""
+    import random
+
+    from leeward.adapters.wiring import open_ports
+    from leeward.control.loop import plan_fields, policy_of
+    from leeward.control.observe import observe
+
+    policy = policy_of(settings)
+    with open_ports(topology, addresses, quiet=True) as ports:
+        view = observe(topology, ports, settings, sleep=time.sleep)
+        if policy is None:
+            typer.echo(json.dumps({"policy": "none"}))
+            return 0
+        plan = policy.decide(view, now=ports.clock.now(), rng=random.Random(settings.seed))
+        typer.echo(json.dumps(plan_fields(plan, view), indent=2))
+    return 0
+
+
+def drain(
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Host name of the supervisor, as Storm knows it.")],
+    topology: Annotated[str, typer.Option("--topology", help="A running topology, to find ZooKeeper by.")] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="The node may be used again.")] = False,
+    zookeeper: ZooKeeperOption = None,
+    nimbus: NimbusOption = None,
+    cluster: ClusterOption = None,
+) -> None:
+    """Empty a node: its replicas leave with the next plan."""
+    with _errors():
+        from leeward.adapters.wiring import DEFAULT_ROOT, root_of, zookeeper_of
+        from leeward.adapters.zookeeper import ZooClusterStore, connect
+        from leeward.core.errors import ConfigError
+
+        addresses = _addresses(nimbus, zookeeper, None, cluster)
+        conf = _conf(topology, addresses) if topology else {}
+        client = connect(addresses.zookeeper or zookeeper_of(conf))
+        try:
+            store = ZooClusterStore(client, root_of(conf) if conf else DEFAULT_ROOT)
+            text = store.snapshot(lambda: None)
+            known = sorted(entry["node"] for entry in json.loads(text)["supervisors"]) if text else []
+            if node not in known and not undo:
+                raise ConfigError(f"node {node!r} has no supervisor.", remedy=f"Name one of {known}.")
+            store.set_draining(node, not undo)
+        finally:
+            client.stop()
+            client.close()
+    typer.echo(f"{node} {'may be used again' if undo else 'drains'}")
+
+
+def reconfigure(
+    topology: Topology,
+    replicas: Annotated[
+        list[str], typer.Option("--replicas", metavar="COMPONENT=NODE:COUNT,...", help="Repeat for more components.")
+    ],
+    nimbus: NimbusOption = None,
+    zookeeper: ZooKeeperOption = None,
+    redis: RedisOption = None,
+    cluster: ClusterOption = None,
+    options: SetOption = None,
+    events: EventsOption = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the end.")] = 180.0,
+) -> None:
+    """Scale or move components by hand: by the service that leads, or here if none does."""
+    with _errors():
+        from leeward.adapters.wiring import open_ports
+        from leeward.control.guard import parse_replicas
+
+        wanted = parse_replicas(replicas)
+        settings = _settings(None, [*(options or []), "policy=none"])
+        addresses = _addresses(nimbus, zookeeper, redis, cluster)
+        with _signals() as (stop, interrupted), open_ports(topology, addresses, events=events, quiet=True) as ports:
+            answer = _ask(topology, ports, settings, wanted, stop, timeout)
+    if interrupted.is_set():
+        raise typer.Exit(EXIT_INTERRUPTED)
+    typer.echo(answer or f"no answer after {timeout:g} s")
+    raise typer.Exit(0 if answer and answer.startswith("done") else EXIT_REFUSED)
+
+
+def _ask(topology, ports, settings, wanted, stop: threading.Event, timeout: float) -> str:
+    """Leave the request; serve it here if nobody leads."""
+    from leeward.control.service import Service
+
+    mine = ports.open_topology(ports.nimbus.structure(topology))
+    name = mine.requests.ask({"replicas": wanted})
+    timer = threading.Timer(timeout, stop.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        while not stop.is_set():
+            answer = mine.requests.answer_to(name)
+            if answer is not None:
+                return answer
+            if mine.lock.acquire(0.2):
+                mine.lock.release()
+                return Service(topology=topology, ports=ports, settings=settings, policy=None).run(stop, until=name)
+        return ""
+    finally:
+        timer.cancel()
+
+
+def status(
+    topology: Topology,
+    nimbus: NimbusOption = None,
+    zookeeper: ZooKeeperOption = None,
+    redis: RedisOption = None,
+    cluster: ClusterOption = None,
+) -> None:
+    """Phase, epoch, tables and places of a topology, as JSON."""
+    with _errors():
+        from leeward.adapters.wiring import open_ports
+        from leeward.control.observe import status_of
+
+        with open_ports(topology, _addresses(nimbus, zookeeper, redis, cluster), quiet=True) as ports:
+            typer.echo(json.dumps(status_of(topology, ports), indent=2))
+
+
+# --- the edge
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Errors for people: one line, and an exit code that says whose fault it is."""
+    from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError
+
+    try:
+        yield
+    except (ClusterRefusedError, NotReadyError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_REFUSED) from None
+    except LeewardError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+
+
+@contextmanager
+def _signals() -> Iterator[tuple[threading.Event, threading.Event]]:
+    """(stop, interrupted): SIGTERM and the first Ctrl-C end the work in order, a second Ctrl-C at once."""
+    stop, interrupted = threading.Event(), threading.Event()
+
+    def handle(number: int, _frame: object) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        if number == signal.SIGINT:
+            interrupted.set()
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop, interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _settings(config: Path | None, options: Sequence[str]) -> Settings:
+    from leeward.core.errors import ConfigError
+    from leeward.core.settings import settings_from
+
+    document: dict[str, object] = {}
+    if config is not None:
+        try:
+            document = tomllib.loads(config.read_text())
+        except FileNotFoundError:
+            raise ConfigError(f"--config {config} does not exist.", remedy="Name a TOML file.") from None
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"--config {config} is not TOML: {error}.", remedy="Write key = value lines.") from None
+    return settings_from(document, options)
+
+
+def _addresses(
+    nimbus: list[str] | None, zookeeper: str | None, redis: str | None, cluster: Path | None
+) -> Addresses:
+    """From the options, else from the local cluster that runs, else Storm's defaults on this machine."""
+    from leeward.adapters.wiring import Addresses
+    from leeward.core.errors import ConfigError
+
+    folder = cluster or DEFAULT_CLUSTER
+    file = folder / "cluster.json"
+    found: dict[str, str] = {}
+    if cluster is not None or (file.exists() and not nimbus):
+        try:
+            found = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"--cluster {folder}: {file} cannot be read ({error}).", remedy=f"leeward cluster up --dir {folder}"
+            ) from None
+    return Addresses(
+        nimbus=nimbus or [found.get("nimbus", DEFAULT_NIMBUS)],
+        zookeeper=zookeeper or found.get("zookeeper"),
+        redis_url=redis or found.get("redis_url"),
+    )
+
+
+def _conf(topology: str, addresses: Addresses) -> dict[str, object]:
+    from leeward.adapters.nimbus import NimbusClient
+
+    client = NimbusClient(addresses.nimbus)
+    try:
+        return dict(client.structure(topology).conf)
+    finally:
+        client.close()

@@ -1,0 +1,141 @@
+"""What the loop checks before a plan is carried out. Policies suggest, the loop protects. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from leeward.core.errors import PlanError
+from leeward.core.model import ClusterView
+from leeward.core.plan import Plan
+from leeward.core.settings import Settings
+from leeward.core.table import check_table, replicas
+
+
+def check_plan(plan: Plan, view: ClusterView) -> None:
+    """Raises PlanError, naming field, value and remedy, for a plan that cannot or must not be carried out."""
+    _check_tables(plan, view)
+    _check_placement(plan, view)
+    _check_replicas(plan, view)
+
+
+def _check_tables(plan: Plan, view: ClusterView) -> None:
+    known = {component.id: component for component in view.components}
+    for name in sorted(plan.tables.keys() - known.keys()):
+        raise PlanError(f"plan names unknown component {name!r}.", remedy=f"The topology has {sorted(known)}.")
+    for name in sorted(known.keys() - plan.tables.keys()):
+        raise PlanError(f"plan has no table for component {name!r}.", remedy="Give one for each component.")
+    for name, component in known.items():
+        count = len(replicas(check_table(name, plan.tables[name], component.tasks)))
+        if count > component.max_replicas:
+            raise PlanError(
+                f"plan gives {name!r} {count} replicas, over its {component.max_replicas}.",
+                remedy=f"Give at most {component.max_replicas}.",
+            )
+
+
+def _check_placement(plan: Plan, view: ClusterView) -> None:
+    nodes = {node.id: node for node in view.nodes}
+    for task, slot in sorted(plan.placement.items()):
+        if slot.node not in nodes:
+            raise PlanError(
+                f"plan puts task {task} on unknown node {slot.node!r}.",
+                remedy=f"Supervisors run on {sorted(nodes)}.",
+            )
+        if slot.port not in nodes[slot.node].ports:
+            raise PlanError(
+                f"plan puts task {task} on port {slot.port} of {slot.node!r}.",
+                remedy=f"Free slots there are {list(nodes[slot.node].ports)}.",
+            )
+    tasks = {task for component in view.components for task in component.tasks} | view.assignment.keys()
+    for task in sorted(tasks - plan.placement.keys()):
+        raise PlanError(f"plan does not place task {task}.", remedy="Place every task of the topology.")
+    for task in sorted(plan.placement.keys() - tasks):
+        raise PlanError(f"plan places unknown task {task}.", remedy=f"The topology's tasks are {sorted(tasks)}.")
+
+
+def _check_replicas(plan: Plan, view: ClusterView) -> None:
+    used: Counter[str] = Counter()
+    for component in view.components:
+        for task in replicas(plan.tables[component.id]):
+            node = plan.placement[task].node
+            used[node] += 1
+            if component.pinned and node not in component.pinned:
+                raise PlanError(
+                    f"plan puts a replica of {component.id!r} on {node!r}, but it is pinned.",
+                    remedy=f"It may run on {list(component.pinned)}.",
+                )
+    for node in view.nodes:
+        if node.draining and used[node.id]:
+            raise PlanError(
+                f"plan puts {used[node.id]} replicas on {node.id!r}, which drains.",
+                remedy="Place them elsewhere, or undo the drain.",
+            )
+        if used[node.id] > node.capacity:
+            raise PlanError(
+                f"plan puts {used[node.id]} replicas on {node.id!r}, over its capacity of {node.capacity}.",
+                remedy="Capacity is slots x eps_max: use fewer replicas, more nodes or a higher eps_max.",
+            )
+
+
+def changes_nothing(plan: Plan, view: ClusterView) -> bool:
+    """The plan is what there is."""
+    return dict(plan.tables) == dict(view.tables) and dict(plan.placement) == dict(view.assignment)
+
+
+def not_worth_it(plan: Plan, view: ClusterView, settings: Settings) -> str:
+    """Why the plan's gain does not justify a reconfiguration; empty if it does, or if the policy names no gain."""
+    old, new = plan.expected.get("objective_now"), plan.expected.get("objective")
+    if old is None or new is None or view.first:
+        return ""
+    must_leave = any(
+        node.draining and any(view.assignment[t].node == node.id for t in _replica_tasks(view) if t in view.assignment)
+        for node in view.nodes
+    )
+    if must_leave or old - new >= settings.minimum_gain:
+        return ""
+    return f"the gain {old - new:.4f} is below minimum_gain {settings.minimum_gain:g}"
+
+
+def _replica_tasks(view: ClusterView) -> list[int]:
+    return [task for table in view.tables.values() for task in replicas(table)]
+
+
+def parse_replicas(items: list[str]) -> dict[str, dict[str, int]]:
+    """`component=node:count,node:count` texts as a deployment.
+
+    Raises PlanError for what cannot be read and for a component or node named twice.
+    """
+    wanted: dict[str, dict[str, int]] = {}
+    for item in items:
+        name, equals, rest = item.partition("=")
+        if not (name and equals and rest):
+            raise PlanError(f"replicas {item!r} cannot be read.", remedy="Write component=node:count,node:count.")
+        if name in wanted:
+            raise PlanError(f"replicas name component {name!r} twice.", remedy="Name it once, with all its nodes.")
+        counts: dict[str, int] = {}
+        for part in rest.split(","):
+            node, colon, count = part.rpartition(":")
+            if not (node and colon and count.isdigit() and int(count) > 0):
+                raise PlanError(
+                    f"replicas of {name!r}: {part!r} cannot be read.", remedy="Write node:count, count at least 1."
+                )
+            if node in counts:
+                raise PlanError(f"replicas of {name!r} name node {node!r} twice.", remedy="Add the counts up.")
+            counts[node] = int(count)
+        wanted[name] = counts
+    return wanted
+
+
+def with_present(wanted: Mapping[str, Mapping[str, int]], view: ClusterView, present: Mapping[str, Mapping[str, int]]):
+    """The present deployment with the components of `wanted` replaced; raises PlanError for unknown names."""
+    known, nodes = {c.id for c in view.components}, {n.id for n in view.nodes}
+    for name, counts in wanted.items():
+        if name not in known:
+            raise PlanError(f"replicas name unknown component {name!r}.", remedy=f"The topology has {sorted(known)}.")
+        for node in counts:
+            if node not in nodes:
+                raise PlanError(
+                    f"replicas of {name!r} name unknown node {node!r}.", remedy=f"Supervisors run on {sorted(nodes)}."
+                )
+    return {**present, **wanted}

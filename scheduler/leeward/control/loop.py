@@ -1,0 +1,146 @@
+"""Monitor, analyse, plan: asks the policy every `period_s`, and lets through only what is safe and worth it.
+
+Solving takes seconds, so it runs on another thread; everything else is the service's one thread. A plan that was made
+for another epoch than the one in force is refused, like everything else that the guard or the cool-down forbids.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Protocol
+
+from leeward.control.guard import changes_nothing, check_plan, not_worth_it
+from leeward.control.ports import EventSink
+from leeward.core.errors import LeewardError
+from leeward.core.model import ClusterView
+from leeward.core.plan import Plan, deployment, diff
+from leeward.core.settings import Settings
+
+
+class Policy(Protocol):
+    """A published scheduler: the same object on Storm and in the simulator."""
+
+    def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
+        """What it wants; raises LeewardError for a view that it cannot work with."""
+
+
+def policy_of(settings: Settings) -> Policy | None:
+    """The policy that the settings name; None if only people decide."""
+    match settings.policy:
+        case "edrp":
+            from leeward.policies.edrp import Edrp
+
+            return Edrp(settings)
+        case "even":
+            from leeward.policies.even import Even
+
+            return Even(settings)
+    return None
+
+
+class Inline(Executor):
+    """Runs at once, on the caller's thread: for tests and simulators."""
+
+    def submit(self, fn: Callable, /, *args: object, **kwargs: object) -> Future:
+        future: Future = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class Loop:
+    """See the module."""
+
+    def __init__(
+        self, *, settings: Settings, policy: Policy | None, sink: EventSink, topology: str,
+        executor: Executor | None = None,
+    ) -> None:  # fmt: skip
+        self._settings, self._policy, self._sink, self._topology = settings, policy, sink, topology
+        self._executor = executor or ThreadPoolExecutor(max_workers=1, thread_name_prefix="leeward-policy")
+        self._rng = random.Random(settings.seed)
+        self._future: Future[Plan] | None = None
+        self._view: ClusterView | None = None
+        self._next = 0.0
+        self._cool_until = 0.0
+
+    def started(self, now: float) -> None:
+        """A coordinator has begun: the first plan comes after one period, when rates are known."""
+        self._next = now + self._settings.period_s
+
+    def ended(self, now: float) -> None:
+        """A reconfiguration is over."""
+        self._cool_until = now + self._settings.cool_down_s
+
+    def wants_view(self, now: float) -> bool:
+        """It is time to plan."""
+        return self._policy is not None and self._future is None and now >= max(self._next, self._cool_until)
+
+    def begin(self, view: ClusterView, now: float, wake: Callable[[], None]) -> None:
+        """Ask the policy; `wake` is called when it has answered."""
+        assert self._policy is not None
+        self._next = now + self._settings.period_s
+        self._view = view
+        self._future = self._executor.submit(self._policy.decide, view, now=now, rng=self._rng)
+        self._future.add_done_callback(lambda _: wake())
+
+    def take(self, epoch: int, idle: bool) -> Plan | None:
+        """The plan to carry out now, if the policy has answered and nothing speaks against it."""
+        if self._future is None or not self._future.done():
+            return None
+        future, view = self._future, self._view
+        self._future = self._view = None
+        assert view is not None
+        try:
+            plan = future.result()
+        except LeewardError as error:
+            self._refuse(str(error))
+            return None
+        self._emit("plan_made", plan_fields(plan, view))
+        why = self.objection(plan, view, epoch=epoch, idle=idle)
+        if why is None:
+            return plan
+        if why:
+            self._refuse(why)
+        return None
+
+    def objection(self, plan: Plan, view: ClusterView, *, epoch: int, idle: bool) -> str | None:
+        """Why not to carry it out; "" if it changes nothing; None if nothing speaks against it."""
+        if changes_nothing(plan, view):
+            return ""
+        if epoch != view.epoch:
+            return f"made for epoch {view.epoch}, epoch {epoch} is in force"
+        if not idle:
+            return "a reconfiguration is in progress"
+        try:
+            check_plan(plan, view)
+        except LeewardError as error:
+            return str(error)
+        return not_worth_it(plan, view, self._settings) or None
+
+    def close(self) -> None:
+        """Wait for nobody."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _refuse(self, why: str) -> None:
+        self._emit("plan_refused", {"why": why})
+
+    def _emit(self, action: str, fields: Mapping[str, object]) -> None:
+        self._sink.emit(action, {"topology": self._topology, **fields})
+
+
+def plan_fields(plan: Plan, view: ClusterView) -> dict[str, object]:
+    """What the log says of a plan."""
+    fields: dict[str, object] = {"reason": plan.reason, "epoch": view.epoch}
+    fields |= {name: round(value, 6) for name, value in sorted(plan.expected.items())}
+    if set(plan.placement) <= set(view.assignment):
+        before, after = deployment(view.tables, view.assignment), deployment(plan.tables, plan.placement)
+        fields["deployment"] = after
+        fields["changes"] = [
+            {"component": c.component, "kind": c.kind, "before": dict(c.before), "after": dict(c.after)}
+            for c in diff(before, after)
+        ]
+    return fields

@@ -1,0 +1,256 @@
+"""Turns counters into rates, and facts into the one view that policies see."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leeward.control.ports import StreamFacts, Structure
+from leeward.control.snapshot import ClusterSnapshot
+from leeward.core.control import ControlRecord
+from leeward.core.errors import ConfigError
+from leeward.core.model import ClusterView, Component, Measured, Node
+from leeward.core.settings import Settings
+
+MARKER_STREAM = "marker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What one task published; counters run from the start of its process."""
+
+    component: str
+    pid: int
+    t: float
+    received: Mapping[str, int]  #: by upstream component
+    emitted: int  #: on all streams but markers
+    processed: int
+    busy_s: float
+    buffered: int
+
+
+def read_samples(lines: Mapping[int, str]) -> dict[int, Sample]:
+    """Task -> sample; lines that cannot be read are left out."""
+    samples: dict[int, Sample] = {}
+    for task, line in lines.items():
+        try:
+            entry: dict[str, Any] = json.loads(line)
+            samples[task] = Sample(
+                component=str(entry["component"]),
+                pid=int(entry["pid"]),
+                t=float(entry["t"]),
+                received={str(name): int(count) for name, count in entry.get("in", {}).items()},
+                emitted=sum(int(n) for stream, n in entry.get("out", {}).items() if stream != MARKER_STREAM),
+                processed=int(entry.get("processed", 0)),
+                busy_s=float(entry.get("busy_s", 0.0)),
+                buffered=int(entry.get("buffered", 0)),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Rates over a window, by component."""
+
+    span_s: float = 0.0  #: length of the window
+    emitted: Mapping[str, float] = field(default_factory=dict)  #: tuples/s that a component sends
+    streams: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: (from, to) -> tuples/s received
+    service: Mapping[str, float] = field(default_factory=dict)  #: tuples/s of one busy replica, where measurable
+    buffered: Mapping[str, int] = field(default_factory=dict)  #: tuples queued in the tasks at the end
+
+
+def rates_between(old: Mapping[int, Sample], new: Mapping[int, Sample], *, minimum_samples: int) -> Rates:
+    """Rates from two sets of samples; a task whose process is another one counts from its start.
+
+    Each task's own time stamps divide its counts, so that a late line does not distort its rate.
+    """
+    emitted: dict[str, float] = {}
+    streams: dict[tuple[str, str], float] = {}
+    processed: dict[str, int] = {}
+    busy: dict[str, float] = {}
+    buffered: dict[str, int] = {}
+    span = 0.0
+    for task, after in new.items():
+        buffered[after.component] = buffered.get(after.component, 0) + after.buffered
+        before = old.get(task)
+        if before is None:
+            continue
+        seconds = after.t - before.t
+        if seconds <= 0:
+            continue
+        span = max(span, seconds)
+        same = before.pid == after.pid
+        name = after.component
+        emitted[name] = emitted.get(name, 0.0) + (after.emitted - before.emitted * same) / seconds
+        for source, count in after.received.items():
+            key = (source, name)
+            streams[key] = streams.get(key, 0.0) + (count - before.received.get(source, 0) * same) / seconds
+        processed[name] = processed.get(name, 0) + after.processed - before.processed * same
+        busy[name] = busy.get(name, 0.0) + after.busy_s - before.busy_s * same
+    service = {
+        name: processed[name] / busy[name]
+        for name in processed
+        if processed[name] >= minimum_samples and busy[name] > 0
+    }
+    return Rates(span_s=span, emitted=emitted, streams=streams, service=service, buffered=buffered)
+
+
+class Monitor:
+    """Keeps a window of samples and the last known service rates."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._window: deque[tuple[float, dict[int, Sample]]] = deque()
+        self._service: dict[str, float] = {}
+
+    def observe(self, lines: Mapping[int, str], now: float) -> Rates:
+        """Take in the newest lines and give the rates over at most `window_s`."""
+        self._window.append((now, read_samples(lines)))
+        while len(self._window) > 2 and now - self._window[1][0] >= self._settings.window_s:
+            self._window.popleft()
+        rates = rates_between(
+            self._window[0][1], self._window[-1][1], minimum_samples=self._settings.minimum_samples
+        )
+        self._service.update(rates.service)
+        return rates
+
+    @property
+    def service(self) -> Mapping[str, float]:
+        """Component -> service rate last measured."""
+        return dict(self._service)
+
+    def forget(self) -> None:
+        """What was measured around a reconfiguration says nothing of the load."""
+        self._window.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything that a view is made of."""
+
+    structure: Structure
+    cluster: ClusterSnapshot
+    record: ControlRecord
+    rates: Rates
+    service: Mapping[str, float] = field(default_factory=dict)  #: last known service rates
+    sizes: Mapping[str, int] = field(default_factory=dict)  #: component -> bytes of state
+    streams: StreamFacts = field(default_factory=StreamFacts)
+    draining: frozenset[str] = frozenset()
+    first: bool = False
+
+
+def check_structure(structure: Structure) -> None:
+    """Raises ConfigError if the topology is not one of Leeward's."""
+    foreign = [component.id for component in structure.components if not component.kind]
+    if foreign:
+        raise ConfigError(
+            f"topology {structure.name!r}: component {foreign[0]!r} has no leeward.kind, so it sends no markers.",
+            remedy="Derive every component from leeward.runtime's StatefulSpout, StatefulBolt or ElasticBolt.",
+        )
+
+
+def members(structure: Structure, tasks: Mapping[int, str]) -> dict[int, str]:
+    """Task -> component of those that take part in barriers: all but Storm's own components."""
+    names = {component.id for component in structure.components}
+    return {task: name for task, name in tasks.items() if name in names}
+
+
+def build_view(facts: Facts, settings: Settings) -> ClusterView:
+    """The view at this moment. Pure."""
+    by_component: dict[str, list[int]] = {}
+    for task, name in sorted(facts.cluster.tasks.items()):
+        by_component.setdefault(name, []).append(task)
+    components = tuple(
+        Component(
+            id=entry.id,
+            tasks=tuple(by_component.get(entry.id, ())),
+            stateful=entry.kind == "stateful",
+            source=entry.kind == "source",
+            max_replicas=_max_replicas(entry.conf, len(by_component.get(entry.id, ()))),
+            pinned=_pinned(entry.id, entry.conf),
+        )
+        for entry in facts.structure.components
+    )
+    streams = tuple(
+        sorted((source, entry.id) for entry in facts.structure.components for source in entry.inputs)
+    )
+    return ClusterView(
+        topology=facts.structure.name,
+        topology_id=facts.structure.id,
+        epoch=facts.record.epoch,
+        nodes=_nodes(facts, settings),
+        components=components,
+        streams=streams,
+        tables=facts.record.tables,
+        assignment=facts.cluster.assigned.slots,
+        measured={entry.id: _measured(entry, facts, settings) for entry in facts.structure.components},
+        stream_rate={stream: facts.rates.streams.get(stream, 0.0) for stream in streams},
+        first=facts.first,
+    )
+
+
+def _nodes(facts: Facts, settings: Settings) -> tuple[Node, ...]:
+    taken = {(slot.node, slot.port) for slot in facts.cluster.taken}
+    nodes = []
+    for supervisor in facts.cluster.supervisors:
+        if supervisor.blacklisted:
+            continue
+        ports = tuple(port for port in supervisor.ports if (supervisor.node, port) not in taken)
+        nodes.append(
+            Node(
+                id=supervisor.node,
+                ports=ports,
+                capacity=len(ports) * settings.eps_max,
+                draining=supervisor.node in facts.draining,
+                meta=supervisor.meta,
+            )
+        )
+    return tuple(nodes)
+
+
+def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:
+    source = entry.kind == "source"
+    emitted = facts.rates.emitted.get(entry.id, 0.0)
+    received = sum(rate for (_, target), rate in facts.rates.streams.items() if target == entry.id)
+    service = facts.service.get(entry.id)
+    prior = entry.conf.get("leeward.table2.rate")
+    if (service is None or source) and isinstance(prior, int | float) and prior > 0:
+        service = float(prior)
+    return Measured(
+        arrival_rate=emitted if source else received,
+        service_rate=service,
+        state_bytes=facts.sizes.get(entry.id, 0),
+        queued=_backlog(facts, emitted, settings) if source else facts.rates.buffered.get(entry.id, 0),
+    )
+
+
+def _backlog(facts: Facts, rate: float, settings: Settings) -> int:
+    """Rows that wait at the source. `done` is only as new as the last checkpoint: what that explains is no backlog."""
+    explained = rate * 2 * settings.checkpoint_every_s
+    return max(0, int(facts.streams.last - facts.streams.done - explained))
+
+
+def _max_replicas(conf: Mapping[str, object], tasks: int) -> int:
+    wanted = conf.get("leeward.max_replicas", tasks)
+    return max(1, min(tasks, wanted)) if isinstance(wanted, int) else tasks
+
+
+def _pinned(name: str, conf: Mapping[str, object]) -> tuple[str, ...]:
+    nodes = conf.get("leeward.pinned") or []
+    if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
+        raise ConfigError(
+            f"component {name!r} has leeward.pinned = {nodes!r}.",
+            remedy="Give a list of node names (supervisor hosts).",
+        )
+    return tuple(sorted(nodes))
+
+
+def response_s(streams: StreamFacts, now: float, *, newest_s: float = 10.0) -> float | None:
+    """Mean time from source to sink of the results of the last seconds; None if there are none."""
+    recent = [written - left for left, written in streams.results if now - written <= newest_s]
+    return sum(recent) / len(recent) if recent else None

@@ -1,0 +1,66 @@
+"""Looking without leading: a view for one plan, and a topology's status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from leeward.control.monitor import Facts, Monitor, build_view, check_structure, members
+from leeward.control.snapshot import read_snapshot
+from leeward.core.control import ControlRecord
+from leeward.core.model import ClusterView
+from leeward.core.settings import Settings
+from leeward.policies.placing import present_deployment
+
+if TYPE_CHECKING:
+    from leeward.control.service import Ports
+
+
+def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[[float], None]) -> ClusterView:
+    """A view with rates over one window; waits that long. Raises NotReadyError, ConfigError, ClusterRefusedError."""
+    structure = ports.nimbus.structure(topology)
+    check_structure(structure)
+    monitor = Monitor(settings)
+    monitor.observe(ports.snapshots.metrics(structure.id), ports.clock.now())
+    sleep(settings.window_s)
+    rates = monitor.observe(ports.snapshots.metrics(structure.id), ports.clock.now())
+    facts = Facts(
+        structure=structure, cluster=read_snapshot(ports.cluster.snapshot(lambda: None), structure.id),
+        record=_record(ports, structure), rates=rates, service=monitor.service, draining=ports.cluster.draining(),
+        first=ports.open_topology(structure).control.read_placement() is None,
+    )  # fmt: skip
+    return build_view(facts, settings)
+
+
+def status_of(topology: str, ports: Ports) -> dict[str, object]:
+    """What `leeward status` prints."""
+    structure = ports.nimbus.structure(topology)
+    check_structure(structure)
+    cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
+    record = _record(ports, structure)
+    facts = Facts(structure=structure, cluster=cluster, record=record, rates=Monitor(Settings()).observe({}, 0.0))
+    view = build_view(facts, Settings())
+    return {
+        "topology": topology,
+        "topology_id": structure.id,
+        "phase": str(record.phase),
+        "epoch": record.epoch,
+        "cuts": list(record.committed),
+        "placed_by_plan": cluster.assigned.managed,
+        "why_not": cluster.assigned.reason,
+        "deployment": present_deployment(view),
+        "tasks": {name: len(component.tasks) for component in view.components for name in (component.id,)},
+        "nodes": {node.id: list(node.ports) for node in view.nodes},
+        "draining": sorted(ports.cluster.draining()),
+    }
+
+
+def _record(ports: Ports, structure) -> ControlRecord:
+    """The record in force; what tasks assume if there is none."""
+    from leeward.control.service import first_tables
+
+    record = ports.open_topology(structure).control.read_record()
+    if record is not None:
+        return record
+    tasks = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id).tasks
+    return ControlRecord(tables=first_tables(structure, members(structure, tasks)))

@@ -1,0 +1,343 @@
+"""`leeward serve`: leads one topology, measures it, plans for it, and carries plans out.
+
+One thread. It waits for the lock (a standby does only that), takes over what its predecessor left, and then works in
+rounds: what watches brought, what the policy decided, what people asked for. Losing the lock or ZooKeeper sends it
+back to waiting; the next leader, perhaps itself, reads journal and record and goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from leeward.control.coordinator import Coordinator, FaultHook
+from leeward.control.errors import LostLeadershipError
+from leeward.control.guard import changes_nothing, check_plan, with_present
+from leeward.control.loop import Loop, Policy
+from leeward.control.monitor import (
+    Facts,
+    Monitor,
+    Rates,
+    build_view,
+    check_structure,
+    members,
+    response_s,
+)
+from leeward.control.ports import (
+    BarrierStore,
+    Clock,
+    ClusterStore,
+    ControlStore,
+    EventSink,
+    LeaderLock,
+    Nimbus,
+    RequestStore,
+    SnapshotStore,
+    StreamFacts,
+    Structure,
+)
+from leeward.control.snapshot import read_snapshot
+from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError
+from leeward.core.model import ClusterView
+from leeward.core.orders import State
+from leeward.core.settings import Settings
+from leeward.core.table import Table, even_table
+from leeward.policies.placing import carry, present_deployment
+
+#: Time between two looks at the metrics, seconds.
+MEASURE_S = 1.0
+#: Topology conf that names the streams looked at.
+SOURCE_KEYS = ("leeward.taxi.in",)
+RESULT_KEYS = ("leeward.query1.out",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyPorts:
+    """The ports of one topology, opened anew for each term of leadership."""
+
+    control: ControlStore
+    barriers: BarrierStore
+    requests: RequestStore
+    lock: LeaderLock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The ports of the service."""
+
+    nimbus: Nimbus
+    snapshots: SnapshotStore
+    cluster: ClusterStore
+    clock: Clock
+    sink: EventSink
+    open_topology: Callable[[Structure], TopologyPorts]
+
+
+class Service:
+    """See the module. `fault` is called after each step of the coordinator: tests end the service there."""
+
+    def __init__(
+        self,
+        *,
+        topology: str,
+        ports: Ports,
+        settings: Settings,
+        policy: Policy | None,
+        fault: FaultHook | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self._topology, self._ports, self._settings, self._policy = topology, ports, settings, policy
+        self._fault, self._executor = fault, executor
+        self.term: Term | None = None  #: while it leads
+
+    def run(self, stop: threading.Event, *, until: str | None = None) -> str:
+        """Serve until `stop`, or until the request of id `until` is answered: then the answer, else "".
+
+        Raises ConfigError if the topology does not run or is not one of Leeward's.
+        """
+        structure = self._ports.nimbus.structure(self._topology)
+        check_structure(structure)
+        self._emit("service_started", {"topology_id": structure.id, "policy": self._settings.policy})
+        while not stop.is_set():
+            try:
+                result = self._lead(structure, stop, until)
+            except (LostLeadershipError, ClusterRefusedError) as error:
+                self._emit("leadership_lost", {"why": str(error)})
+                stop.wait(1.0)
+                continue
+            if result is not None:
+                return result
+        return ""
+
+    def _lead(self, structure: Structure, stop: threading.Event, until: str | None) -> str | None:
+        """One term. None when stopped."""
+        ports = self._ports.open_topology(structure)
+        waited = False
+        try:
+            while not ports.lock.acquire(1.0):
+                if stop.is_set():
+                    return None
+                if not waited:
+                    self._emit("standby", {})
+                    waited = True
+            self._emit("leading", {"topology_id": structure.id})
+            self.term = Term(
+                structure=structure, ports=self._ports, mine=ports, settings=self._settings, policy=self._policy,
+                fault=self._fault, executor=self._executor,
+            )  # fmt: skip
+            return self.term.work(stop, until)
+        finally:
+            if self.term is not None:
+                self.term.close()
+            self.term = None
+            ports.lock.release()
+
+    def _emit(self, action: str, fields: Mapping[str, object]) -> None:
+        self._ports.sink.emit(action, {"topology": self._topology, **fields})
+
+
+class Term:
+    """One term of leadership over one topology."""
+
+    def __init__(
+        self, *, structure: Structure, ports: Ports, mine: TopologyPorts, settings: Settings, policy: Policy | None,
+        fault: FaultHook | None, executor: Executor | None,
+    ) -> None:  # fmt: skip
+        self._structure, self._ports, self._mine, self._settings = structure, ports, mine, settings
+        self._fault = fault
+        self._loop = Loop(
+            settings=settings, policy=policy, sink=ports.sink, topology=structure.name, executor=executor
+        )
+        self._monitor = Monitor(settings)
+        self._rates = Rates()
+        self._streams = StreamFacts()
+        self._measure_at = 0.0
+        self._asked = True
+        self._asking: str | None = None  # id of the request that is being carried out
+        self._busy = False
+        self._wake_request = self._request_came
+        self.coordinator: Coordinator | None = None
+
+    def work(self, stop: threading.Event, until: str | None = None) -> str | None:
+        """Rounds until `stop` (None), or until the request `until` is answered (the answer)."""
+        coordinator = self._take_over(stop)
+        if coordinator is None:
+            return None
+        while not stop.is_set():
+            coordinator.wait(min(1.0, self._settings.period_s))
+            coordinator.work()
+            if not self._mine.lock.held():
+                raise LostLeadershipError("the session with ZooKeeper was lost.", remedy="Another service goes on.")
+            self._round(coordinator)
+            answer = self._mine.requests.answer_to(until) if until else None
+            if answer is not None:
+                return answer
+        return None
+
+    def close(self) -> None:
+        """Let go of the policy's thread."""
+        self._loop.close()
+
+    def view(self) -> ClusterView:
+        """The view at this moment; raises NotReadyError while the plugin has not published the topology."""
+        coordinator = self.coordinator
+        if coordinator is None or coordinator.snapshot is None:
+            raise NotReadyError("the plugin has not published this topology.", remedy="Ask again in a second.")
+        facts = Facts(
+            structure=self._structure, cluster=coordinator.snapshot, record=coordinator.machine.record,
+            rates=self._rates, service=self._monitor.service, sizes=coordinator.machine.sizes, streams=self._streams,
+            draining=self._ports.cluster.draining(), first=self._mine.control.read_placement() is None,
+        )  # fmt: skip
+        return build_view(facts, self._settings)
+
+    # --- one round
+
+    def _take_over(self, stop: threading.Event) -> Coordinator | None:
+        """Wait until the plugin knows the topology's tasks, then claim it."""
+        told = False
+        while not stop.is_set():
+            try:
+                text = self._ports.cluster.snapshot(lambda: None)
+                tasks = read_snapshot(text, self._structure.id).tasks
+                break
+            except NotReadyError as error:
+                if not told:
+                    self._emit("waiting", {"why": str(error)})
+                    told = True
+                stop.wait(0.5)
+        else:
+            return None
+        mine = members(self._structure, tasks)
+        self.coordinator = Coordinator(
+            topology=self._structure.name, topology_id=self._structure.id, tasks=mine,
+            initial=first_tables(self._structure, mine), control=self._mine.control, barriers=self._mine.barriers,
+            cluster=self._ports.cluster, snapshots=self._ports.snapshots, nimbus=self._ports.nimbus,
+            clock=self._ports.clock, sink=self._ports.sink, limits=self._settings.limits, fault=self._fault,
+        )  # fmt: skip
+        self.coordinator.start()
+        self._loop.started(self._ports.clock.now())
+        self._busy = not self.coordinator.idle
+        return self.coordinator
+
+    def _round(self, coordinator: Coordinator) -> None:
+        """Everything but the coordinator's own work."""
+        now = self._ports.clock.now()
+        busy = coordinator.machine.state not in (State.IDLE, State.CHECKPOINTING)
+        if self._busy and not busy:
+            self._monitor.forget()
+            self._loop.ended(now)
+            self._reply(coordinator.machine.journal.result)
+        self._busy = busy
+        if now >= self._measure_at:
+            self._measure_at = now + MEASURE_S
+            self._measure(coordinator, now)
+        plan = self._loop.take(coordinator.machine.record.epoch, coordinator.idle)
+        if plan is not None:
+            coordinator.submit(plan)
+        elif coordinator.idle:
+            self._serve_requests(coordinator)
+            if coordinator.idle and self._loop.wants_view(now):
+                self._plan(coordinator, now)
+        self._busy = self._busy or coordinator.machine.state not in (State.IDLE, State.CHECKPOINTING)
+
+    def _plan(self, coordinator: Coordinator, now: float) -> None:
+        view = self.view()
+        unplaced = sorted({t for c in view.components for t in c.tasks} - view.assignment.keys())
+        if not unplaced:
+            self._loop.begin(view, now, coordinator.wake)
+
+    def _measure(self, coordinator: Coordinator, now: float) -> None:
+        conf = self._structure.conf
+        try:
+            lines = self._ports.snapshots.metrics(self._structure.id)
+            self._streams = self._ports.snapshots.streams(_named(conf, SOURCE_KEYS), _named(conf, RESULT_KEYS))
+        except ClusterRefusedError as error:
+            self._emit("measure_failed", {"why": str(error)})
+            return
+        self._rates = self._monitor.observe(lines, now)
+        if coordinator.snapshot is not None and coordinator.machine.record.tables:
+            self._tell(coordinator, now)
+
+    def _tell(self, coordinator: Coordinator, now: float) -> None:
+        """One line for the live view."""
+        view = self.view()
+        record = coordinator.machine.record
+        placed = present_deployment(view)
+        cost = sum(sum(c.values()) for c in placed.values()) * self._settings.replica_cost if placed else None
+        self._emit(
+            "measured",
+            {
+                "state": str(coordinator.machine.state), "phase": str(record.phase), "epoch": record.epoch,
+                "rates": {name: round(m.arrival_rate, 1) for name, m in view.measured.items()},
+                "service_rates": {name: round(rate, 1) for name, rate in self._monitor.service.items()},
+                "response_s": response_s(self._streams, now), "cost_per_h": cost, "deployment": placed or {},
+                "backlog": self._streams.last - self._streams.done,
+                "state_bytes": sum(coordinator.machine.sizes.values()),
+            },
+        )  # fmt: skip
+
+    # --- what people ask for
+
+    def _request_came(self) -> None:
+        self._asked = True
+        if self.coordinator is not None:
+            self.coordinator.wake()
+
+    def _serve_requests(self, coordinator: Coordinator) -> None:
+        """Begin with the request that waits, or say why not."""
+        if not self._asked:
+            return
+        self._asked = False
+        request = self._mine.requests.pending(self._wake_request)
+        if request is None:
+            return
+        name = str(request["id"])
+        try:
+            plan, view = self._manual_plan(request.get("replicas"))
+        except LeewardError as error:
+            self._emit("plan_refused", {"why": str(error), "request": name})
+            self._mine.requests.answer(name, f"refused: {error}")
+            return
+        if changes_nothing(plan, view):
+            self._mine.requests.answer(name, "done: nothing to change")
+            return
+        self._asking = name
+        coordinator.submit(plan)
+
+    def _manual_plan(self, replicas: object):
+        view = self.view()
+        present = present_deployment(view)
+        if present is None or not isinstance(replicas, Mapping):
+            raise PlanError("a replica is not placed, or the request cannot be read.", remedy="Try again in a moment.")
+        wanted = with_present(replicas, view, present)
+        plan = carry(view, wanted, reason="asked for by hand")
+        check_plan(plan, view)
+        return plan, view
+
+    def _reply(self, result: str) -> None:
+        self._asked = True
+        if self._asking is not None:
+            self._mine.requests.answer(self._asking, result)
+            self._asking = None
+
+    def _emit(self, action: str, fields: Mapping[str, object]) -> None:
+        self._ports.sink.emit(action, {"topology": self._structure.name, **fields})
+
+
+def first_tables(structure: Structure, tasks: Mapping[int, str]) -> dict[str, Table]:
+    """Tables of a topology that nobody has planned for, as its tasks assume: `leeward.replicas`, else one each."""
+    wanted = structure.conf.get("leeward.replicas")
+    counts = wanted if isinstance(wanted, Mapping) else {}
+    by_component: dict[str, list[int]] = {}
+    for task, name in sorted(tasks.items()):
+        by_component.setdefault(name, []).append(task)
+    return {name: even_table(mine[: counts.get(name, 1)]) for name, mine in by_component.items()}
+
+
+def _named(conf: Mapping[str, object], keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        if isinstance(conf.get(key), str):
+            return str(conf[key])
+    return None

@@ -1,0 +1,1 @@
+"""One file for each published scheduler, and a baseline: `decide(view, *, now, rng) -> Plan`."""

@@ -1,0 +1,260 @@
+"""S-EDRP: elastic operator replication and placement on Storm (spec/edrp.md section 5).
+
+Paper -> here: operator i -> component; replica -> task that owns key groups; k_i -> its tasks; C_i = Res_i = 1;
+Res_u -> slots x EPS_max (`Node.capacity`); lambda_ij -> `stream_rate`; mu_i -> measured service rate; I_S,i -> state
+in the newest cut; d_uv -> `delay_s`; T_D -> appendix A.2, or A.1 by setting; w_d = 0 for the first plan.
+
+What is ours: rates are raised by a head-room and by what a backlog needs; an operator that no number of replicas
+can serve is planned as if it could at 95 %; bounds that cannot be met are widened, and the reason says so; among
+(nearly) equal deployments the one that finds warm tasks in place is taken.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from leeward.core.model import ClusterView, Component, Measured
+from leeward.core.model import Node as ViewNode
+from leeward.core.plan import Plan, diff
+from leeward.core.settings import Settings
+from leeward.policies.placing import Deployment, carry, present_deployment
+from leeward.solve import Bounds, Node, Operator, Problem, Stream, Weights, solve
+from leeward.solve.evaluate import Metrics, evaluate, verify
+from leeward.solve.latency import MM1
+from leeward.solve.outcome import Feasible, Infeasible, Optimal, Outcome
+
+#: Utilisation at which an overloaded operator is planned.
+SATURATED = 0.95
+#: Rates are never raised by more than this factor.
+RAISE_MAX = 3.0
+#: How much wider the bounds become when they cannot be met.
+WIDER = 10.0
+#: How much of the objective may be given up for a replica that needs no executor moved: appendix A.2 prices every
+#: change as a restart of the whole application and does not know that a warm task restarts no worker.
+WARM_WORTH = 0.005
+
+Solve = Callable[..., Outcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Result:
+    deployment: Deployment
+    metrics: Metrics
+    seconds: float
+    remarks: tuple[str, ...]
+
+
+class Edrp:
+    """See the module."""
+
+    def __init__(self, settings: Settings, *, solver: Solve = solve) -> None:
+        self._settings, self._solve = settings, solver
+
+    def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
+        """The best deployment, or the present one if nothing else can be had. Raises ProblemError for bad facts."""
+        problem, remarks = build_problem(view, self._settings)
+        present = problem.current
+        result = self._search(problem, remarks, seed=self._settings.seed)
+        if result is None:
+            reason = "; ".join((*remarks, "no deployment found: the present one stays"))
+            return Plan(tables=view.tables, placement=view.assignment, reason=reason, expected={"kept": 1.0})
+        wanted = settle_on_warm(view, problem, result.deployment)
+        metrics = evaluate(problem, wanted)
+        now_F = evaluate(problem, present).F if present is not None else math.inf
+        expected = {
+            "objective": metrics.F,
+            "objective_now": now_F,
+            "response_s": metrics.R,
+            "cost_per_h": metrics.C,
+            "downtime_s": metrics.T_D,
+            "solve_s": result.seconds,
+        }
+        return carry(view, wanted, reason=_reason(view, present, wanted, result.remarks), expected=expected)
+
+    def _search(self, problem: Problem, remarks: tuple[str, ...], *, seed: int) -> _Result | None:
+        """Try the method of the settings, then wider bounds, then the whole problem."""
+        first = self._settings.method if problem.current is not None else "ilp"
+        wide = replace(problem, bounds=_wider(problem.bounds))
+        widened = f"bounds widened {WIDER:g} times (R_max {problem.bounds.r:g} s cannot be met)"
+        attempts = [(first, problem, ()), (first, wide, (widened,))]
+        if first != "ilp":
+            attempts.append(("ilp", wide, (widened, "solved whole, as no neighbour of the present one will do")))
+        seconds = 0.0
+        for method, instance, more in attempts:
+            outcome = self._solve(instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed)
+            seconds += outcome.effort.seconds
+            match outcome:
+                case Optimal() | Feasible():
+                    return _Result(
+                        deployment=outcome.deployment, metrics=outcome.metrics, seconds=seconds,
+                        remarks=(*remarks, *more),
+                    )  # fmt: skip
+                case Infeasible():
+                    continue
+        return None
+
+
+def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple[str, ...]]:
+    """The EDRP problem of this view, and remarks on what was assumed for it. Pure."""
+    factor = _raise_factor(view, settings)
+    streams = tuple(
+        Stream(source=source, target=target, rate=factor * view.stream_rate.get((source, target), 0.0))
+        for source, target in view.streams
+    )
+    remarks: list[str] = []
+    operators = tuple(
+        _operator(view, component, streams, factor, settings, remarks) for component in view.components
+    )
+    weights = Weights(r=settings.w_r, c=settings.w_c, d=settings.w_d)
+    if view.first:
+        rest = settings.w_r + settings.w_c
+        weights = Weights(r=settings.w_r / rest, c=settings.w_c / rest, d=0.0) if rest else weights
+    problem = Problem(
+        name=view.topology,
+        nodes=tuple(_node(node, settings) for node in view.nodes),
+        delay_s=_delays(view, settings),
+        link_cost=settings.link_cost,
+        operators=operators,
+        streams=streams,
+        weights=weights,
+        bounds=Bounds(r=settings.r_max_s, c=settings.c_max, d=settings.t_d_max_s),
+        current=present_deployment(view),
+        sync_s=settings.t_syn_s,
+        downtime_model=settings.downtime_model,
+    )
+    return problem, tuple(remarks)
+
+
+def _raise_factor(view: ClusterView, settings: Settings) -> float:
+    """Head-room, and what it takes to work off the backlog in `drain_s`; the same for all rates of the application."""
+    factor = 1.0 + settings.headroom
+    for component in view.components:
+        measured = view.measured.get(component.id)
+        if component.source and measured and measured.arrival_rate > 0:
+            factor = max(factor, 1.0 + settings.headroom + measured.queued / settings.drain_s / measured.arrival_rate)
+    return min(factor, RAISE_MAX)
+
+
+def _operator(
+    view: ClusterView,
+    component: Component,
+    streams: tuple[Stream, ...],
+    factor: float,
+    settings: Settings,
+    remarks: list[str],
+) -> Operator:
+    measured = view.measured.get(component.id, Measured())
+    emitted = factor * measured.arrival_rate if component.source else 0.0
+    load = emitted + sum(stream.rate for stream in streams if stream.target == component.id)
+    mu = measured.service_rate or settings.default_rate
+    usable = tuple(
+        node.id
+        for node in view.nodes
+        if not node.draining and node.capacity > 0 and (not component.pinned or node.id in component.pinned)
+    )
+    most = component.max_replicas * mu * SATURATED
+    if load > most:
+        if not component.source:
+            remarks.append(
+                f"{component.id} is overloaded: {load:.0f}/s for {component.max_replicas} replicas of {mu:.0f}/s"
+            )
+        mu = load / (component.max_replicas * SATURATED)
+    return Operator(
+        id=component.id,
+        k=component.max_replicas,
+        curve=MM1(mu=mu),
+        cost=settings.replica_cost,
+        res=1.0,
+        state_bytes=float(measured.state_bytes) if component.stateful or component.source else 0.0,
+        source_rate=emitted,
+        allowed=usable or component.pinned or None,
+    )
+
+
+def _node(node: ViewNode, settings: Settings) -> Node:
+    try:
+        speedup = float(node.meta.get("speedup", 1.0))
+    except ValueError:
+        speedup = 1.0
+    return Node(id=node.id, res=float(node.capacity), speedup=max(speedup, 1e-3), spawn_s=settings.t_spawn_s)
+
+
+def _delays(view: ClusterView, settings: Settings) -> tuple[tuple[float, ...], ...]:
+    names = [node.id for node in view.nodes]
+    return tuple(
+        tuple(0.0 if u == v else view.delay_s.get((u, v), settings.link_delay_s) for v in names) for u in names
+    )
+
+
+def _wider(bounds: Bounds) -> Bounds:
+    return Bounds(r=bounds.r * WIDER, c=bounds.c * WIDER, d=bounds.d * WIDER)
+
+
+def settle_on_warm(view: ClusterView, problem: Problem, wanted: Deployment) -> Deployment:
+    """A deployment about as good that needs fewer executors moved: new replicas go where warm tasks are.
+
+    Greedy over components and nodes by name; F rises by at most WARM_WORTH in all; no constraint that `wanted` keeps
+    is broken.
+    """
+    here: dict[str, dict[str, int]] = {}
+    for component in view.components:
+        counts: dict[str, int] = {}
+        for task in component.tasks:
+            if task in view.assignment:
+                node = view.assignment[task].node
+                counts[node] = counts.get(node, 0) + 1
+        here[component.id] = counts
+    best = {name: dict(counts) for name, counts in wanted.items()}
+    most = evaluate(problem, best).F + WARM_WORTH
+    broken = len(verify(problem, best))
+    for name in sorted(best):
+        for node in sorted(best[name]):
+            while best[name].get(node, 0) > here[name].get(node, 0):
+                better = _swap(problem, best, name, node, here[name], most, broken)
+                if better is None:
+                    break
+                best = better
+    return best
+
+
+def _swap(
+    problem: Problem, best: Mapping[str, Mapping[str, int]], name: str, node: str, here: Mapping[str, int],
+    most: float, broken: int,
+) -> dict[str, dict[str, int]] | None:  # fmt: skip
+    for other in sorted(here):
+        if here[other] <= best[name].get(other, 0):
+            continue
+        counts = dict(best[name])
+        counts[node] -= 1
+        if not counts[node]:
+            del counts[node]
+        counts[other] = counts.get(other, 0) + 1
+        candidate = {**{key: dict(value) for key, value in best.items()}, name: counts}
+        if other not in problem.node_index or len(verify(problem, candidate)) > broken:
+            continue
+        value = evaluate(problem, candidate).F
+        if value <= most:
+            return candidate
+    return None
+
+
+def _reason(
+    view: ClusterView, present: Deployment | None, wanted: Deployment, remarks: tuple[str, ...]
+) -> str:
+    if present is None:
+        changes = ["a replica has no place"]
+    else:
+        after = {name: dict(sorted(counts.items())) for name, counts in wanted.items()}
+        changes = [
+            f"{c.component} {c.kind} {sum(c.before.values())} -> {sum(c.after.values())}"
+            for c in diff(present, after)
+        ]
+    rates = [
+        f"{component.id} {view.measured[component.id].arrival_rate:.0f}/s"
+        for component in view.components
+        if component.source and component.id in view.measured
+    ]
+    return "; ".join([", ".join(changes) or "the present deployment is best", *rates, *remarks])

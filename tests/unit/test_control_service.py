@@ -1,0 +1,297 @@
+"""The service on in-memory ports: planning, refusing, requests, a standby that takes over, a fault at each step."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from control_twins import FIRST, ID, NAME, TASKS, Cluster
+
+from leeward.control.loop import Inline
+from leeward.control.memory import (
+    ListSink,
+    ManualClock,
+    MemoryBarriers,
+    MemoryClusterStore,
+    MemoryControlStore,
+    MemoryLock,
+    MemoryNimbus,
+    MemoryRequests,
+    MemorySnapshots,
+)
+from leeward.control.ports import ComponentFacts, Structure
+from leeward.control.service import Ports, Service, TopologyPorts
+from leeward.core.errors import ConfigError, PlanError
+from leeward.core.plan import Plan, Slot, deployment
+from leeward.core.settings import Settings
+from leeward.core.table import even_table, replicas
+
+STRUCTURE = Structure(
+    id=ID,
+    name=NAME,
+    components=(
+        ComponentFacts(id="sink", kind="stateful", inputs=("work",)),
+        ComponentFacts(id="source", kind="source", inputs=()),
+        ComponentFacts(id="work", kind="stateful", inputs=("source",)),
+    ),
+)
+
+
+class Script:
+    """A policy that says what it is told: callables of the view, the last one for ever."""
+
+    def __init__(self, *answers):
+        self.answers, self.views = list(answers), []
+
+    def decide(self, view, *, now, rng):
+        self.views.append(view)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return answer(view)
+
+
+def keep(view):
+    return Plan(tables=view.tables, placement=view.assignment)
+
+
+def replicas_of_work(tasks, **expected):
+    def answer(view):
+        tables = {**view.tables, "work": even_table(tasks)}
+        return Plan(tables=tables, placement=view.assignment, reason="script", expected=expected)
+
+    return answer
+
+
+class Stage(ManualClock):
+    """The world moves whenever somebody looks at the clock: tasks act, time passes, and at the end the service stops."""
+
+    def __init__(self, cluster, *, until, limit=4000):
+        super().__init__()
+        self.cluster, self.until, self.limit, self.stop = cluster, until, limit, threading.Event()
+        self.inside = False
+
+    def now(self):
+        self.limit -= 1
+        if not self.inside:
+            self.inside = True
+            for task in self.cluster.tasks.values():
+                task.act()
+            self.inside = False
+        if self.until() or self.limit < 0:
+            self.stop.set()
+        return self.time
+
+
+def stage(policy, *, until, cluster=None, settings=None, fault=None, limit=4000):
+    cluster = cluster or Cluster()
+    cluster.world.structures[NAME] = STRUCTURE
+    sink = ListSink()
+    clock = Stage(cluster, until=lambda: until(sink, cluster), limit=limit)
+    world = cluster.world
+
+    def open_topology(_):
+        return TopologyPorts(
+            control=MemoryControlStore(world), barriers=MemoryBarriers(world), requests=MemoryRequests(world),
+            lock=MemoryLock(world),
+        )  # fmt: skip
+
+    ports = Ports(
+        nimbus=MemoryNimbus(world, place=cluster.schedule), snapshots=MemorySnapshots(world),
+        cluster=MemoryClusterStore(world), clock=clock, sink=sink, open_topology=open_topology,
+    )  # fmt: skip
+    settings = settings or Settings(period_s=0.5, cool_down_s=2.0, window_s=1.0, minimum_gain=0.02)
+    service = Service(
+        topology=NAME, ports=ports, settings=settings, policy=policy, fault=fault, executor=Inline()
+    )
+    return service, clock, sink, cluster
+
+
+def ended(count):
+    return lambda sink, _: len(sink.of("reconfiguration_ended")) >= count
+
+
+def test_plans_scales_out_and_tells():
+    service, clock, sink, cluster = stage(Script(replicas_of_work([2, 3])), until=ended(1))
+    service.run(clock.stop)
+    assert replicas(cluster.world.record.tables["work"]) == (2, 3)
+    (made, *_), (end,) = sink.of("plan_made"), sink.of("reconfiguration_ended")
+    assert made["reason"] == "script" and made["deployment"]["work"] == {"n1": 1, "n2": 1}
+    assert end["result"] == "done" and [c["kind"] for c in end["changes"]] == ["scale-out"]
+    order = [action for action, _ in sink.events if action not in ("measured", "checkpoint_committed")]
+    assert order[:4] == ["service_started", "leading", "first_record", "plan_made"]
+    assert order[4:] == ["reconfiguration_started", "phase", "reconfiguration_ended"]
+    assert sink.of("measured")[-1]["deployment"]["sink"] == {"n3": 1}
+
+
+def test_cool_down_between_reconfigurations():
+    answers = [replicas_of_work([2, 3]), replicas_of_work([2]), keep]
+    service, clock, sink, _ = stage(Script(*answers), until=ended(2))
+    times = []
+    emit = sink.emit
+
+    def timed(action, fields):
+        times.append((action, clock.time))
+        emit(action, fields)
+
+    sink.emit = timed
+    service.run(clock.stop)
+    starts = [t for action, t in times if action == "reconfiguration_started"]
+    ends = [t for action, t in times if action == "reconfiguration_ended"]
+    assert starts[1] - ends[0] >= 2.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (lambda v: Plan(tables=v.tables, placement={**v.assignment, 2: Slot("n9", 1)}), "unknown node 'n9'"),
+        (lambda v: Plan(tables={**v.tables, "x": even_table([2])}, placement=v.assignment), "unknown component 'x'"),
+        (replicas_of_work([2, 4], objective=0.499, objective_now=0.5), "below minimum_gain 0.02"),
+        (lambda v: (_ for _ in ()).throw(PlanError("no rates.", remedy="Wait.")), "no rates. Wait."),
+    ],
+)
+def test_refuses_and_says_why(answer, why):
+    cluster = Cluster()
+    cluster.world.placement = None
+    first = replicas_of_work([2, 3])  # the first plan counts whatever it gains
+    service, clock, sink, cluster = stage(
+        Script(first, answer), cluster=cluster, until=lambda sink, _: len(sink.of("plan_refused")) > 0
+    )
+    service.run(clock.stop)
+    assert why in sink.of("plan_refused")[0]["why"]
+    assert len(sink.of("reconfiguration_started")) == 1
+    assert replicas(cluster.world.record.tables["work"]) == (2, 3)
+
+
+def test_over_capacity_is_refused():
+    settings = Settings(period_s=0.5, eps_max=1, window_s=1.0)
+    service, clock, sink, _ = stage(
+        Script(lambda v: Plan(tables={**v.tables, "work": even_table([2, 3, 4])},
+                              placement={**v.assignment, 3: Slot("n1", 2), 4: Slot("n1", 2)})),
+        settings=settings, until=lambda sink, _: len(sink.of("plan_refused")) > 0,
+    )  # fmt: skip
+    service.run(clock.stop)
+    assert "4 replicas on 'n1', over its capacity of 2" in sink.of("plan_refused")[0]["why"]
+
+
+def test_draining_is_seen_by_the_policy():
+    policy = Script(keep)
+    service, clock, _, cluster = stage(policy, until=lambda *_: len(policy.views) > 1)
+    cluster.world.draining.add("n2")
+    service.run(clock.stop)
+    assert [n.id for n in policy.views[0].nodes if n.draining] == ["n2"]
+
+
+def test_rates_reach_the_policy():
+    policy = Script(keep)
+    service, clock, _, cluster = stage(policy, until=lambda *_: len(policy.views) > 4)
+
+    class Growing(dict):
+        def __iter__(self):
+            self[1] = json.dumps(
+                {"task": 1, "component": "source", "t": clock.time, "pid": 1, "out": {"default": int(clock.time * 100)}}
+            )
+            return super().__iter__()
+
+        def keys(self):
+            iter(self)
+            return super().keys()
+
+    cluster.world.metrics[ID] = Growing()
+    service.run(clock.stop)
+    assert policy.views[-1].measured["source"].arrival_rate == pytest.approx(100, rel=0.05)
+
+
+def test_request_by_hand_is_carried_out_and_answered():
+    service, clock, sink, cluster = stage(None, until=lambda *_: False)
+    name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1, "n3": 1}}})
+    assert service.run(clock.stop, until=name) == "done"
+    assert deployment(cluster.world.record.tables, cluster.slots)["work"] == {"n2": 1, "n3": 1}
+    assert cluster.slots[2].node == "n1", "the task given up stays where it is, warm"
+
+
+@pytest.mark.parametrize(
+    ("replicas_wanted", "answer"),
+    [
+        ({"work": {"n9": 1}}, "refused: replicas of 'work' name unknown node 'n9'."),
+        ({"works": {"n1": 1}}, "refused: replicas name unknown component 'works'."),
+        ({"work": {"n1": 7}}, "refused: component 'work' shall have 7 replicas."),
+        ({"work": {"n1": 1}}, "done: nothing to change"),
+    ],
+)
+def test_requests_that_are_not_carried_out(replicas_wanted, answer):
+    service, clock, _, cluster = stage(None, until=lambda *_: False)
+    name = MemoryRequests(cluster.world).ask({"replicas": replicas_wanted})
+    assert service.run(clock.stop, until=name).startswith(answer)
+    assert cluster.world.record.epoch == 0
+
+
+def test_an_aborted_request_says_so():
+    service, clock, _, cluster = stage(None, until=lambda *_: False)
+    cluster.tasks[4].fail_next = "OutOfMemoryError: maxmemory"
+    name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1}}})
+    assert service.run(clock.stop, until=name) == "aborted: task 4 (work): OutOfMemoryError: maxmemory"
+    assert cluster.world.record.tables == FIRST
+
+
+def test_a_standby_takes_over_what_a_dead_leader_had_begun():
+    class Died(Exception):
+        pass
+
+    def fault(step):
+        if step == "control:pause":
+            raise Died
+
+    cluster = Cluster()
+    service, clock, _, _ = stage(Script(replicas_of_work([2, 3])), cluster=cluster, until=ended(1), fault=fault)
+    with pytest.raises(Died):
+        service.run(clock.stop)
+    assert cluster.world.record.phase == "pause"
+    standby, clock, sink, _ = stage(None, cluster=cluster, until=ended(1))
+    standby.run(clock.stop)
+    assert cluster.world.record.phase == "run"
+    assert sink.of("taken_over")[0]["step"] == "announce"
+    assert sink.of("reconfiguration_ended")[0]["result"] == "done"
+
+
+def test_waits_while_another_leads():
+    cluster = Cluster()
+    cluster.world.leader = object()
+    service, clock, sink, _ = stage(None, cluster=cluster, until=lambda *_: False)
+    clock.stop.set()
+    service.run(clock.stop)
+    assert sink.of("leading") == [] and cluster.world.record is None
+
+
+def test_a_lost_lock_ends_the_term_and_the_next_one_goes_on():
+    cluster = Cluster()
+    stolen = []
+
+    def until(sink, cluster):
+        if sink.of("leading") and not stolen and cluster.world.record is not None:
+            stolen.append(cluster.world.leader)
+            cluster.world.leader = None
+        return len(sink.of("leading")) >= 2
+
+    service, clock, sink, _ = stage(Script(keep), cluster=cluster, until=until)
+    service.run(clock.stop)
+    assert "session with ZooKeeper was lost" in sink.of("leadership_lost")[0]["why"]
+
+
+def test_refuses_topologies_that_are_not_leewards():
+    service, clock, _, cluster = stage(None, until=lambda *_: False)
+    cluster.world.structures[NAME] = Structure(
+        id=ID, name=NAME, components=(ComponentFacts(id="bolt", kind="", inputs=()),)
+    )
+    with pytest.raises(ConfigError, match=r"component 'bolt' has no leeward\.kind"):
+        service.run(clock.stop)
+    cluster.world.structures.clear()
+    with pytest.raises(ConfigError, match=r"'app' does not run; running: \[\]"):
+        service.run(clock.stop)
+
+
+def test_redis_away_stops_measuring_not_the_service():
+    service, clock, sink, cluster = stage(Script(keep), until=lambda sink, _: len(sink.of("measure_failed")) > 2)
+    cluster.world.refuse.add("redis")
+    service.run(clock.stop)
+    assert sink.of("leadership_lost") == []
+    assert len(TASKS) == 5

@@ -1,0 +1,129 @@
+"""S-EDRP's mapping, with the real solver on a small topology, and what it does when there is no answer."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from control_views import node, view
+
+from leeward.core.plan import deployment
+from leeward.core.settings import Settings
+from leeward.core.table import replicas
+from leeward.policies.edrp import RAISE_MAX, Edrp, build_problem
+from leeward.policies.even import Even
+from leeward.solve.outcome import Effort, Infeasible, Unknown
+
+SETTINGS = Settings(headroom=0.0, link_delay_s=0.0)
+
+
+def decide(before, settings=SETTINGS, **options):
+    return Edrp(settings, **options).decide(before, now=0.0, rng=random.Random(1))
+
+
+def test_the_mapping_of_section_5():
+    problem, remarks = build_problem(view(), SETTINGS)
+    work = problem.operators[2]
+    assert (work.id, work.k, work.cost, work.res, work.curve.mu, work.state_bytes) == ("work", 3, 1.0, 1.0, 150.0, 1000)
+    assert problem.operators[1].source_rate == 100.0
+    assert [n.res for n in problem.nodes] == [8.0, 8.0, 8.0]
+    assert problem.current["work"] == {"n1": 1}
+    assert (problem.sync_s, problem.downtime_model) == (6.0, "storm")
+    assert (problem.bounds.r, problem.bounds.c, problem.bounds.d) == (0.15, 15.0, 60.0)
+    assert remarks == ()
+
+
+def test_downtime_has_no_weight_in_the_first_plan():
+    weights = build_problem(view(first=True), SETTINGS)[0].weights
+    assert (weights.r, weights.c, weights.d) == (0.5, 0.5, 0.0)
+    assert build_problem(view(), SETTINGS)[0].weights.d == 0.1
+
+
+def test_head_room_and_backlog_raise_the_rates():
+    settings = Settings(headroom=0.1, drain_s=30.0)
+    assert build_problem(view(rate=100), settings)[0].load_tps[1] == pytest.approx(110)
+    assert build_problem(view(rate=100, queued=600), settings)[0].load_tps[1] == pytest.approx(130)
+    assert build_problem(view(rate=100, queued=10**6), settings)[0].load_tps[1] == pytest.approx(100 * RAISE_MAX)
+
+
+def test_scales_out_under_load_and_in_without():
+    busy = decide(view(rate=140.0))
+    assert len(replicas(busy.tables["work"])) == 2
+    assert busy.expected["objective"] < busy.expected["objective_now"]
+    assert "work scale-out 1 -> 2" in busy.reason and "source 140/s" in busy.reason
+    idle = decide(view(rate=20.0, work=(2, 3, 4)))
+    assert len(replicas(idle.tables["work"])) == 2, "the restricted problem takes one step at a time"
+    assert len(replicas(decide(view(rate=20.0, work=(2, 3, 4)), replace(SETTINGS, method="ilp")).tables["work"])) == 1
+
+
+def test_stays_when_it_is_best():
+    before = view(rate=50.0)
+    plan = decide(before)
+    assert plan.tables == before.tables and plan.placement == before.assignment
+    assert "the present deployment is best" in plan.reason
+
+
+def test_new_replicas_go_where_warm_tasks_are():
+    before = view(rate=140.0)
+    plan = decide(before)
+    assert plan.placement == before.assignment, "no executor moves"
+
+
+def test_replicas_leave_a_draining_node():
+    nodes = (node("n1"), node("n2", draining=True), node("n3"))
+    before = view(nodes=nodes, work=(3,))
+    after = decide(before)
+    assert "n2" not in deployment(after.tables, after.placement)["work"]
+
+
+def test_overload_is_planned_with_all_replicas_and_says_so():
+    plan = decide(view(rate=1000.0, work=(2, 3)))
+    assert len(replicas(plan.tables["work"])) == 3
+    assert "work is overloaded: 1000/s for 3 replicas of 150/s" in plan.reason
+
+
+def test_bounds_that_cannot_be_met_are_widened_and_it_says_so():
+    plan = decide(view(rate=140.0), replace(SETTINGS, r_max_s=0.008))
+    assert len(replicas(plan.tables["work"])) >= 2
+    assert "bounds widened 10 times (R_max 0.008 s cannot be met)" in plan.reason
+
+
+def test_a_replica_whose_node_is_gone():
+    before = view(work=(3,))
+    lost = replace(before, nodes=(before.nodes[0], before.nodes[2]))
+    plan = decide(lost)
+    assert all(slot.node != "n2" for slot in plan.placement.values())
+    assert len(replicas(plan.tables["work"])) >= 1
+
+
+@pytest.mark.parametrize("outcome", [Unknown, Infeasible])
+def test_no_answer_keeps_the_present_one(outcome):
+    asked = []
+
+    def solver(problem, *, method, **_):
+        asked.append(method)
+        return outcome(why="time" if outcome is Unknown else ("no",), effort=Effort(method=method, seconds=1.0))
+
+    before = view()
+    plan = decide(before, solver=solver)
+    assert plan.tables == before.tables and plan.placement == before.assignment
+    assert "no deployment found: the present one stays" in plan.reason
+    assert asked == ["restricted", "restricted", "ilp"]
+
+
+def test_same_view_same_plan():
+    assert decide(view(rate=140.0)).tables == decide(view(rate=140.0)).tables
+
+
+def test_even_needs_load_only():
+    before = view(rate=140.0)
+    plan = Even(SETTINGS).decide(before, now=0.0, rng=random.Random(1))
+    assert len(replicas(plan.tables["work"])) == 2
+    assert plan.placement.keys() == before.assignment.keys()
+
+
+def test_even_leaves_draining_nodes_alone():
+    nodes = (node("n1", capacity=3), node("n2", capacity=1), node("n3", draining=True))
+    plan = Even(SETTINGS).decide(view(rate=140.0, nodes=nodes), now=0.0, rng=random.Random(1))
+    assert set(deployment(plan.tables, plan.placement)["work"]) <= {"n1", "n2"}

@@ -1,0 +1,109 @@
+"""From replicas on nodes to tables and slots: nothing moves that need not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from control_views import node, view
+
+from leeward.core.errors import PlanError
+from leeward.core.plan import Slot, deployment
+from leeward.core.table import replicas
+from leeward.policies.placing import carry, present_deployment
+
+STAY = {"sink": {"n1": 1}, "source": {"n1": 1}}
+
+
+def moved(plan, before):
+    return sum(a != b for a, b in zip(plan.tables["work"], before.tables["work"], strict=True))
+
+
+def test_scale_out_onto_a_warm_task_moves_no_executor():
+    before = view()
+    plan = carry(before, {**STAY, "work": {"n1": 1, "n3": 1}})
+    assert plan.placement == before.assignment
+    assert replicas(plan.tables["work"]) == (2, 4)
+    assert Counter(plan.tables["work"]) == {2: 64, 4: 64}
+    assert moved(plan, before) == 64
+
+
+def test_scale_in_keeps_the_others_groups():
+    before = view(work=(2, 3, 4))
+    plan = carry(before, {**STAY, "work": {"n1": 1, "n2": 1}})
+    assert plan.placement == before.assignment
+    assert replicas(plan.tables["work"]) == (2, 3)
+    assert moved(plan, before) == Counter(before.tables["work"])[4]
+
+
+def test_move_onto_a_warm_task_is_a_change_of_tables_only():
+    before = view()
+    plan = carry(before, {**STAY, "work": {"n2": 1}})
+    assert plan.placement == before.assignment
+    assert replicas(plan.tables["work"]) == (3,)
+
+
+def test_two_replicas_on_a_node_fetch_a_warm_task_into_a_free_slot():
+    before = view()
+    plan = carry(before, {**STAY, "work": {"n1": 2}})
+    assert replicas(plan.tables["work"]) == (2, 3)
+    changed = {t: s for t, s in plan.placement.items() if before.assignment[t] != s}
+    assert changed == {3: Slot("n1", 2)}, "port 1 would restart the workers of 1, 2 and 5"
+
+
+def test_a_sink_that_moves_takes_its_task_along():
+    before = view()
+    plan = carry(before, {**STAY, "sink": {"n2": 1}, "work": {"n1": 1}})
+    assert plan.placement[5] == Slot("n2", 2)
+    assert deployment(plan.tables, plan.placement)["sink"] == {"n2": 1}
+
+
+def test_what_leaves_a_draining_node_goes_along_with_other_changes_only():
+    nodes = (node("n1"), node("n2"), node("n3", draining=True))
+    before = view(nodes=nodes)
+    alone = carry(before, {**STAY, "work": {"n2": 1}})
+    assert alone.placement[4] == Slot("n3", 1), "a warm task is no reason to restart a worker"
+    together = carry(before, {**STAY, "work": {"n1": 2}})
+    assert together.placement[4] == Slot("n1", 2), "the draining node's task is the one that is moved"
+    assert together.placement[3] == Slot("n2", 1)
+
+
+def test_tasks_without_a_place_get_one():
+    before = view()
+    lost = replace(before, nodes=before.nodes[:2], assignment={t: s for t, s in before.assignment.items() if t != 3})
+    plan = carry(lost, {**STAY, "work": {"n1": 1}})
+    assert {plan.placement[3].node, plan.placement[4].node} <= {"n1", "n2"}
+    assert plan.placement[2] == before.assignment[2]
+    assert set(plan.placement) == set(before.assignment)
+
+
+def test_pinned_warm_tasks_without_a_place_stay_among_their_nodes():
+    before = view(pinned=("n1", "n3"))
+    lost = replace(before, assignment={t: s for t, s in before.assignment.items() if t != 4})
+    assert carry(lost, {**STAY, "work": {"n1": 1}}).placement[4].node in ("n1", "n3")
+
+
+def test_system_tasks_are_placed_where_they_are():
+    before = view()
+    with_acker = replace(before, assignment={**before.assignment, 9: Slot("n2", 2)})
+    assert carry(with_acker, {**STAY, "work": {"n1": 2}}).placement[9] == Slot("n2", 2)
+
+
+@pytest.mark.parametrize(("work", "match"), [({"n1": 4}, "shall have 4 replicas"), ({}, "shall have 0 replicas")])
+def test_too_many_or_none(work, match):
+    with pytest.raises(PlanError, match=match):
+        carry(view(), {**STAY, "work": work})
+
+
+def test_no_free_slot():
+    nodes = (node("n1"), node("n2", ports=(), capacity=0), node("n3"))
+    with pytest.raises(PlanError, match="node 'n2' has no free slot"):
+        carry(view(nodes=nodes), {**STAY, "work": {"n2": 3}})
+
+
+def test_present_deployment():
+    before = view(work=(2, 3))
+    assert present_deployment(before)["work"] == {"n1": 1, "n2": 1}
+    assert present_deployment(replace(before, nodes=before.nodes[:1])) is None
+    assert present_deployment(replace(before, assignment={})) is None
