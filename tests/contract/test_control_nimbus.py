@@ -84,10 +84,10 @@ class FakeNimbus:
 
 
 @contextlib.contextmanager
-def serving(cluster, port):
+def serving(cluster, port, handlers=FakeNimbus):
     transport = TServerSocket("127.0.0.1", port)
     server = TThreadedServer(
-        TProcessor(Nimbus, FakeNimbus(cluster, port)), transport,
+        TProcessor(Nimbus, handlers(cluster, port)), transport,
         iprot_factory=TBinaryProtocolFactory(), itrans_factory=TFramedTransportFactory(), daemon=True,
     )  # fmt: skip
 

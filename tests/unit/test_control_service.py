@@ -63,7 +63,7 @@ def replicas_of_work(tasks, **expected):
 
 
 class Stage(ManualClock):
-    """The world moves whenever somebody looks at the clock: tasks act, time passes, and at the end the service stops."""
+    """The world moves whenever somebody looks at the clock: tasks act; at the end the service stops."""
 
     def __init__(self, cluster, *, until, limit=4000):
         super().__init__()
@@ -202,7 +202,7 @@ def test_rates_reach_the_policy():
 
 
 def test_request_by_hand_is_carried_out_and_answered():
-    service, clock, sink, cluster = stage(None, until=lambda *_: False)
+    service, clock, _, cluster = stage(None, until=lambda *_: False)
     name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1, "n3": 1}}})
     assert service.run(clock.stop, until=name) == "done"
     assert deployment(cluster.world.record.tables, cluster.slots)["work"] == {"n2": 1, "n3": 1}
@@ -223,6 +223,13 @@ def test_requests_that_are_not_carried_out(replicas_wanted, answer):
     name = MemoryRequests(cluster.world).ask({"replicas": replicas_wanted})
     assert service.run(clock.stop, until=name).startswith(answer)
     assert cluster.world.record.epoch == 0
+
+
+def test_a_request_that_ends_at_once_is_answered():
+    service, clock, _, cluster = stage(None, until=lambda *_: False)
+    cluster.world.refuse.add("redis")
+    name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1}}})
+    assert service.run(clock.stop, until=name).startswith("aborted: the fence could not be set")
 
 
 def test_an_aborted_request_says_so():

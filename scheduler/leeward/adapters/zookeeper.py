@@ -35,7 +35,7 @@ from leeward.core.journal import Journal
 from leeward.core.plan import Placement
 
 #: A session outlives an outage of ZooKeeper this long, seconds; a dead leader's lock is free after it.
-SESSION_S = 20.0
+SESSION_S = 15.0
 #: Calls are tried again this long, seconds.
 PATIENCE_S = 40.0
 

@@ -41,7 +41,7 @@ from leeward.control.ports import (
 from leeward.control.snapshot import read_snapshot
 from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError
 from leeward.core.model import ClusterView
-from leeward.core.orders import State
+from leeward.core.plan import Plan
 from leeward.core.settings import Settings
 from leeward.core.table import Table, even_table
 from leeward.policies.placing import carry, present_deployment
@@ -224,7 +224,7 @@ class Term:
     def _round(self, coordinator: Coordinator) -> None:
         """Everything but the coordinator's own work."""
         now = self._ports.clock.now()
-        busy = coordinator.machine.state not in (State.IDLE, State.CHECKPOINTING)
+        busy = not coordinator.idle
         if self._busy and not busy:
             self._monitor.forget()
             self._loop.ended(now)
@@ -235,12 +235,17 @@ class Term:
             self._measure(coordinator, now)
         plan = self._loop.take(coordinator.machine.record.epoch, coordinator.idle)
         if plan is not None:
-            coordinator.submit(plan)
+            self._submit(coordinator, plan)
         elif coordinator.idle:
             self._serve_requests(coordinator)
             if coordinator.idle and self._loop.wants_view(now):
                 self._plan(coordinator, now)
-        self._busy = self._busy or coordinator.machine.state not in (State.IDLE, State.CHECKPOINTING)
+        self._busy = self._busy or not coordinator.idle
+
+    def _submit(self, coordinator: Coordinator, plan: Plan) -> None:
+        """Begin; it may also end at once, if Redis refuses, and the next round finds that out."""
+        self._busy = True
+        coordinator.submit(plan)
 
     def _plan(self, coordinator: Coordinator, now: float) -> None:
         view = self.view()
@@ -304,9 +309,9 @@ class Term:
             self._mine.requests.answer(name, "done: nothing to change")
             return
         self._asking = name
-        coordinator.submit(plan)
+        self._submit(coordinator, plan)
 
-    def _manual_plan(self, replicas: object):
+    def _manual_plan(self, replicas: object) -> tuple[Plan, ClusterView]:
         view = self.view()
         present = present_deployment(view)
         if present is None or not isinstance(replicas, Mapping):

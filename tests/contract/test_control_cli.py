@@ -1,0 +1,246 @@
+"""`leeward serve` and its companions as processes, on real ZooKeeper and Redis, with a Nimbus and tasks made here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from control_servers import redis_server, zookeeper_server
+from control_twins import NODES, SLOTS, TASKS
+from kazoo.client import KazooClient
+from test_control_nimbus import Cluster as NimbusState
+from test_control_nimbus import FakeNimbus, serving
+
+from leeward.control.memory import snapshot_text
+from leeward.core.control import ControlRecord, Paths, Phase, Report, cut_barrier, ready_barrier
+from leeward.core.plan import Placement
+
+ZOO, REDIS, NIMBUS = 20210, 20220, 20230
+URL = f"redis://:secret@127.0.0.1:{REDIS}/0"
+PATHS = Paths("/leeward", "app-1-1")
+
+
+class Bots:
+    """All tasks and the plugin in one thread: they do what the record says, and place what is wanted."""
+
+    def __init__(self):
+        self.client = KazooClient(f"127.0.0.1:{ZOO}")
+        self.client.start()
+        self.slots = dict(SLOTS)
+        self.silent = False  # no reports: barriers are missed
+        self.done: set[str] = set()
+        self.phases: list[tuple[int, str]] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._live)
+        self.publish(None)
+        self._thread.start()
+
+    def publish(self, placement: Placement | None) -> None:
+        text = snapshot_text(
+            nodes=NODES, topology_id="app-1-1", name="app", tasks=TASKS, slots=self.slots,
+            managed=placement is not None, epoch=placement.epoch if placement else None,
+        ).encode()  # fmt: skip
+        self.client.ensure_path("/leeward/snapshot")
+        if self.client.get("/leeward/snapshot")[0] != text:
+            self.client.set("/leeward/snapshot", text)
+
+    def record(self) -> ControlRecord | None:
+        if not self.client.exists(PATHS.control):
+            return None
+        text = self.client.get(PATHS.control)[0]
+        return ControlRecord.from_json(text) if text else None
+
+    def _live(self) -> None:
+        while not self._stop.wait(0.02):
+            if self.client.exists("/leeward/placement/app"):
+                placement = Placement.from_json(self.client.get("/leeward/placement/app")[0])
+                self.slots = dict(placement.slots)
+                self.publish(placement)
+            record = self.record()
+            if record is None or self.silent:
+                continue
+            if not self.phases or self.phases[-1] != (record.epoch, str(record.phase)):
+                self.phases.append((record.epoch, str(record.phase)))
+            if record.phase is Phase.PAUSE:
+                self._report(cut_barrier(record.cut))
+            elif record.phase is Phase.RESTORE:
+                self._report(ready_barrier(record.epoch))
+            elif record.checkpoint:
+                self._report(cut_barrier(record.checkpoint))
+
+    def _report(self, barrier: str) -> None:
+        if barrier in self.done:
+            return
+        self.done.add(barrier)
+        for task, component in TASKS.items():
+            report = Report(task=task, component=component, bytes=100)
+            self.client.create(f"{PATHS.barrier(barrier)}/{task}", report.to_json().encode(), makepath=True)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.client.delete("/leeward", recursive=True)
+        self.client.stop()
+        self.client.close()
+
+
+class App(FakeNimbus):
+    """One Nimbus with the topology of the twins."""
+
+    def getUserTopology(self, topology):
+        found = super().getUserTopology(topology)
+        sink = found.bolts.pop("foreign")
+        sink.common.json_conf = '{"leeward.kind":"stateful"}'
+        found.bolts["sink"] = sink
+        return found
+
+    def getTopologyConf(self, topology):
+        return json.dumps({
+            "storm.id": topology, "leeward.redis.url": URL,
+            "storm.zookeeper.servers": ["127.0.0.1"], "storm.zookeeper.port": ZOO,
+        })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    state = NimbusState()
+    state.leader, state.both = NIMBUS, False
+    with (
+        zookeeper_server(ZOO, tmp_path_factory.mktemp("zoo")),
+        redis_server(REDIS, tmp_path_factory.mktemp("redis")),
+        serving(state, NIMBUS, App),
+    ):
+        yield state
+
+
+@pytest.fixture
+def bots(servers):
+    bots = Bots()
+    yield bots
+    bots.close()
+
+
+def leeward(*arguments, **options):
+    command = [sys.executable, "-c", "from leeward.cli import app; app()", *map(str, arguments)]
+    if arguments[0] != "drain" or "--zookeeper" not in arguments:
+        command += ["--nimbus", f"127.0.0.1:{NIMBUS}"]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=options.pop("cwd", None), **options
+    )
+
+
+def finish(process, timeout=60):
+    out, err = process.communicate(timeout=timeout)
+    return process.returncode, out.strip(), err.strip()
+
+
+def events(file: Path):
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def wait_for(condition, timeout_s=45.0):
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "in time"
+        time.sleep(0.05)
+
+
+def actions(file):
+    return [event["action"] for event in events(file)]
+
+
+def test_reconfigure_by_itself_when_nobody_leads(bots, tmp_path):
+    file = tmp_path / "events.jsonl"
+    code, out, err = finish(leeward("reconfigure", "app", "--replicas", "work=n2:1,n3:1", "--events", file))
+    assert (code, out) == (0, "done"), err
+    (end,) = [event for event in events(file) if event["action"] == "reconfiguration_ended"]
+    assert end["changes"] == [
+        {"component": "work", "kind": "scale-out", "before": {"n1": 1}, "after": {"n2": 1, "n3": 1}}
+    ]
+    assert bots.slots[4].node == "n3", "a warm task was fetched"
+    code, out, _ = finish(leeward("status", "app"))
+    assert code == 0
+    status = json.loads(out)
+    assert status["deployment"]["work"] == {"n2": 1, "n3": 1} and status["phase"] == "run"
+
+
+def test_serve_stops_in_order_and_leads_alone(bots, tmp_path):
+    first_file, second_file = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    first = leeward("serve", "app", "-o", "policy=none", "--events", first_file)
+    wait_for(lambda: "leading" in actions(first_file))
+    second = leeward("serve", "app", "-o", "policy=none", "--events", second_file)
+    wait_for(lambda: "standby" in actions(second_file))
+    code, out, err = finish(leeward("reconfigure", "app", "--replicas", "work=n1:1,n2:1"))
+    assert (code, out) == (0, "done"), err
+    assert "reconfiguration_ended" in actions(first_file)
+    first.send_signal(signal.SIGTERM)
+    assert finish(first)[0] == 0
+    wait_for(lambda: "leading" in actions(second_file))
+    second.send_signal(signal.SIGINT)
+    assert finish(second)[0] == 130
+
+
+def test_a_killed_leaders_pause_is_finished_by_the_standby(bots, tmp_path):
+    first_file, second_file = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    options = ("-o", "policy=none", "-o", "pause_s=60")
+    first = leeward("serve", "app", *options, "--events", first_file)
+    wait_for(lambda: "leading" in actions(first_file))
+    bots.silent = True
+    asking = leeward("reconfigure", "app", "--replicas", "work=n2:1", "--timeout", "5")
+    wait_for(lambda: bots.record() is not None and bots.record().phase is Phase.PAUSE)
+    first.kill()
+    first.wait()
+    second = leeward("serve", "app", *options, "--events", second_file)
+    wait_for(lambda: "taken_over" in actions(second_file))
+    bots.silent = False
+    wait_for(lambda: "reconfiguration_ended" in actions(second_file))
+    (end, *_) = [event for event in events(second_file) if event["action"] == "reconfiguration_ended"]
+    assert end["result"] == "done"
+    second.send_signal(signal.SIGTERM)
+    assert finish(second)[0] == 0
+    finish(asking)
+
+
+def test_drain_and_undo(bots):
+    zoo = ("--zookeeper", f"127.0.0.1:{ZOO}")
+    code, _, err = finish(leeward("drain", "n9", *zoo))
+    assert code == 2 and "node 'n9' has no supervisor. Name one of ['n1', 'n2', 'n3']" in err
+    assert finish(leeward("drain", "n2", *zoo))[:2] == (0, "n2 drains")
+    assert bots.client.get_children("/leeward/draining") == ["n2"]
+    assert finish(leeward("drain", "n2", "--undo", *zoo))[:2] == (0, "n2 may be used again")
+    assert bots.client.get_children("/leeward/draining") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("serve", "nope"), 2, "topology 'nope' does not run; running: ['app']"),
+        (("serve", "app", "-o", "peroid_s=1"), 2, "unknown setting 'peroid_s' (value '1'). Did you mean period_s"),
+        (("serve", "app", "--config", "/missing.toml"), 2, "--config /missing.toml does not exist"),
+        (("serve", "app", "--cluster", "/missing"), 2, "leeward cluster up --dir /missing"),
+        (("reconfigure", "app", "--replicas", "work"), 2, "Write component=node:count"),
+        (("reconfigure", "app", "--replicas", "work=n1:1", "--replicas", "work=n2:1"), 2, "'work' twice"),
+        (("reconfigure", "app", "--replicas", "work=n9:1"), 1, "refused: replicas of 'work' name unknown node 'n9'"),
+        (("reconfigure", "app", "--replicas", "work=n1:9"), 1, "shall have 9 replicas"),
+        (("status", "nope"), 2, "does not run"),
+    ],
+)
+def test_bad_input(bots, arguments, code, text):
+    got, out, err = finish(leeward(*arguments))
+    assert got == code and text in out + err
+    assert "Traceback" not in err
+
+
+def test_redis_away_is_said_and_nothing_happens(bots, tmp_path):
+    code, out, _ = finish(
+        leeward("reconfigure", "app", "--replicas", "work=n2:1", "--redis", "redis://127.0.0.1:20298/0", env=os.environ)
+    )
+    assert code == 1 and out.startswith("aborted: the fence could not be set: Redis at redis://127.0.0.1:20298/0")
+    assert bots.record().phase is Phase.RUN
