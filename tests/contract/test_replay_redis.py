@@ -278,12 +278,24 @@ def test_ctrl_c_ends_cleanly(client, server, made) -> None:
     running = start_replay(made / "slices", server)
     wait_for_rows(client, 50, running)
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
-    lines, errors = running.communicate(timeout=20)
+    lines, errors = running.communicate(timeout=30)
     assert (running.returncode, errors) == (130, "stopped.\n")
     reports = [json.loads(line) for line in lines.splitlines()]
     assert [report["action"] for report in reports[:2]] == ["replay_starting_spark", "replay_sending"]
     assert not left_of_session(running.pid)
     assert not (made / "slices" / ".spark").exists()
+
+
+def test_a_termination_while_spark_starts_leaves_no_process(client, server, made) -> None:
+    running = start_replay(made / "slices", server)
+    while not (made / "slices" / ".spark" / str(running.pid) / "spark.log").exists():
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.01)
+    running.terminate()
+    _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (143, "stopped.\n")
+    assert not left_of_session(running.pid)
+    assert client.xlen("taxi:in") == 0
 
 
 def start_replay(folder: Path, server: Server, *options: str) -> subprocess.Popen:
@@ -330,7 +342,9 @@ def test_it_never_runs_ahead_of_the_reader(spark, client, server, made) -> None:
     def read() -> None:
         own = redis.Redis(port=server.port, password=PASSWORD)
         done = 0
-        time.sleep(0.6)
+        while own.xlen("taxi:in") < limit and not stopped.wait(0.01):
+            pass
+        time.sleep(0.6)  # longer than a wait that is not worth a report
         while not stopped.is_set():
             last = own.xlen("taxi:in")
             ahead.append(last - done)

@@ -10,8 +10,10 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -62,7 +64,8 @@ def spark_session(
     try:
         with (scratch / _LOG).open("wb") as log:
             try:
-                gateway = launch_gateway(conf=conf, popen_kwargs={"stdout": log, "stderr": log})
+                with _signals_later():
+                    gateway = launch_gateway(conf=conf, popen_kwargs={"stdout": log, "stderr": log})
                 context = SparkContext(gateway=gateway, conf=conf)
             except Exception as error:
                 raise _not_started(scratch / _LOG, error) from error
@@ -77,6 +80,30 @@ def spark_session(
         shutil.rmtree(scratch, ignore_errors=True)
         with suppress(OSError):  # another run may have its scratch there
             scratch.parent.rmdir()
+
+
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Puts off Ctrl-C and SIGTERM, once: a launch cut short would leave a JVM that nobody knows of."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(signum: int, frame: object) -> None:
+        if came:  # the second time is meant
+            signal.signal(signum, before[signum])
+            signal.raise_signal(signum)
+        came.append(signum)
+
+    before = {signum: signal.signal(signum, note) for signum in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    for signum in came[:1]:
+        signal.raise_signal(signum)
 
 
 def _settings(
