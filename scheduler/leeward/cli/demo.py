@@ -36,7 +36,9 @@ OPERATORS = [
     "global_rank",
 ]
 #: The demo drains a node when this share of the rows has been sent: what runs there has to move.
-DRAIN_AT = 0.62
+DRAIN_AT = 0.45
+#: Workers at the start, one a node: the other slot of each node is free, so that what moves finds a fresh worker there.
+WORKERS = 5
 _START_S = 90.0  # for all tasks to run
 _FINISH_S = 180.0  # from the end of the replay to the last result
 
@@ -136,7 +138,7 @@ class Demo:
         with step(f"sparse submit -n {TOPOLOGY} -e local"):
             jar = self.out / "topology.jar"
             build_jar(jar, src=Path("src"), worker_jar=checkout() / "build/jars/leeward-worker.jar")
-            options = [f"leeward.redis.url={self.cluster.redis_url}", "topology.workers=10"]
+            options = [f"leeward.redis.url={self.cluster.redis_url}", f"topology.workers={WORKERS}"]
             options.append(f"leeward.service_times={self.service_times}")
             submit_topology(TOPOLOGY, nimbus=self.cluster.nimbus, jar=jar, project=Path.cwd(), options=options)
         self._connect()
@@ -213,7 +215,7 @@ class Demo:
                 if console.is_terminal:
                     live.update(render(screen))
                 elif int(screen.elapsed_s) % 10 == 0:
-                    console.print(line_of(screen))
+                    typer.echo(line_of(screen))
                 if not drained and self.results.sent() > DRAIN_AT * self._last_seq:
                     drained = self._drain(watch)
                 ended = ended or (time.time() if self.results.ended() else 0.0)
@@ -320,7 +322,7 @@ def step(name: str) -> Iterator[Callable[[str], None]]:
     start = time.monotonic()
     with console.status(name) as status:
         yield lambda text: status.update(f"{name}: {text}")
-    console.print(f"[green]ok[/] {name} ({time.monotonic() - start:.0f} s)", highlight=False)
+    console.print(f"[green]ok[/] {name} ({time.monotonic() - start:.0f} s)", highlight=False, soft_wrap=True)
 
 
 def _files(csv: list[Path]) -> list[Path]:

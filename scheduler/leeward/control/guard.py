@@ -12,6 +12,10 @@ from leeward.core.settings import Settings
 from leeward.core.table import check_table, replicas
 
 
+#: What the first plan must gain: ties are no reason to move anything.
+_ANY_GAIN = 1e-6
+
+
 def check_plan(plan: Plan, view: ClusterView) -> None:
     """Raises PlanError, naming field, value and remedy, for a plan that cannot or must not be carried out."""
     _check_tables(plan, view)
@@ -86,15 +90,16 @@ def changes_nothing(plan: Plan, view: ClusterView) -> bool:
 def not_worth_it(plan: Plan, view: ClusterView, settings: Settings) -> str:
     """Why the plan's gain does not justify a reconfiguration; empty if it does, or if the policy names no gain."""
     old, new = plan.expected.get("objective_now"), plan.expected.get("objective")
-    if old is None or new is None or view.first:
+    if old is None or new is None:
         return ""
     must_leave = any(
         node.draining and any(view.assignment[t].node == node.id for t in _replica_tasks(view) if t in view.assignment)
         for node in view.nodes
     )
-    if must_leave or old - new >= settings.minimum_gain:
+    least = _ANY_GAIN if view.first else settings.minimum_gain  # the first plan's change is not priced either
+    if must_leave or old - new >= least:
         return ""
-    return f"the gain {old - new:.4f} is below minimum_gain {settings.minimum_gain:g}"
+    return f"the gain {old - new:.4f} is below minimum_gain {least:g}"
 
 
 def _replica_tasks(view: ClusterView) -> list[int]:

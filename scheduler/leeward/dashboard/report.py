@@ -68,7 +68,7 @@ def _percentiles(values: Sequence[float]) -> dict[str, float]:
 
 def print_report(report: Mapping[str, Any], where: Path) -> None:
     """The verdict for people."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     table = Table("kind", "components", "pause", "moved", "result", title="reconfigurations")
     for entry in report["reconfigurations"]:
         table.add_row(

@@ -66,6 +66,7 @@ class Watch:
         self._samples: deque[dict[int, Sample]] = deque(maxlen=_WINDOW)
         self._rates: deque[float] = deque(maxlen=_KEPT)
         self._responses: deque[float] = deque(maxlen=_KEPT)
+        self._emitted: dict[int, int] = {}  # by the source: process -> tuples
         self._last_result = 0
 
     def screen(self, now: float, started: float) -> Screen:
@@ -80,7 +81,7 @@ class Watch:
         source = self._order[0]
         self._rates.append(rates.emitted.get(source, 0.0))
         record = self._record()
-        emitted = sum(s.emitted for s in self._samples[-1].values() if s.component == source)
+        self._emitted.update({s.pid: s.emitted for s in self._samples[-1].values() if s.component == source})
         newest = self._results.newest(1)
         return Screen(
             title=self._title,
@@ -88,7 +89,7 @@ class Watch:
             elapsed_s=now - started,
             rates=list(self._rates),
             responses_ms=list(self._responses),
-            backlog=max(0, self._results.sent() - emitted),
+            backlog=max(0, self._results.sent() - sum(self._emitted.values())),
             cost=self._cost(),
             downtime_share=downtime_s(self._events.all) / max(1.0, now - started),
             operators=self._operators(record, rates.streams, rates.emitted),
