@@ -1,7 +1,7 @@
 """Memory of replay on a large input: `python tests/bench/replay_memory.py [--rows 10000000]`.
 
-Generates that many rows as CSV, prepares them, and replays them (a reader keeps up and trims the stream), each step
-as the command a user would type. Prints and writes `out/bench/replay_memory.json`: for each step its seconds and the
+Generates a tenth of that many rows as CSV and prepares them, then the same for all of them, then replays the last
+ones (a reader keeps up and trims the stream), each step as the command a user would type. Prints and writes `out/bench/replay_memory.json`: for each step its seconds and the
 highest resident memory of its processes together (Python, the JVM, Python workers; shared pages count twice).
 """
 
@@ -25,7 +25,6 @@ COMMAND = (
 )
 ROWS_PER_HOUR = 20_000.0  # of the flat profile used here, about the year's mean
 SAMPLE_S = 0.1
-MB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,40 +34,40 @@ class Step:
     name: str
     seconds: float
     rss_mb_max: float  #: of all its processes together
-    jvm_rss_mb_max: float  #: of the largest Java process
+    jvm_rss_mb_max: float  #: of the JVM alone
 
 
 def main() -> None:
     options = _options()
-    folder = options.folder
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    shutil.rmtree(options.folder, ignore_errors=True)
     heap = ("--memory-mb", str(options.memory_mb), "--quiet")
-    rate = (
-        "--profile",
-        "flat",
-        "--peak-rate",
-        f"{ROWS_PER_HOUR / 60}",
-        "--hours",
-        f"{options.rows / ROWS_PER_HOUR}",
-    )
-    csv, slices = folder / "rows.csv", folder / "slices"
-    steps = [
-        _measure("generate", "generate", "--csv", csv, *rate, *heap),
-        _measure("prepare", "prepare", csv, "--out", slices, *heap),
-    ]
+    few, slices = _prepared(options.folder / "tenth", options.rows // 10, heap)
+    many, slices = _prepared(options.folder / "whole", options.rows, heap)
     rows = json.loads((slices / "manifest.json").read_text())["rows"]
     with _Server(options.port) as server:
         first = max(1, rows - options.replayed + 1)
         run = ("run", slices, "--redis", server.url, "--speed", "0", "--from-seq", str(first), "--quiet")
-        steps.append(_measure(f"run, the last {rows - first + 1} rows", *run))
-    result = {"rows": rows, "csv_mb": round(csv.stat().st_size / MB), "heap_mb": options.memory_mb,
-              "steps": [asdict(step) for step in steps]}  # fmt: skip
-    shutil.rmtree(folder)
+        last = _measure(f"run, the last {rows - first + 1} of {rows} rows", *run)
+    shutil.rmtree(options.folder)
+    result = {"rows": rows, "heap_mb": options.memory_mb, "steps": [asdict(s) for s in (*few, *many, last)]}
     out = ROOT / "out" / "bench" / "replay_memory.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
+
+
+def _prepared(folder: Path, rows: int, heap: tuple[str, ...]) -> tuple[list[Step], Path]:
+    """Generates about `rows` rows as CSV and prepares them; gives the two steps and the folder of slices."""
+    folder.mkdir(parents=True)
+    hours = rows / ROWS_PER_HOUR
+    rate = ("--profile", "flat", "--peak-rate", str(ROWS_PER_HOUR / 60), "--hours", str(hours))
+    csv, slices = folder / "rows.csv", folder / "slices"
+    steps = [
+        _measure(f"generate {rows} rows", "generate", "--csv", csv, *rate, *heap),
+        _measure(f"prepare {rows} rows", "prepare", csv, "--out", slices, *heap),
+    ]
+    csv.unlink()
+    return steps, slices
 
 
 def _options() -> argparse.Namespace:
@@ -89,7 +88,7 @@ def _measure(name: str, *arguments: object) -> Step:
     while process.poll() is None:
         resident = _resident_mb(process.pid)
         total = max(total, sum(mb for _, mb in resident))
-        jvm = max([jvm, *(mb for program, mb in resident if program == "java")])
+        jvm = max([jvm, *(mb for program, mb in resident if program.startswith("java"))])
         time.sleep(SAMPLE_S)
     if process.returncode:
         raise SystemExit(f"{name} ended with {process.returncode}: {' '.join(command[4:])}")
@@ -98,12 +97,20 @@ def _measure(name: str, *arguments: object) -> Step:
 
 
 def _resident_mb(session: int) -> list[tuple[str, float]]:
-    """(program, resident memory in MB) of the processes of a session, Spark's daemons among them."""
-    listing = subprocess.run(
-        ["ps", "-e", "-o", "sess=,rss=,comm="], capture_output=True, text=True, check=True
-    )
-    fields = [line.split(None, 2) for line in listing.stdout.splitlines()]
-    return [(comm, int(rss) / 1024) for sess, rss, comm in fields if sess == str(session)]
+    """(program, resident memory in MB) of the processes of a session, Spark's Python workers among them.
+
+    A child of the JVM that still calls itself java is one that Hadoop is about to turn into a `chmod`: it has the
+    JVM's own memory and no other.
+    """
+    columns = "pid=,ppid=,rss=,comm="
+    listing = subprocess.run(["ps", "-s", str(session), "-o", columns], capture_output=True, text=True)
+    found = [line.split(None, 3) for line in listing.stdout.splitlines()]
+    java = {pid for pid, _, _, program in found if program.startswith("java")}
+    return [
+        (program, int(rss) / 1024)
+        for pid, parent, rss, program in found
+        if not (pid in java and parent in java)
+    ]
 
 
 class _Server:
