@@ -189,7 +189,7 @@ def test_serve_stops_in_order_and_leads_alone(bots, tmp_path):
 
 def test_a_killed_leaders_pause_is_finished_by_the_standby(bots, tmp_path):
     first_file, second_file = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
-    options = ("-o", "policy=none", "-o", "pause_s=60")
+    options = ("-o", "policy=none", "-o", "pause_s=60", "-o", "session_s=3")
     first = leeward("serve", "app", *options, "--events", first_file)
     wait_for(lambda: "leading" in actions(first_file))
     bots.silent = True

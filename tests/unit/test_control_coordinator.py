@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from control_twins import FIRST, ID, TASKS, Cluster, coordinator, plan, settle
 
+from leeward.control.coordinator import STEPS
 from leeward.control.errors import LostLeadershipError
 from leeward.control.memory import ListSink, ManualClock
 from leeward.core.control import Phase, Report
@@ -236,12 +237,6 @@ def test_barrier_2_late_tries_again_under_a_new_epoch(cluster, clock, sink, runn
     settle(cluster, clock, running)
 
 
-STEPS = [
-    "claimed", "journal:announce", "fence", "control:pause", "journal:move", "control:move", "placement", "rebalance",
-    "journal:restore", "control:restore", "control:run", "journal:closed", "control:checkpoint",
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("fate", ["done", "misfit"])
 @pytest.mark.parametrize("at", STEPS)
 @pytest.mark.parametrize("occurrence", [1, 2])
@@ -272,9 +267,10 @@ def test_killed_after_each_step(cluster, clock, sink, at, occurrence, fate):
     except Killed:
         killed = True
     except AssertionError:
-        assert occurrence == 2, "this step comes at least once"
+        pass
     armed.clear()
     if not killed:
+        assert occurrence == 2 or (at, fate) == ("journal:undo", "done"), "this step comes at least once"
         return
     # somebody dies while nobody coordinates, in half of the cases
     if occurrence == 2:

@@ -74,7 +74,7 @@ def test_gain():
     assert not_worth_it(plan(before), before, settings) == "", "people need not give a gain"
     assert not_worth_it(small, view(first=True), settings) == ""
     tie = plan(before, expected={"objective": 0.5, "objective_now": 0.5})
-    assert "gain 0.0000 is below" in not_worth_it(tie, view(first=True), settings), "the first plan moves nothing for a tie"
+    assert "gain 0.0000 is below" in not_worth_it(tie, view(first=True), settings), "nothing moves for a tie"
     drains = view(nodes=(node("n1", draining=True), node("n2"), node("n3")))
     assert not_worth_it(small, drains, settings) == "", "who drains a node wants it empty"
     assert changes_nothing(plan(before), before)

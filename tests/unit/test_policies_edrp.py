@@ -64,6 +64,19 @@ def test_stays_when_it_is_best():
     assert "the present deployment is best" in plan.reason
 
 
+def test_optima_that_tie_move_nothing_even_in_the_first_plan():
+    for place in ((2,), (3,), (4,)):
+        before = view(rate=50.0, work=place, first=True)
+        plan = decide(before)
+        assert plan.tables == before.tables and plan.placement == before.assignment
+
+
+def test_waits_for_a_load():
+    before = view(rate=0.0)
+    plan = decide(before)
+    assert plan.tables == before.tables and plan.reason == "no source emits: nothing is known of the load"
+
+
 def test_new_replicas_go_where_warm_tasks_are():
     before = view(rate=140.0)
     plan = decide(before)

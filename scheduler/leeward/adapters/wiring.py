@@ -47,7 +47,7 @@ def zookeeper_of(conf: Mapping[str, object]) -> str:
 
 @contextmanager
 def open_ports(
-    topology: str, addresses: Addresses, *, events: Path | None = None, quiet: bool = False
+    topology: str, addresses: Addresses, *, events: Path | None = None, quiet: bool = False, session_s: float = 15.0
 ) -> Iterator[Ports]:
     """The service's ports on real servers. Raises ConfigError and ClusterRefusedError."""
     from leeward.adapters.clock import SystemClock
@@ -75,7 +75,7 @@ def open_ports(
                 f"topology {topology!r} has no leeward.redis.url.",
                 remedy="Set it in its configuration, or give --redis.",
             )
-        client = connect(addresses.zookeeper or zookeeper_of(conf))
+        client = connect(addresses.zookeeper or zookeeper_of(conf), session_s=session_s)
         stack.callback(client.close)
         stack.callback(client.stop)
         snapshots = RedisSnapshots(url)

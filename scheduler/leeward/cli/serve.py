@@ -82,7 +82,10 @@ def _serve(topology: str, addresses: Addresses, settings: Settings, events: Path
 
     configure_logs()
     policy = policy_of(settings)  # imports the solver before anything waits for it
-    with _signals() as (stop, interrupted), open_ports(topology, addresses, events=events) as ports:
+    with (
+        _signals() as (stop, interrupted),
+        open_ports(topology, addresses, events=events, session_s=settings.session_s) as ports,
+    ):
         Service(topology=topology, ports=ports, settings=settings, policy=policy).run(stop)
     return EXIT_INTERRUPTED if interrupted.is_set() else 0
 

@@ -41,6 +41,12 @@ POLL_S = 1.0
 
 WATCHED = ("snapshot", "recover", "barrier")
 
+#: Names of the steps, for the fault hook.
+STEPS = (
+    "claimed", "journal:announce", "fence", "control:pause", "journal:move", "control:move", "placement", "rebalance",
+    "journal:undo", "journal:restore", "control:restore", "control:run", "journal:closed", "control:checkpoint",
+)  # fmt: skip
+
 #: Called with the name of each step after it was taken; tests end the coordinator there.
 FaultHook = Callable[[str], None]
 

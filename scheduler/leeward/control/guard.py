@@ -11,7 +11,6 @@ from leeward.core.plan import Plan
 from leeward.core.settings import Settings
 from leeward.core.table import check_table, replicas
 
-
 #: What the first plan must gain: ties are no reason to move anything.
 _ANY_GAIN = 1e-6
 

@@ -7,8 +7,9 @@ for another epoch than the one in force is refused, like everything else that th
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import Protocol
 
 from leeward.control.guard import changes_nothing, check_plan, not_worth_it
@@ -52,6 +53,22 @@ class Inline(Executor):
         return future
 
 
+class Aside(Executor):
+    """Runs on a thread that nobody waits for at the end: a solver may take seconds, Ctrl-C must not."""
+
+    def submit(self, fn: Callable, /, *args: object, **kwargs: object) -> Future:
+        future: Future = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except Exception as error:
+                future.set_exception(error)
+
+        threading.Thread(target=work, name="leeward-policy", daemon=True).start()
+        return future
+
+
 class Loop:
     """See the module."""
 
@@ -60,7 +77,7 @@ class Loop:
         executor: Executor | None = None,
     ) -> None:  # fmt: skip
         self._settings, self._policy, self._sink, self._topology = settings, policy, sink, topology
-        self._executor = executor or ThreadPoolExecutor(max_workers=1, thread_name_prefix="leeward-policy")
+        self._executor = executor or Aside()
         self._rng = random.Random(settings.seed)
         self._future: Future[Plan] | None = None
         self._view: ClusterView | None = None

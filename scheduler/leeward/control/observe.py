@@ -49,7 +49,7 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "placed_by_plan": cluster.assigned.managed,
         "why_not": cluster.assigned.reason,
         "deployment": present_deployment(view),
-        "tasks": {name: len(component.tasks) for component in view.components for name in (component.id,)},
+        "tasks": {component.id: len(component.tasks) for component in view.components},
         "nodes": {node.id: list(node.ports) for node in view.nodes},
         "draining": sorted(ports.cluster.draining()),
     }

@@ -76,7 +76,7 @@ class Ports:
 
 
 class Service:
-    """See the module. `fault` is called after each step of the coordinator: tests end the service there."""
+    """See the module. `fault` is called with the name of each step (`coordinator.STEPS`) once it was taken."""
 
     def __init__(
         self,

@@ -165,7 +165,7 @@ def _restarted(m: Machine, event: Restarted, now: float) -> Step:
         after, todo = _abort(m, "the coordinator stopped before the announcement", now)
     else:
         aborted = journal.step is StepName.ANNOUNCE
-        after, todo = _close(m, "aborted: the coordinator stopped" if aborted else "done", now)
+        after, todo = _close(m, "aborted: the coordinator stopped" if aborted else _result(m), now)
     return after, (note, *todo)
 
 
@@ -479,13 +479,18 @@ def _restore_report(m: Machine, event: Reported, now: float) -> Step:
     if not m.complete:
         return m, ()
     record = m.record.with_phase(Phase.RUN)
-    result = m.journal.result or ("reset: " + m.journal.reason if m.journal.kind == "reset" else "done")
+    result = _result(m)
     first: tuple[Instruction, ...] = (WriteControl(record=record),)
     if m.journal.kind == "restart" and not m.journal.placement_epoch:
         # nothing moved: still pin what is there, so that Storm does not move it on its own
         placement = Placement(topology_id=m.topology_id, epoch=record.epoch, slots=m.journal.new_slots)
         first = (*first, WritePlacement(placement=placement))
     return _close(replace(m, record=record), result, now, first=first)
+
+
+def _result(m: Machine) -> str:
+    """How the journal's reconfiguration ends when every task is ready."""
+    return m.journal.result or (f"reset: {m.journal.reason}" if m.journal.kind == "reset" else "done")
 
 
 def _fall_back(m: Machine, now: float) -> Step:
