@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 def solve_command(
     file: Annotated[Path, typer.Argument(metavar="FILE.json", help="An EDRP instance.")],
-    method: Annotated[str, typer.Option(help="How to solve it: ilp or restricted.")] = "ilp",
+    method: Annotated[str, typer.Option(help="How to solve it: exact, ilp or restricted.")] = "ilp",
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds after which the best so far is given.")
     ] = None,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "Bounds", "Node", "Operator", "Problem", "ProblemError", "Stream", "Weights", "solve"]
 
-METHODS = ("ilp", "restricted")
+METHODS = ("exact", "ilp", "restricted")
 
 
 def solve(
@@ -28,6 +28,10 @@ def solve(
     Raises `ProblemError` for an unknown method or one that does not apply.
     """
     match method:
+        case "exact":
+            from leeward.solve.exact import solve_exact
+
+            return solve_exact(problem, time_limit_s=time_limit_s, seed=seed, gap=gap)
         case "ilp":
             from leeward.solve.ilp import solve_ilp
 

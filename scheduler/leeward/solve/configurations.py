@@ -136,9 +136,7 @@ def delay_between(delay_s: np.ndarray, up: Configurations, down: Configurations)
     return result
 
 
-def traffic_cost_between(
-    link_cost: np.ndarray, rate: float, up: Configurations, down: Configurations
-) -> np.ndarray:
+def traffic_cost_between(link_cost: np.ndarray, rate: float, up: Configurations, down: Configurations) -> np.ndarray:
     """C_(i,j),(U,V) (4) for every pair of configurations, [up, down], $/h."""
     shares_up = up.counts / up.size[:, None]
     shares_down = down.counts / down.size[:, None]

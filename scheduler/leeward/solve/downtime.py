@@ -138,11 +138,7 @@ class Storm:
             code_bytes=math.fsum(operator.code_bytes for operator in problem.operators),
             hosting=frozenset(node for placed in current.values() for node in placed),
             restart_s=max(
-                (
-                    restart_in_place_s(nodes, op, current[op.id], problem.sync_s)
-                    for op in problem.operators
-                    if current
-                ),
+                (restart_in_place_s(nodes, op, current[op.id], problem.sync_s) for op in problem.operators if current),
                 default=0.0,
             ),
         )
@@ -166,9 +162,7 @@ class Storm:
         return fetch_code + give + take + after[v] * target.spawn_s
 
 
-def restart_in_place_s(
-    nodes: Mapping[str, Node], operator: Operator, placed: Multiset, sync_s: float
-) -> float:
+def restart_in_place_s(nodes: Mapping[str, Node], operator: Operator, placed: Multiset, sync_s: float) -> float:
     """(39), (40): state goes to the node's swap area and back, and each replica starts again."""
 
     def on_node(node: Node, replicas: int) -> float:
@@ -190,9 +184,7 @@ class Live:
     def seconds(self, operator: Operator, before: Multiset, after: Multiset) -> float:
         if dict(before) == dict(after):
             return 0.0
-        return self.price.constant_s + self.price.per_byte_s * operator.state_bytes * moved_share(
-            before, after
-        )
+        return self.price.constant_s + self.price.per_byte_s * operator.state_bytes * moved_share(before, after)
 
 
 def moved_share(before: Multiset, after: Multiset) -> float:

@@ -67,9 +67,7 @@ def stream_delay_s(problem: Problem, upstream: Mapping[str, int], downstream: Ma
     return max(problem.delay_s[at[u]][at[v]] for u in upstream for v in downstream)
 
 
-def stream_cost(
-    problem: Problem, rate: float, upstream: Mapping[str, int], downstream: Mapping[str, int]
-) -> float:
+def stream_cost(problem: Problem, rate: float, upstream: Mapping[str, int], downstream: Mapping[str, int]) -> float:
     """C_(i,j),(U,V) (4), $/h: each pair of replicas carries an equal share."""
     at = problem.node_index
     share = rate / (sum(upstream.values()) * sum(downstream.values()))
@@ -87,8 +85,7 @@ def response_time_s(problem: Problem, deployment: Deployment) -> float:
         operator = problem.operators[position]
         arrival = max(
             (
-                finish[stream.source]
-                + stream_delay_s(problem, deployment[stream.source], deployment[operator.id])
+                finish[stream.source] + stream_delay_s(problem, deployment[stream.source], deployment[operator.id])
                 for stream in problem.streams
                 if stream.target == operator.id
             ),

@@ -330,13 +330,9 @@ def conclude(model: Model, answer: Answer, effort: Effort, gap: float) -> Outcom
     deployment = decode(model)
     if deployment is not None and not verify(problem, deployment):
         metrics = evaluate(problem, deployment)
-        proven = (
-            answer.bound is not None and metrics.F - answer.bound <= max(gap, CLOSED) * abs(metrics.F) + 1e-9
-        )
+        proven = answer.bound is not None and metrics.F - answer.bound <= max(gap, CLOSED) * abs(metrics.F) + 1e-9
         if answer.status == "optimal" and proven and effort.method == "ilp":
-            return Optimal(
-                deployment=deployment, metrics=metrics, bound=min(answer.bound, metrics.F), effort=effort
-            )
+            return Optimal(deployment=deployment, metrics=metrics, bound=min(answer.bound, metrics.F), effort=effort)
         if effort.method == "restricted":
             why = "the best of the neighbours" if answer.status == "optimal" else "the time limit was reached"
             return Feasible(deployment=deployment, metrics=metrics, bound=None, effort=effort, why=why)
@@ -345,25 +341,15 @@ def conclude(model: Model, answer: Answer, effort: Effort, gap: float) -> Outcom
         return Infeasible(why=("no deployment meets all bounds and capacities",), effort=effort)
     if answer.status == "infeasible":
         return Unknown(why="no neighbour of the present deployment meets the constraints", effort=effort)
-    return Unknown(
-        why=f"the solver stopped without a solution ({answer.status})", effort=effort, bound=answer.bound
-    )
+    return Unknown(why=f"the solver stopped without a solution ({answer.status})", effort=effort, bound=answer.bound)
 
 
 def keep_if_better(problem: Problem, outcome: Outcome) -> Outcome:
     """Keeping the present deployment is never worse than what is returned."""
-    if (
-        problem.current is None
-        or isinstance(outcome, Optimal | Infeasible)
-        or verify(problem, problem.current)
-    ):
+    if problem.current is None or isinstance(outcome, Optimal | Infeasible) or verify(problem, problem.current):
         return outcome
     present = evaluate(problem, problem.current)
     if isinstance(outcome, Feasible) and outcome.metrics.F <= present.F:
         return outcome
-    why = "the present deployment is the best known" + (
-        f": {outcome.why}" if isinstance(outcome, Unknown) else ""
-    )
-    return Feasible(
-        deployment=problem.current, metrics=present, bound=outcome.bound, effort=outcome.effort, why=why
-    )
+    why = "the present deployment is the best known" + (f": {outcome.why}" if isinstance(outcome, Unknown) else "")
+    return Feasible(deployment=problem.current, metrics=present, bound=outcome.bound, effort=outcome.effort, why=why)

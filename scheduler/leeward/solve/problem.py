@@ -182,9 +182,7 @@ class Problem:
         """V_res^i for each operator, as sorted node positions."""
         everywhere = tuple(range(len(self.nodes)))
         return tuple(
-            everywhere
-            if op.allowed is None
-            else tuple(sorted({self.node_index[node] for node in op.allowed}))
+            everywhere if op.allowed is None else tuple(sorted({self.node_index[node] for node in op.allowed}))
             for op in self.operators
         )
 

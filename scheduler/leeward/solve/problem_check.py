@@ -90,9 +90,7 @@ def _check_table(field: str, values_s: Sequence[float], k: int) -> None:
         )
     for position, value in enumerate(values_s):
         if math.isnan(value) or value < 0:
-            raise ProblemError(
-                f"{field}[{position}]", value, "must be 0 or more", remedy="give seconds, or null"
-            )
+            raise ProblemError(f"{field}[{position}]", value, "must be 0 or more", remedy="give seconds, or null")
         if position and value > values_s[position - 1]:
             raise ProblemError(
                 f"{field}[{position}]",
@@ -165,9 +163,7 @@ def _check_goal(problem: Problem) -> None:
 
 def _check_known(field: str, name: str, known: Iterable[str], kind: str) -> None:
     if name not in known:
-        raise ProblemError(
-            field, name, f"there is no such {kind}", remedy=f"use the id of a {kind}, or add it"
-        )
+        raise ProblemError(field, name, f"there is no such {kind}", remedy=f"use the id of a {kind}, or add it")
 
 
 def _check_references(problem: Problem) -> None:
@@ -182,9 +178,7 @@ def _check_references(problem: Problem) -> None:
         _check_number(f"{field}.rate", stream.rate)
         pair = (stream.source, stream.target)
         if pair in seen:
-            raise ProblemError(
-                field, pair, "a second stream between these two", remedy="add the rates up in one"
-            )
+            raise ProblemError(field, pair, "a second stream between these two", remedy="add the rates up in one")
         seen.add(pair)
     _check_current(problem)
 
@@ -195,9 +189,7 @@ def _check_current(problem: Problem) -> None:
     for name, placed in problem.current.items():
         _check_known(f"current.{name}", name, problem.operator_index, "operator")
         if not placed:
-            raise ProblemError(
-                f"current.{name}", {}, "no replica", remedy="name a node, or leave `current` out"
-            )
+            raise ProblemError(f"current.{name}", {}, "no replica", remedy="name a node, or leave `current` out")
         for node, replicas in placed.items():
             _check_known(f"current.{name}.{node}", node, problem.node_index, "node")
             if replicas < 1:
@@ -221,9 +213,7 @@ def _check_graph(problem: Problem) -> None:
     order = problem.topological_order
     if len(order) < len(problem.operators):
         stuck = sorted(op.id for op in problem.operators if problem.operator_index[op.id] not in set(order))
-        raise ProblemError(
-            "streams", stuck, "the streams form a cycle", remedy="remove a stream of the cycle"
-        )
+        raise ProblemError("streams", stuck, "the streams form a cycle", remedy="remove a stream of the cycle")
     fed = {stream.target for stream in problem.streams}
     for position, operator in enumerate(problem.operators):
         field = f"operators[{position}].source_rate"
@@ -256,19 +246,11 @@ def _check_capacity(problem: Problem) -> None:
             )
     for nodes in sorted(set(problem.candidates), key=len):
         inside = set(nodes)
-        confined = [
-            op
-            for op, own in zip(problem.operators, problem.candidates, strict=True)
-            if inside.issuperset(own)
-        ]
+        confined = [op for op, own in zip(problem.operators, problem.candidates, strict=True) if inside.issuperset(own)]
         demand = math.fsum(op.res for op in confined)
         capacity = math.fsum(problem.nodes[u].res for u in nodes)
         if demand > capacity + CAPACITY_TOLERANCE * len(confined):
-            where = (
-                "all nodes"
-                if len(nodes) == len(problem.nodes)
-                else ", ".join(problem.nodes[u].id for u in nodes)
-            )
+            where = "all nodes" if len(nodes) == len(problem.nodes) else ", ".join(problem.nodes[u].id for u in nodes)
             names = ", ".join(op.id for op in confined)
             raise ProblemError(
                 "nodes[].res",

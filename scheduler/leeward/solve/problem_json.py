@@ -58,9 +58,7 @@ def read_problem(path: Path) -> Problem:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ProblemError(
-            "file", str(path), f"cannot be read: {error}", remedy="name a readable file"
-        ) from None
+        raise ProblemError("file", str(path), f"cannot be read: {error}", remedy="name a readable file") from None
     try:
         document = json.loads(text, object_pairs_hook=_object_without_repeats)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -99,8 +97,7 @@ def problem_to_json(problem: Problem) -> dict[str, Any]:
     document: dict[str, Any] = {
         "name": problem.name,
         "nodes": [
-            {"id": node.id} | {key: getattr(node, field) for key, field in NODE_KEYS.items()}
-            for node in problem.nodes
+            {"id": node.id} | {key: getattr(node, field) for key, field in NODE_KEYS.items()} for node in problem.nodes
         ],
         "delay": [list(row) for row in problem.delay_s],
         "link_cost": problem.link_cost
@@ -149,9 +146,7 @@ def _operator(field: str, value: object) -> Operator:
         k=_whole(f"{field}.k", entry["k"]),
         curve=_curve(field, entry),
         allowed=None if allowed is None else _each(f"{field}.allowed", allowed, _text),
-        **{
-            OPERATOR_KEYS[key]: _number(f"{field}.{key}", entry[key]) for key in entry if key in OPERATOR_KEYS
-        },
+        **{OPERATOR_KEYS[key]: _number(f"{field}.{key}", entry[key]) for key in entry if key in OPERATOR_KEYS},
     )
 
 
@@ -272,6 +267,4 @@ def _text(field: str, value: object) -> str:
 
 
 def _wrong_type(field: str, value: object, wanted: str) -> ProblemError:
-    return ProblemError(
-        field, value, f"must be {wanted}, not {type(value).__name__}", remedy=f"give {wanted}"
-    )
+    return ProblemError(field, value, f"must be {wanted}, not {type(value).__name__}", remedy=f"give {wanted}")

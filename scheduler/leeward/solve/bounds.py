@@ -1,0 +1,183 @@
+"""The bounds of one search: the tree they run along, and tables for a few weights and prices.
+
+A table holds for any weights A on response time and B on cost with A = a + alpha, B = b + beta: every feasible
+deployment has a R + b C >= A R + B C - alpha R_max - beta C_max.  Two more bound R and C themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leeward.solve.arrays import Arrays
+from leeward.solve.kernel_bound import Reach, fill_inside, fill_keep, fill_reach, relaxed_use
+from leeward.solve.kernel_search import Tables
+from leeward.solve.tree import NONE, Tree, longest_paths, tree_along
+
+#: Paths that are tried as spine.
+SPINES = 4
+#: Steps of the subgradient method.
+STEPS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table before it is stacked with others."""
+
+    A: float
+    B: float
+    constant: float
+    limit: float
+    mu: np.ndarray
+    keep: np.ndarray
+    roots: np.ndarray
+    together: np.ndarray
+    spread: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """Everything that a search needs to bound."""
+
+    tree: Tree
+    reach: Reach
+    tables: Tables
+    #: What `tables` is made of.
+    parts: tuple[Table, ...]
+
+    def root(self, p: Arrays) -> float:
+        """The bound on a R + b C before anything is fixed; infinite if R or C alone cannot be met."""
+        b = self.tables
+        values = b.constant + b.root[:, 0] - b.mu @ p.room
+        if (values > b.limit).any():
+            return np.inf
+        return float(max(0.0, values[~np.isfinite(b.limit)].max()))
+
+
+def prepare(p: Arrays, some: np.ndarray, alone: np.ndarray) -> Bound:
+    """The bounds when only configurations of `some` and `alone` (see `Reach`) may be chosen."""
+    tree, reach = _best_tree(p, _reach(p, some, alone))
+    mu = np.zeros(len(p.speed))
+    tables = [
+        _table(p, tree, reach, p.a, p.b, mu),
+        _table(p, tree, reach, 1.0, 0.0, mu, limit=p.r_max * (1 + 1e-9)),
+    ]
+    return Bound(tree=tree, reach=reach, tables=_stack(p, tree, tables), parts=tuple(tables))
+
+
+def sharpen(p: Arrays, bound: Bound, upper: float, steps: int = STEPS) -> Bound:
+    """Adds a table whose prices were raised, by a subgradient method, where the relaxed optimum uses too much.
+
+    `upper` is the value of a known deployment, less its downtime's part; without one (infinite) a guess is used.
+    """
+    tree, reach = bound.tree, bound.reach
+    prices = np.zeros(len(p.speed) + 2)  # mu, and those of R_max and C_max as shares of F
+    best, best_value, stale, pace = None, -np.inf, 0, 1.0
+    use, totals = np.empty(len(p.speed)), np.empty(2)
+    for _ in range(steps):
+        table = _priced(p, tree, reach, prices)
+        value = table.constant + table.roots[tree.parent == NONE].sum() - table.mu @ p.room
+        if not np.isfinite(value):
+            break
+        stale = 0 if value > best_value + 1e-6 * abs(value) else stale + 1
+        if value > best_value:
+            best, best_value = table, value
+        if stale >= 4:
+            stale, pace = 0, pace / 2
+        relaxed_use(p, tree, reach, table.A, table.B, table.mu, table.keep, table.together, table.spread, use, totals)
+        slope = np.concatenate([use - p.room, [totals[0] / p.r_max - 1, totals[1] / p.c_max - 1]])
+        slope[(prices == 0) & (slope < 0)] = 0.0
+        steepness = slope @ slope
+        if steepness < 1e-12 or value >= upper:
+            break
+        goal = upper if np.isfinite(upper) else 1.1 * abs(value) + 1e-3
+        prices = np.maximum(0.0, prices + pace * (goal - value) / steepness * slope)
+    if best is None:
+        return bound
+    return Bound(tree=tree, reach=reach, tables=_stack(p, tree, [best, *bound.parts]), parts=(best, *bound.parts))
+
+
+def _priced(p: Arrays, tree: Tree, reach: Reach, prices: np.ndarray) -> Table:
+    mu, alpha, beta = prices[:-2], prices[-2], prices[-1]
+    A, B = p.a + alpha / p.r_max, p.b + beta / p.c_max
+    return _table(p, tree, reach, A, B, mu, constant=-float(alpha + beta))
+
+
+def _best_tree(p: Arrays, reach: Reach) -> tuple[Tree, Reach]:
+    """Of the longest paths, the one that gives the greatest bound."""
+    inner = p.delay[~np.eye(len(p.delay), dtype=bool)]
+    hop_s = float(np.median(inner)) / 2 if len(inner) else 0.0
+    trees = [tree_along(p, path.operators) for path in longest_paths(p, hop_s, SPINES)]
+    mu = np.zeros(len(p.speed))
+    ways = [(tree, _with_inside(p, tree, reach)) for tree in trees]
+    values = [_table(p, tree, own, p.a, p.b, mu).roots[tree.parent == NONE].sum() for tree, own in ways]
+    return ways[int(np.argmax(values))]
+
+
+def _with_inside(p: Arrays, tree: Tree, reach: Reach) -> Reach:
+    inside, inside_one = np.zeros_like(reach.inside), np.zeros_like(reach.inside_one)
+    fill_inside(p, tree, inside, inside_one)
+    return reach._replace(inside=inside, inside_one=inside_one)
+
+
+def _reach(p: Arrays, some: np.ndarray, alone: np.ndarray) -> Reach:
+    count, n = p.allowed.shape
+    near_out, next_out, near_in, link_out = np.empty((count, n)), np.empty((count, n)), np.empty(n), np.empty(n)
+    fill_reach(p, near_out, next_out, near_in, link_out)
+    kmax = int(p.k.max())
+    elsewhere = np.isfinite(near_out)  # another node may host the operator
+    return Reach(
+        some=some & p.allowed[:, None, :] & elsewhere[:, None, :],
+        alone=alone & p.allowed[:, None, :],
+        near_out=near_out,
+        next_out=next_out,
+        near_in=near_in,
+        link_out=link_out,
+        link_any=float(link_out.min()) if n > 1 else 0.0,
+        levels=int(p.room_units.max()),
+        inside=np.zeros((count, kmax + 1, kmax + 1, kmax + 1)),
+        inside_one=np.zeros((count, kmax + 1, kmax + 1)),
+    )
+
+
+def _table(
+    p: Arrays, tree: Tree, reach: Reach, A: float, B: float, mu: np.ndarray, *, constant: float = 0.0,
+    limit: float = np.inf,
+) -> Table:  # fmt: skip
+    count, n, kmax = len(p.k), len(p.speed), int(p.k.max())
+    keep = np.full((count, n, reach.levels + 1, kmax + 1, 2), np.inf)
+    together, spread, roots = np.empty((count, n)), np.empty((count, n)), np.empty(count)
+    fill_keep(p, tree, reach, A, B, mu, keep, together, spread, roots)
+    return Table(
+        A=A, B=B, constant=constant, limit=limit, mu=mu, keep=keep, roots=roots, together=together, spread=spread
+    )  # fmt: skip
+
+
+def _stack(p: Arrays, tree: Tree, tables: list[Table]) -> Tables:
+    count = len(p.k)
+    hang = np.full((count + 1, count), NONE)
+    hang_count = np.zeros(count + 1, dtype=np.int64)
+    root = np.zeros((len(tables), count + 1))
+    for level in range(count + 1):
+        unfixed = [int(g) for g in tree.order[level:]]
+        parents: set[int] = set()
+        for g in unfixed:
+            parent = int(tree.parent[g])
+            if parent == NONE:
+                root[:, level] += [table.roots[g] for table in tables]
+            elif tree.level[parent] < level and parent not in parents:
+                parents.add(parent)  # its other unfixed children are in the table of the first
+                hang[level, hang_count[level]] = g
+                hang_count[level] += 1
+    return Tables(
+        keep=np.stack([table.keep for table in tables]),
+        A=np.array([table.A for table in tables]),
+        B=np.array([table.B for table in tables]),
+        mu=np.stack([table.mu for table in tables]),
+        constant=np.array([table.constant for table in tables]),
+        limit=np.array([table.limit for table in tables]),
+        root=root,
+        hang=hang,
+        hang_count=hang_count,
+    )

@@ -1,0 +1,268 @@
+"""The exact method: a branch and bound of our own that proves the optimum.
+
+Downtime is settled first: the search runs once for each interval of T_D, cheapest first, with the configurations
+that stay below the interval's upper end, and adds the price of its lower end to every bound.  Keeping the present
+deployment (T_D = 0) needs no search.  Within an interval: bounds (`bounds.py`), a beam search, then depth first.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from leeward.solve.arrays import Arrays, arrays_of
+from leeward.solve.bounds import Bound, prepare, sharpen
+from leeward.solve.evaluate import evaluate, verify
+from leeward.solve.kernel_downtime import downtime_tables
+from leeward.solve.kernel_search import Children, Desk, Search, State, beam, run
+from leeward.solve.outcome import Effort, Feasible, Infeasible, Optimal, Outcome, Unknown
+from leeward.solve.problem import Deployment, Problem
+
+#: A deployment must be better by this, absolutely, to be looked for: far below what anybody can measure.
+SLACK = 1e-7
+#: Most intervals of downtime.
+INTERVALS = 8
+#: Widths of the beam before and after the bounds are sharpened, and children taken from each of its members.
+FIRST_BEAM, BEAM, EACH = 4, 48, 32
+#: Memory for children, bytes.
+CHILDREN_BYTES = 120e6
+#: Seconds between two looks at the clock.
+SLICE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Deployments with a downtime from `low` to `high` (s)."""
+
+    low: float
+    high: float
+
+
+def solve_exact(
+    problem: Problem,
+    *,
+    time_limit_s: float | None = None,
+    seed: int = 0,
+    gap: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """The proven optimum, or what the time limit allows with its proven bound.
+
+    The search has no randomness; `seed` is taken so that all methods are called alike.
+    """
+    del seed
+    started = clock()
+    deadline = math.inf if time_limit_s is None else started + time_limit_s
+    p = arrays_of(problem)
+    hunt = Hunt(problem=problem, p=p, h=_blank_search(p, gap), deadline=deadline, clock=clock)
+    bound = hunt.settle()
+    return _conclude(problem, hunt, bound, Effort(method="exact", seconds=clock() - started))
+
+
+def _conclude(problem: Problem, hunt: Hunt, bound: float, effort: Effort) -> Outcome:
+    best = hunt.best
+    if best is None and bound == math.inf:
+        return Infeasible(why=("no deployment meets all bounds and capacities",), effort=effort)
+    if best is None:
+        return Unknown(why="the time limit was reached before a deployment was found", effort=effort, bound=bound)
+    metrics = evaluate(problem, best)
+    settled = metrics.F - float(hunt.h.slack[0]) - float(hunt.h.slack[1]) * metrics.F
+    bound = min(bound, metrics.F)
+    if bound >= settled - 1e-12:
+        return Optimal(deployment=best, metrics=metrics, bound=bound, effort=effort)
+    return Feasible(deployment=best, metrics=metrics, bound=bound, effort=effort)
+
+
+@dataclass(kw_only=True)
+class Hunt:
+    """One call's state: the incumbent, shared by the searches of all intervals."""
+
+    problem: Problem
+    p: Arrays
+    h: Search
+    deadline: float
+    clock: Callable[[], float]
+    #: The best verified deployment.
+    best: Deployment | None = None
+
+    def settle(self) -> float:
+        """Searches every interval that may matter; returns a proven lower bound on F."""
+        p = self.p
+        least, alone = downtime_bounds(p)
+        bound = math.inf
+        if self.problem.current is not None:
+            self._take(self.problem.current)
+            bound = float(self.h.best[0])
+        for interval in intervals(p, least, alone):
+            found = self._search(interval, least, alone)
+            bound = min(bound, found)
+        return bound
+
+    def _search(self, interval: Interval, least: np.ndarray, alone: np.ndarray) -> float:
+        """A lower bound on F within the interval; improves the incumbent on the way."""
+        p, h = self.p, self.h
+        if p.e * interval.low >= self._threshold():
+            return float(h.best[0])
+        h.floor[:] = interval.low, interval.high
+        bound = prepare(p, least <= interval.high, alone <= interval.high)
+        root = bound.root(p) + p.e * interval.low
+        if root >= self._threshold():
+            return min(self._settled(), root)
+        for width in (FIRST_BEAM, BEAM):
+            state, children, desk = _workspace(p, bound)
+            known = float(h.best[0])
+            beam(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, width, EACH)
+            self._adopt(known)
+            if width == FIRST_BEAM:
+                bound = sharpen(p, bound, float(h.best[0]) - p.e * interval.low)
+                root = max(root, bound.root(p) + p.e * interval.low)
+            if root >= self._threshold():
+                return min(self._settled(), root)
+        return self._descend(bound, state, children, desk, root)
+
+    def _descend(self, bound: Bound, state: State, children: Children, desk: Desk, root: float) -> float:
+        p, h = self.p, self.h
+        h.depth[0], h.lost[0] = -2, math.inf
+        budget = 16
+        while h.depth[0] != -1 and self.clock() < self.deadline:
+            known, began = float(h.best[0]), self.clock()
+            run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, budget)
+            self._adopt(known)
+            spent = self.clock() - began
+            budget = max(16, min(1_000_000, int(budget * min(4.0, SLICE_S / max(spent, 1e-6)))))
+        open_bounds = [min(float(h.lost[0]), self._settled())]
+        if h.depth[0] == -2:
+            open_bounds.append(root)
+        elif h.depth[0] != -1:
+            open_bounds.append(max(root, _least_open(children, int(h.depth[0]))))
+        return min(open_bounds)
+
+    def _threshold(self) -> float:
+        best = float(self.h.best[0])
+        return best - self.h.slack[0] - self.h.slack[1] * best if math.isfinite(best) else math.inf
+
+    def _settled(self) -> float:
+        """What a finished search has proven: nothing is better than the incumbent by more than the slack."""
+        return float(self._threshold())
+
+    def _take(self, deployment: Deployment) -> None:
+        """Makes it the incumbent if it verifies and is better."""
+        if verify(self.problem, deployment):
+            return
+        value = evaluate(self.problem, deployment).F
+        if value < self.h.best[0] or self.best is None:
+            self.best = {name: dict(placed) for name, placed in deployment.items()}
+            self.h.best[0] = value
+
+    def _adopt(self, known: float) -> None:
+        """Verifies what the compiled search has found since the incumbent was worth `known`."""
+        h = self.h
+        if not h.best[0] < known:
+            return
+        found, claimed = self._decode(), float(h.best[0])
+        h.best[0] = known
+        self._take(found)
+        if not abs(h.best[0] - claimed) <= 1e-9 * max(1.0, abs(claimed)):
+            raise AssertionError(f"the search claimed F = {claimed}, the definitions say {h.best[0]}: {found}")
+
+    def _decode(self) -> Deployment:
+        h = self.h
+        return {
+            op.id: dict(Counter(self.problem.nodes[u].id for u in h.best_nodes[i, : h.best_size[i]]))
+            for i, op in enumerate(self.problem.operators)
+        }
+
+
+def downtime_bounds(p: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """[G, kmax + 1, n] T_D,i: at least, with a replica on v and another elsewhere; exactly, with all on v."""
+    shape = (len(p.k), int(p.k.max()) + 1, len(p.speed))
+    least, alone = np.full(shape, np.inf), np.full(shape, np.inf)
+    downtime_tables(p, least, alone)
+    return least, alone
+
+
+def intervals(p: Arrays, least: np.ndarray, alone: np.ndarray) -> Iterator[Interval]:
+    """The intervals of downtime, lowest first; without a price on downtime there is one.
+
+    Each begins at a value that some configuration has, after one of the widest gaps between such values.
+    """
+    priced = p.e > 0 and p.present_size.any()
+    values = np.concatenate([least[np.isfinite(least)], alone[np.isfinite(alone)]])
+    values = np.unique(values[(values > 0) & (values <= p.d_max)])
+    if not priced or len(values) == 0:
+        yield Interval(low=0.0, high=float(p.d_max))
+        return
+    gaps = np.diff(values)
+    widest = np.argsort(-gaps, kind="stable")[: INTERVALS - 1]
+    begins = [0, *sorted(int(at) + 1 for at in widest if gaps[at] * p.e > 1e-4)]
+    for at, begin in enumerate(begins):
+        high = np.nextafter(values[begins[at + 1]], 0) if at + 1 < len(begins) else p.d_max
+        yield Interval(low=float(values[begin]), high=float(high))
+
+
+def _blank_search(p: Arrays, gap: float) -> Search:
+    shape = (len(p.k), int(p.k.max()))
+    return Search(
+        best=np.array([np.inf]),
+        best_nodes=np.zeros(shape, dtype=np.int64),
+        best_size=np.zeros(shape[0], dtype=np.int64),
+        lost=np.array([np.inf]),
+        depth=np.array([-2]),
+        slack=np.array([SLACK, gap]),
+        floor=np.zeros(2),
+    )
+
+
+def _workspace(p: Arrays, bound: Bound) -> tuple[State, Children, Desk]:
+    count, kmax, n = len(p.k), int(p.k.max()), len(p.speed)
+    cap = int(max(1000, min(100_000, CHILDREN_BYTES / count / (8 * (kmax + 8)))))
+    state = State(
+        nodes=np.zeros((count, kmax), dtype=np.int64),
+        size=np.zeros(count, dtype=np.int64),
+        finish=np.zeros(count),
+        rest=p.room.copy(),
+        units=p.room_units.copy(),
+        cost=np.zeros(count + 1),
+        downtime=np.zeros(count + 1),
+        response=np.zeros(count + 1),
+        price=bound.tables.mu @ p.room,
+        head=np.zeros(count),
+        tail=np.zeros(count),
+        join=np.zeros(count),
+        fixed=np.zeros(count, dtype=np.bool_),
+    )
+    children = Children(
+        nodes=np.zeros((count, cap, kmax), dtype=np.int64),
+        size=np.zeros((count, cap), dtype=np.int64),
+        bound=np.zeros((count, cap)),
+        values=np.zeros((count, cap, 4)),
+        order=np.zeros((count, cap), dtype=np.int64),
+        count=np.zeros(count, dtype=np.int64),
+        at=np.zeros(count, dtype=np.int64),
+    )
+    desk = Desk(
+        ready=np.zeros(n),
+        onward=np.zeros(n),
+        joined=np.zeros(n),
+        traffic=np.zeros(n),
+        bound=np.zeros(n),
+        nodes=np.zeros(kmax, dtype=np.int64),
+        sorted=np.zeros(kmax, dtype=np.int64),
+        pick=np.zeros(kmax + 1, dtype=np.int64),
+    )
+    return state, children, desk
+
+
+def _least_open(children: Children, depth: int) -> float:
+    """The least bound of what was put off on the way down to `depth`."""
+    least = math.inf
+    for level in range(depth + 1):
+        at, count = int(children.at[level]), int(children.count[level])
+        if at < count:
+            least = min(least, float(children.bound[level, children.order[level, at]]))
+    return least
