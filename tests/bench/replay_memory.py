@@ -1,8 +1,9 @@
 """Memory of replay on a large input: `python tests/bench/replay_memory.py [--rows 10000000]`.
 
-Generates a tenth of that many rows as CSV and prepares them, then the same for all of them, then replays the last
-ones (a reader keeps up and trims the stream), each step as the command a user would type. Prints and writes `out/bench/replay_memory.json`: for each step its seconds and the
-highest resident memory of its processes together (Python, the JVM, Python workers; shared pages count twice).
+Generates a tenth of that many rows as CSV and prepares them, then the same for all of them, then replays the
+last ones (a reader keeps up and trims the stream), each step as the command a user would type. Prints and writes
+`out/bench/replay_memory.json`: for each step its seconds and the highest resident memory of its processes
+together (Python, the JVM, Python workers; pages that workers share count twice).
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def _measure(name: str, *arguments: object) -> Step:
 def _resident_mb(session: int) -> list[tuple[str, float]]:
     """(program, resident memory in MB) of the processes of a session, Spark's Python workers among them.
 
-    A child of the JVM that still calls itself java is one that Hadoop is about to turn into a `chmod`: it has the
-    JVM's own memory and no other.
+    A child of the JVM that is not Python is one that Hadoop is about to turn into a `chmod`: it has the JVM's own
+    memory and no other.
     """
     columns = "pid=,ppid=,rss=,comm="
     listing = subprocess.run(["ps", "-s", str(session), "-o", columns], capture_output=True, text=True)
@@ -108,8 +109,8 @@ def _resident_mb(session: int) -> list[tuple[str, float]]:
     java = {pid for pid, _, _, program in found if program.startswith("java")}
     return [
         (program, int(rss) / 1024)
-        for pid, parent, rss, program in found
-        if not (pid in java and parent in java)
+        for _, parent, rss, program in found
+        if parent not in java or program.startswith("python")
     ]
 
 
