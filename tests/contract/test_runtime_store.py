@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import redis
+from servers import RedisServer
 
 from leeward.core.errors import FencedError, SnapshotError
 from leeward.runtime import snapshot
 from leeward.runtime.store import TaskStore
-from servers import RedisServer
 
 STATE = {"a": [1, 2.5, None, True, b"\x00\xff", "é", {"nested": [1]}], "b": 2**62}
 
@@ -99,7 +99,7 @@ def test_a_lost_group_and_an_unowned_one_are_told_apart(server, client, tmp_path
 
 def test_redis_full_at_export_writes_nothing(server, client, tmp_path):
     client.config_set("maxmemory", 1)
-    with pytest.raises(redis.RedisError, match="OOM|maxmemory"):
+    with pytest.raises(redis.RedisError, match=r"OOM|maxmemory"):
         store(server, tmp_path, 1).export(1, 0, blobs(1, {0: {"x": 1}}), (0,), {})
     client.config_set("maxmemory", 0)
     assert client.keys("leeward:t-1:cut*") == []

@@ -1,5 +1,7 @@
 """The demo's verdict and its live view, on made-up facts."""
 
+import io
+
 from rich.console import Console
 
 from leeward.dashboard.live import Operator, Screen, render, sparkline
@@ -52,7 +54,7 @@ def test_the_view_fits_a_terminal_and_shows_what_it_is_told():
         ],
         routes=[("155.162", "156.161")],
     )
-    console = Console(width=104, record=True, file=open("/dev/null", "w"))
+    console = Console(width=104, record=True, file=io.StringIO())
     console.print(render(screen))
     text = console.export_text()
     assert len(text.splitlines()) <= 40

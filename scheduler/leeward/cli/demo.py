@@ -57,7 +57,9 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the generated data.")] = 1,
     service_times: Annotated[str, typer.Option(help="Emulated service times: table2, or none.")] = "table2",
     keep: Annotated[bool, typer.Option(envvar="KEEP", help="Leave the cluster up.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for everything; the verdict is beside it, OUT.json.")] = Path("out/demo"),
+    out: Annotated[Path, typer.Option(help="Folder for everything; the verdict is beside it, OUT.json.")] = Path(
+        "out/demo"
+    ),
     base_port: Annotated[int, typer.Option(help="First port of the cluster.")] = 6600,
 ) -> None:
     """Real Storm, ZooKeeper, Redis and Spark; about five minutes.
@@ -148,7 +150,9 @@ class Demo:
         serve = ["serve", TOPOLOGY, "--cluster", str(self.out / "cluster"), "--events", str(self.out / "events.jsonl")]
         with step("scheduler service: plans every 10 s with S-EDRP"):
             self.stack.enter_context(background(serve, self.out / "serve.log"))
-            self._await(lambda: self.events.read() and self.events.named("leading"), 30, "the service to lead", "serve.log")
+            self._await(
+                lambda: self.events.read() and self.events.named("leading"), 30, "the service to lead", "serve.log"
+            )
 
     def _connect(self) -> None:
         from leeward.adapters.nimbus import NimbusClient
@@ -305,7 +309,9 @@ class Demo:
 
 def line_of(screen: Any) -> str:
     """The live view where there is no terminal: one line."""
-    replicas = " ".join(f"{operator.name}:{operator.replicas}" for operator in screen.operators if operator.replicas > 1)
+    replicas = " ".join(
+        f"{operator.name}:{operator.replicas}" for operator in screen.operators if operator.replicas > 1
+    )
     response = f"{screen.responses_ms[-1]:.0f} ms" if screen.responses_ms else "-"
     return (
         f"{screen.elapsed_s:4.0f} s  {screen.clock}  {screen.rates[-1]:4.0f} tuples/s  response {response:>7}  "
@@ -347,7 +353,9 @@ def run_leeward(arguments: list[str], log: Path) -> None:
 def background(arguments: list[str], log: Path) -> Iterator[None]:
     """A `leeward` command in a process group of its own, ended with all its children at the end of the block."""
     with log.open("w") as file:
-        process = subprocess.Popen([*_leeward(), *arguments], stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            [*_leeward(), *arguments], stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+        )
     try:
         yield
     finally:

@@ -71,7 +71,7 @@ def _placement(document: object) -> Placement:
             raise PlanError(f"placement names slot {slot.node}:{slot.port} twice.", remedy="Merge its tasks.")
         seen.add(slot)
         if not _get(entry, "tasks", list):
-            raise PlanError(f"placement field 'tasks' of slot {slot.node}:{slot.port} is empty.", remedy="Leave it out.")
+            raise PlanError(f"placement field 'tasks' of slot {slot.node}:{slot.port} is empty.", remedy="Drop it.")
         for task in entry["tasks"]:
             if type(task) is not int or task < 0:
                 raise PlanError(f"placement field 'tasks' holds {task!r}.", remedy="Task ids are integers.")

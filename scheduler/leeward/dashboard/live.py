@@ -112,9 +112,7 @@ def _operators(operators: Sequence[Operator]) -> Table:
         table.add_column(heading, justify=justify)
     for operator in operators:
         busy = "-" if operator.busy is None else f"{operator.busy:.0%}"
-        places = ", ".join(
-            f"{node}" + (f" x{count}" if count > 1 else "") for node, count in operator.places.items()
-        )
+        places = ", ".join(f"{node}" + (f" x{count}" if count > 1 else "") for node, count in operator.places.items())
         style = "bold" if operator.replicas > 1 else ""
         table.add_row(
             operator.name,
@@ -130,6 +128,4 @@ def _operators(operators: Sequence[Operator]) -> Table:
 def _routes(routes: Sequence[tuple[str, str]]) -> Text:
     if not routes:
         return Text("nothing yet", style="dim")
-    return Text(
-        "\n".join(f"{rank:2}  {start:>8} -> {end}" for rank, (start, end) in enumerate(routes, start=1))
-    )
+    return Text("\n".join(f"{rank:2}  {start:>8} -> {end}" for rank, (start, end) in enumerate(routes, start=1)))

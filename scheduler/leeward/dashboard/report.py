@@ -63,7 +63,12 @@ def _percentiles(values: Sequence[float]) -> dict[str, float]:
     if len(values) < 2:
         return {}
     cuts = quantiles(values, n=100, method="inclusive")
-    return {"p50": round(cuts[49], 4), "p95": round(cuts[94], 4), "p99": round(cuts[98], 4), "max": round(max(values), 4)}
+    return {
+        "p50": round(cuts[49], 4),
+        "p95": round(cuts[94], 4),
+        "p99": round(cuts[98], 4),
+        "max": round(max(values), 4),
+    }
 
 
 def print_report(report: Mapping[str, Any], where: Path) -> None:
@@ -84,7 +89,10 @@ def print_report(report: Mapping[str, Any], where: Path) -> None:
         f"{report['tuples_in']} tuples in, {report['results_out']} results out of {report['expected']} expected; "
         f"lost {report['lost']}, doubled {report['duplicated']}, out of order {report['out_of_order']}"
     )
-    console.print(f"downtime {report['downtime_share']:.2%} of {report['seconds']:.0f} s; {report['plans']} plans; emulated: {emulated}")
+    console.print(
+        f"downtime {report['downtime_share']:.2%} of {report['seconds']:.0f} s; {report['plans']} plans; "
+        f"emulated: {emulated}"
+    )
     if report["equal_to_reference"]:
         console.print("[bold green]equal to the undisturbed single-process reference, row by row[/]")
     else:
