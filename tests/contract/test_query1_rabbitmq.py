@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from servers import free_port
 
 from bolts.query1.settings import read_settings
 from bolts.query1.stores import RabbitSink, Result, open_sink
@@ -21,12 +22,6 @@ from leeward.core.errors import ConfigError
 SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 #: A broker starts within seconds; a busy machine may need much longer.
 START_S = 90
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Broker:

@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
-import subprocess
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from servers import RedisServer
 
 from bolts.query1.data_source import DataSource
 from bolts.query1.settings import read_settings
 from bolts.query1.stores import InputLostError, RedisSink, Result, Row, TaxiStream, open_redis
 
-PASSWORD = "secret"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Server:
-    """A redis-server of the test's own, that can be stopped and started again on the same port."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
-        self.url = f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
-        self.start()
-
-    def start(self) -> None:
-        options = f"--port {self.port} --bind 127.0.0.1 --requirepass {PASSWORD} --dir {self.folder}"
-        durable = "--appendonly yes --appendfsync always"
-        command = ["redis-server", *options.split(), *durable.split()]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        assert open_redis(self.url).ping()
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(20)
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
-    server = Server(tmp_path_factory.mktemp("redis"))
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
     yield server
     server.stop()
 
