@@ -227,8 +227,8 @@ def test_drain_and_undo(bots):
         (("serve", "app", "--cluster", "/missing"), 2, "leeward cluster up --dir /missing"),
         (("reconfigure", "app", "--replicas", "work"), 2, "Write component=node:count"),
         (("reconfigure", "app", "--replicas", "work=n1:1", "--replicas", "work=n2:1"), 2, "'work' twice"),
-        (("reconfigure", "app", "--replicas", "work=n9:1"), 1, "refused: replicas of 'work' name unknown node 'n9'"),
-        (("reconfigure", "app", "--replicas", "work=n1:9"), 1, "shall have 9 replicas"),
+        (("reconfigure", "app", "--replicas", "work=n9:1"), 2, "error: replicas of 'work' name unknown node 'n9'"),
+        (("reconfigure", "app", "--replicas", "work=n1:9"), 2, "shall have 9 replicas"),
         (("status", "nope"), 2, "does not run"),
     ],
 )

@@ -156,6 +156,7 @@ def reconfigure(
     with _errors():
         from leeward.adapters.wiring import open_ports
         from leeward.control.guard import parse_replicas
+        from leeward.control.service import REFUSED
 
         wanted = parse_replicas(replicas)
         settings = _settings(None, [*(options or []), "policy=none"])
@@ -164,6 +165,9 @@ def reconfigure(
             answer = _ask(topology, ports, settings, wanted, stop, timeout)
     if interrupted.is_set():
         raise typer.Exit(EXIT_INTERRUPTED)
+    if answer.startswith(REFUSED):
+        typer.echo(f"error: {answer.removeprefix(REFUSED)}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT)
     typer.echo(answer or f"no answer after {timeout:g} s")
     raise typer.Exit(0 if answer and answer.startswith("done") else EXIT_REFUSED)
 

@@ -51,6 +51,8 @@ MEASURE_S = 1.0
 #: Topology conf that names the streams looked at.
 SOURCE_KEYS = ("leeward.taxi.in",)
 RESULT_KEYS = ("leeward.query1.out",)
+#: An answer to a request begins so if what it asks for cannot be.
+REFUSED = "refused: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +305,7 @@ class Term:
             plan, view = self._manual_plan(request.get("replicas"))
         except LeewardError as error:
             self._emit("plan_refused", {"why": str(error), "request": name})
-            self._mine.requests.answer(name, f"refused: {error}")
+            self._mine.requests.answer(name, f"{REFUSED}{error}")
             return
         if changes_nothing(plan, view):
             self._mine.requests.answer(name, "done: nothing to change")
