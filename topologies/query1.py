@@ -34,6 +34,9 @@ def component(name):
 
 class Query1(Topology):
     config: ClassVar = {
+        # where the scheduler service looks for backlog and response time
+        "leeward.taxi.in": "taxi:in",
+        "leeward.query1.out": "query1:out",
         # Leeward detects loss by counts; ackers and event loggers would shift task ids, and cost
         "topology.acker.executors": 0,
         "topology.eventlogger.executors": 0,

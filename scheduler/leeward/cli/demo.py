@@ -233,21 +233,21 @@ class Demo:
         self._await(self._quiet, 60, "the last reconfiguration to end", "serve.log")
 
     def _watch(self) -> Watch:
-        from leeward.adapters.record import read_record
+        from leeward.adapters.zookeeper import ZooControlStore
         from leeward.control.snapshot import read_snapshot
         from leeward.core.control import Paths
         from leeward.dashboard.watch import Watch
 
         manifest = json.loads((self.out / "slices/manifest.json").read_text())
         self._last_seq = manifest["rows"] + 1
-        paths = Paths("/leeward", self.topology_id)
+        store = ZooControlStore(self.zookeeper, Paths("/leeward", self.topology_id), TOPOLOGY)
         return Watch(
             title=f"Leeward: {TOPOLOGY} on Storm, {self.speed:g} times real time",
             topology_id=self.topology_id,
             snapshots=self.snapshots,
             results=self.results,
             events=self.events,
-            record=lambda: read_record(self.zookeeper, paths),
+            record=store.read_record,
             slots=lambda: read_snapshot(self.cluster_store.snapshot(lambda: None), self.topology_id).assigned.slots,
             tasks=self.tasks,
             order=OPERATORS,

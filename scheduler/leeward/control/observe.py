@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from leeward.control.monitor import Facts, Monitor, build_view, check_structure, members
+from leeward.control.ports import Structure
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
 from leeward.core.model import ClusterView
 from leeward.core.settings import Settings
+from leeward.core.table import first_tables
 from leeward.policies.placing import present_deployment
 
 if TYPE_CHECKING:
@@ -55,12 +57,10 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
     }
 
 
-def _record(ports: Ports, structure) -> ControlRecord:
+def _record(ports: Ports, structure: Structure) -> ControlRecord:
     """The record in force; what tasks assume if there is none."""
-    from leeward.control.service import first_tables
-
     record = ports.open_topology(structure).control.read_record()
     if record is not None:
         return record
     tasks = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id).tasks
-    return ControlRecord(tables=first_tables(structure, members(structure, tasks)))
+    return ControlRecord(tables=first_tables(members(structure, tasks), structure.conf.get("leeward.replicas")))

@@ -43,7 +43,7 @@ from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError
 from leeward.core.model import ClusterView
 from leeward.core.plan import Plan
 from leeward.core.settings import Settings
-from leeward.core.table import Table, even_table
+from leeward.core.table import first_tables
 from leeward.policies.placing import carry, present_deployment
 
 #: Time between two looks at the metrics, seconds.
@@ -214,7 +214,8 @@ class Term:
         mine = members(self._structure, tasks)
         self.coordinator = Coordinator(
             topology=self._structure.name, topology_id=self._structure.id, tasks=mine,
-            initial=first_tables(self._structure, mine), control=self._mine.control, barriers=self._mine.barriers,
+            initial=first_tables(mine, self._structure.conf.get("leeward.replicas")),
+            control=self._mine.control, barriers=self._mine.barriers,
             cluster=self._ports.cluster, snapshots=self._ports.snapshots, nimbus=self._ports.nimbus,
             clock=self._ports.clock, sink=self._ports.sink, limits=self._settings.limits, fault=self._fault,
         )  # fmt: skip
@@ -331,16 +332,6 @@ class Term:
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._structure.name, **fields})
-
-
-def first_tables(structure: Structure, tasks: Mapping[int, str]) -> dict[str, Table]:
-    """Tables of a topology that nobody has planned for, as its tasks assume: `leeward.replicas`, else one each."""
-    wanted = structure.conf.get("leeward.replicas")
-    counts = wanted if isinstance(wanted, Mapping) else {}
-    by_component: dict[str, list[int]] = {}
-    for task, name in sorted(tasks.items()):
-        by_component.setdefault(name, []).append(task)
-    return {name: even_table(mine[: counts.get(name, 1)]) for name, mine in by_component.items()}
 
 
 def _named(conf: Mapping[str, object], keys: tuple[str, ...]) -> str | None:

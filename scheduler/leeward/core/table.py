@@ -70,6 +70,20 @@ def redistribute(table: Sequence[int], tasks: Sequence[int]) -> Table:
     return tuple(next(vacant) if owner is None else owner for owner in result)
 
 
+def first_tables(tasks: Mapping[int, str], wanted: object) -> dict[str, Table]:
+    """Tables of a topology that nobody has planned for: what tasks and coordinator assume without talking.
+
+    `tasks`: task -> component, system components left out here; `wanted`: the topology's `leeward.replicas`, a
+    mapping component -> number of replicas at the start, or None for one each.
+    """
+    counts = wanted if isinstance(wanted, Mapping) else {}
+    by_component: dict[str, list[int]] = {}
+    for task, name in sorted(tasks.items()):
+        if not name.startswith("__"):
+            by_component.setdefault(name, []).append(task)
+    return {name: even_table(mine[: counts.get(name, 1)]) for name, mine in by_component.items()}
+
+
 def tables_text(tables: Mapping[str, Sequence[int]]) -> str:
     """The text that markers carry to the Java groupings: `component=t0,...,t127;component2=...`."""
     return ";".join(f"{name}={','.join(map(str, tables[name]))}" for name in sorted(tables))

@@ -3,17 +3,6 @@
 from __future__ import annotations
 
 from leeward.core.errors import ConfigError
-from leeward.core.table import even_table
-
-
-def first_tables(by_component: dict[str, list[int]], conf: dict) -> dict[str, tuple[int, ...]]:
-    """Tables of a topology that nobody has planned for yet: `leeward.replicas` of each component, else one."""
-    wanted = conf.get("leeward.replicas") or {}
-    return {
-        name: even_table(sorted(tasks)[: wanted.get(name, 1)])
-        for name, tasks in by_component.items()
-        if not name.startswith("__")
-    }
 
 
 def service_time(conf: dict) -> float:

@@ -35,9 +35,9 @@ from leeward.core.protocol import (
     Send,
     TaskProtocol,
 )
-from leeward.core.table import owned, tables_text
+from leeward.core.table import first_tables, owned, tables_text
 from leeward.runtime import snapshot
-from leeward.runtime.conf import first_tables, redis_url, service_time, zookeeper
+from leeward.runtime.conf import redis_url, service_time, zookeeper
 from leeward.runtime.dsl import MARKER_STREAM
 from leeward.runtime.link import Link
 from leeward.runtime.pipe import PipeSerializer, protect_stdout
@@ -94,14 +94,12 @@ class Elastic:
     def _setup_component(self, conf: dict, context: dict) -> None:
         super()._setup_component(conf, context)
         self._node = conf.get("storm.local.hostname") or os.uname().nodename
-        by_component: dict[str, list[int]] = {}
-        for task, component in context["task->component"].items():
-            by_component.setdefault(component, []).append(int(task))
-        sources = [
+        components = {int(task): name for task, name in context["task->component"].items()}
+        sources = {
             name for name, streams in context.get("source->stream->grouping", {}).items() if MARKER_STREAM in streams
-        ]
+        }
         self._downstream = sorted(context.get("stream->target->grouping", {}).get(MARKER_STREAM) or ())
-        self._protocol = TaskProtocol(self.task_id, [task for name in sources for task in by_component[name]])
+        self._protocol = TaskProtocol(self.task_id, [task for task, name in components.items() if name in sources])
         self._server = Server(service_time(conf))
         self._committed_states: dict[int, dict] = {}
         paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
@@ -120,7 +118,7 @@ class Elastic:
             task=self.task_id,
             post=self._post,
             on_record=self._on_record,
-            default=ControlRecord(tables=first_tables(by_component, conf)),
+            default=ControlRecord(tables=first_tables(components, conf.get("leeward.replicas"))),
             metrics=self._metrics,
         )
         self._link.start()
