@@ -54,6 +54,15 @@ def test_what_stays_on_the_node_never_leaves_it(server, client, tmp_path):
         moved.load(4, (5,))
 
 
+def test_the_swap_file_before_the_newest_stays_whatever_numbers_lie_between(server, client, tmp_path):
+    mine = store(server, tmp_path, 1)
+    for cut in (4, 9, 17):
+        mine.export(cut, 1, {}, (5,), blobs(cut, {5: {"cut": cut}}))
+    assert mine.load(9, (5,))[0] == {5: {"cut": 9}} and mine.load(17, (5,))[0] == {5: {"cut": 17}}
+    with pytest.raises(SnapshotError, match="is not on this node"):
+        mine.load(4, (5,))
+
+
 def test_cut_zero_is_empty_state(server, client, tmp_path):
     assert store(server, tmp_path, 1).load(0, (1, 2)) == ({1: {}, 2: {}}, 0)
 

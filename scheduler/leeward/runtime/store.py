@@ -115,11 +115,11 @@ class TaskStore:
         return self._swap / f"cut-{cut}-{self._component}-{self._task}.swap"
 
     def _write_swap(self, cut: int, groups: Mapping[int, bytes]) -> None:
-        """Durable before it is reported; files of cuts before the last one are removed."""
+        """Durable before it is reported. The file before it stays: its cut may be the one to fall back to."""
         self._swap.mkdir(parents=True, exist_ok=True)
-        for old in self._swap.glob(f"cut-*-{self._component}-{self._task}.swap"):
-            if int(old.name.split("-")[1]) < cut - 1:
-                old.unlink(missing_ok=True)
+        mine = self._swap.glob(f"cut-*-{self._component}-{self._task}.swap")
+        for old in sorted(mine, key=lambda path: int(path.name.split("-")[1]))[:-1]:
+            old.unlink(missing_ok=True)
         target = self._swap_file(cut)
         draft = target.with_suffix(".draft")
         with draft.open("wb") as file:
