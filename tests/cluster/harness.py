@@ -21,6 +21,7 @@ from leeward.adapters.nimbus import NimbusClient
 from leeward.adapters.redis import RedisSnapshots
 from leeward.adapters.wiring import Addresses, open_ports
 from leeward.adapters.zookeeper import ZooClusterStore
+from leeward.control.guard import changes_nothing
 from leeward.control.service import Service
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
 from leeward.core.control import ControlRecord, Paths
@@ -185,19 +186,16 @@ class Killed(BaseException):
 
 @dataclass
 class At:
-    """Fault hook: does `deed` the first time that the coordinator has taken step `step`; the steps seen are kept."""
+    """Fault hook: does `deed` once, the first time that the coordinator has taken step `step` while armed."""
 
     step: str
     deed: Callable[[], object]
+    armed: bool = True
     done: bool = False
 
-    def __post_init__(self) -> None:
-        self.seen: list[str] = []
-
     def __call__(self, step: str) -> None:
-        self.seen.append(step)
-        if step == self.step and not self.done:
-            self.done = True
+        if step == self.step and self.armed:
+            self.armed, self.done = False, True
             self.deed()
 
 
@@ -217,7 +215,9 @@ class Script:
             builder = self.wanted.get_nowait()
         except queue.Empty:
             return Plan(tables=view.tables, placement=view.assignment)
-        return builder(view)
+        plan = builder(view)
+        assert not changes_nothing(plan, view), f"{plan.reason}: that is what there is"
+        return plan
 
 
 class Events:

@@ -72,6 +72,9 @@ ROUND: list[Builder] = [
 
 def in_a_row(counting: Running, builders: list[Builder]) -> list[dict]:
     with counting.pilot() as pilot:
+        for component in ("count", "passing"):  # whatever was before
+            if len(replicas(counting.record().tables[component])) > 1:
+                pilot.reconfigure(scaled(component, 1))
         ended = [pilot.reconfigure(builder) for builder in builders]
         assert [event["result"] for event in ended] == ["done"] * len(builders), pilot.events.all
         counting.stream.exact(400)
