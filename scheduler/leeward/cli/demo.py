@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli.cluster import DEFAULT_DIR
 from leeward.core.errors import LeewardError
 
 if TYPE_CHECKING:
@@ -57,18 +58,26 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the generated data.")] = 1,
     service_times: Annotated[str, typer.Option(help="Emulated service times: table2, or none.")] = "table2",
     keep: Annotated[bool, typer.Option(envvar="KEEP", help="Leave the cluster up.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for everything; the verdict is beside it, OUT.json.")] = Path(
-        "out/demo"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for everything; verdict in OUT.json.")] = Path("out/demo"),
+    cluster: Annotated[Path, typer.Option(help="Run folder of the cluster.")] = DEFAULT_DIR,
     base_port: Annotated[int, typer.Option(help="First port of the cluster.")] = 6600,
 ) -> None:
     """Real Storm, ZooKeeper, Redis and Spark; about five minutes.
 
     Exit code 0 only if nothing was lost, doubled or out of order. Example: leeward demo --hours 0.5
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
     with ExitStack() as stack:
         try:
-            run = Demo(out=out, speed=speed, service_times=service_times, base_port=base_port, stack=stack, keep=keep)
+            run = Demo(
+                out=out,
+                folder=cluster,
+                speed=speed,
+                service_times=service_times,
+                base_port=base_port,
+                stack=stack,
+                keep=keep,
+            )
             run.prepare(csv, hours, seed)
             run.start()
             run.play()
@@ -90,9 +99,10 @@ class Demo:
     """The steps, in order; `stack` ends what they start."""
 
     def __init__(
-        self, *, out: Path, speed: float, service_times: str, base_port: int, stack: ExitStack, keep: bool
+        self, *, out: Path, folder: Path, speed: float, service_times: str, base_port: int, stack: ExitStack, keep: bool
     ) -> None:
-        self.out, self.speed, self.service_times, self.base_port = out, speed, service_times, base_port
+        self.out, self.folder = out, folder
+        self.speed, self.service_times, self.base_port = speed, service_times, base_port
         self.stack, self.keep = stack, keep
         self.rows: list[Path] = []  #: CSV files that the reference reads
         self.data = ""
@@ -133,8 +143,10 @@ class Demo:
         from leeward.local.install import checkout
 
         with step("local cluster: ZooKeeper, Nimbus with the plugin, 5 supervisors of 2 slots, Redis"):
-            spec = ClusterSpec(dir=self.out / "cluster", base_port=self.base_port)
+            spec = ClusterSpec(dir=self.folder, base_port=self.base_port)
             self.cluster = LocalCluster(spec).up()
+            summary = self.cluster.summary()
+            self.storm_version = summary.version if summary else ""
         if not self.keep:
             self.stack.callback(self._end_cluster)
         with step(f"sparse submit -n {TOPOLOGY} -e local"):
@@ -147,7 +159,7 @@ class Demo:
         with step("workers and Python tasks start") as tell:
             self._await_tasks(tell)
         self.events = EventFile(self.out / "events.jsonl")
-        serve = ["serve", TOPOLOGY, "--cluster", str(self.out / "cluster"), "--events", str(self.out / "events.jsonl")]
+        serve = ["serve", TOPOLOGY, "--cluster", str(self.folder), "--events", str(self.out / "events.jsonl")]
         with step("scheduler service: plans every 10 s with S-EDRP"):
             self.stack.enter_context(background(serve, self.out / "serve.log"))
             self._await(
@@ -190,7 +202,7 @@ class Demo:
             time.sleep(0.5)
         raise DemoError(
             f"after {_START_S:g} s {running} of {len(self.tasks)} tasks run.",
-            remedy=f"Look into {self.out}/cluster/workers and {self.out}/cluster/logs.",
+            remedy=f"Look into {self.folder}/workers and {self.folder}/logs.",
         )
 
     def _end_cluster(self) -> None:
@@ -261,7 +273,7 @@ class Demo:
             for node, count in operator.places.items():
                 counts[node] = counts.get(node, 0) + count
         node = max(sorted(counts), key=lambda name: counts[name])
-        run_leeward(["drain", node, "--cluster", str(self.out / "cluster")], self.out / "drain.log")
+        run_leeward(["drain", node, "--cluster", str(self.folder)], self.out / "drain.log")
         return node
 
     def _complete(self) -> bool:
@@ -297,7 +309,7 @@ class Demo:
             tuples_in=self._last_seq - 1,
             seconds=self.finished - self.started,
             responses_s=[row.age_s for row in rows],
-            storm_version=os.environ.get("STORM_VERSION", "2.8.3"),
+            storm_version=self.storm_version,
             data=self.data,
             emulations={"service_times": self.service_times, "network": "none: loopback, no delay"},
         )

@@ -14,6 +14,8 @@ class Summary:
 
     #: whether this Nimbus leads, so that it takes submissions
     leader: bool
+    #: Storm's version, as the Nimbus that leads says
+    version: str
     #: host names of the registered supervisors
     supervisors: frozenset[str]
     #: (name, status, workers, executors, tasks) of each topology, by name
@@ -51,8 +53,10 @@ def fetch_summary(host: str, port: int) -> Summary | None:
             info = client.getClusterInfo()
     except (OSError, TException):
         return None
+    leaders = [nimbus for nimbus in info.nimbuses or () if nimbus.isLeader]
     return Summary(
-        leader=any(nimbus.isLeader for nimbus in info.nimbuses or ()),
+        leader=bool(leaders),
+        version=leaders[0].version if leaders else "",
         supervisors=frozenset(supervisor.host for supervisor in info.supervisors or ()),
         topologies=tuple(
             sorted((t.name, t.status, t.num_workers, t.num_executors, t.num_tasks) for t in info.topologies or ())
