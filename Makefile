@@ -41,7 +41,7 @@ test-all: setup ## everything, slow tests too
 bench: bench-migration ## all measurements, into out/bench
 
 bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
-	leeward bench migration
+	python tests/bench/migration.py
 
 lint: ## ruff: errors, import order, format of the code
 	ruff check .

@@ -1,0 +1,121 @@
+"""What a counting sink's log says about an event: silence, loss, doubling, lost state. Pure.
+
+The source of tests/cluster/counting sends 1, 2, 3, ...; the count adds how many numbers of the key it has seen. So
+whatever goes wrong shows in the log, in the order in which the sink wrote it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+#: numbers that arrive within this time before an event may still have companions on the way. # seconds
+IN_FLIGHT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the sink."""
+
+    key: int
+    n: int  #: the number
+    count: int  #: how many numbers of this key the count had seen, this one included
+    arrived_s: float  #: at the sink, wall-clock seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """An event and the time around it, wall-clock seconds."""
+
+    began_s: float
+    ended_s: float  #: the stream had been steady again for a while
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """What one event did to the stream."""
+
+    silence_s: float  #: largest time between two arrivals in the window
+    lost: int  #: numbers that never arrived
+    doubled: int  #: arrivals of a number that had arrived before
+    keys_lost: int  #: keys whose count went back
+    out_of_order: int  #: arrivals of a number lower than one of its key that arrived before, doubled ones aside
+
+    @property
+    def exact(self) -> bool:
+        """Nothing lost, doubled, forgotten or out of order."""
+        return not (self.lost or self.doubled or self.keys_lost or self.out_of_order)
+
+
+def parse(lines: Iterable[bytes | str]) -> list[Row]:
+    """Lines `key n count last task sent_ms arrived_ms`."""
+    rows = []
+    for line in lines:
+        key, n, count, _last, _task, _sent, arrived_ms = map(int, line.split())
+        rows.append(Row(key=key, n=n, count=count, arrived_s=arrived_ms / 1000))
+    return rows
+
+
+def largest_gap(rows: Sequence[Row], window: Window) -> float:
+    """Seconds between two arrivals, at most, where the pause overlaps the window; its end counts as an arrival."""
+    before = [row.arrived_s for row in rows if row.arrived_s <= window.began_s]
+    inside = sorted(row.arrived_s for row in rows if window.began_s < row.arrived_s <= window.ended_s)
+    times = [*before[-1:], *inside, window.ended_s]
+    return max((after - earlier for earlier, after in pairwise(times)), default=0.0)
+
+
+def assess(rows: Sequence[Row], windows: Sequence[Window]) -> list[Damage]:
+    """The damage of each event. `windows` in order, apart from each other; `rows` go on for a while after the last.
+
+    Each number is charged to the event before whose successor it was sent, so nothing is charged twice.
+    """
+    starts = [_newest(rows, window.began_s - IN_FLIGHT_S) for window in windows]
+    ends = [*starts[1:], _newest(rows, windows[-1].ended_s)] if windows else []
+    arrivals = Counter(row.n for row in rows)
+    forgotten, disordered = _gone_back(rows), _out_of_order(rows)
+    result = []
+    for window, first, last in zip(windows, starts, ends, strict=True):
+        numbers = range(first + 1, last + 1)
+        result.append(
+            Damage(
+                silence_s=round(largest_gap(rows, window), 3),
+                lost=sum(arrivals[n] == 0 for n in numbers),
+                doubled=sum(max(0, arrivals[n] - 1) for n in numbers),
+                keys_lost=len({key for key, n in forgotten if n in numbers}),
+                out_of_order=sum(n in numbers for n in disordered),
+            )
+        )
+    return result
+
+
+def _newest(rows: Sequence[Row], until_s: float) -> int:
+    return max((row.n for row in rows if row.arrived_s <= until_s), default=0)
+
+
+def _gone_back(rows: Sequence[Row]) -> list[tuple[int, int]]:
+    """(key, number) wherever the count of a key is not above that of the number before."""
+    first: dict[int, Row] = {}
+    for row in rows:
+        first.setdefault(row.n, row)
+    counts: dict[int, int] = {}
+    found = []
+    for n in sorted(first):
+        row = first[n]
+        if row.count <= counts.get(row.key, 0):
+            found.append((row.key, n))
+        counts[row.key] = row.count
+    return found
+
+
+def _out_of_order(rows: Sequence[Row]) -> list[int]:
+    highest: dict[int, int] = {}
+    seen: set[int] = set()
+    found = []
+    for row in rows:
+        if row.n < highest.get(row.key, 0) and row.n not in seen:
+            found.append(row.n)
+        highest[row.key] = max(row.n, highest.get(row.key, 0))
+        seen.add(row.n)
+    return found

@@ -1,0 +1,294 @@
+"""The two systems that `migration.py` compares: the counting topology on Leeward, and its twin on plain streamparse."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sink_log import Row, Window, largest_gap, parse
+
+from leeward.adapters.wiring import Addresses, open_ports
+from leeward.control.observe import status_of
+from leeward.control.service import Service
+from leeward.control.snapshot import read_snapshot
+from leeward.core.errors import NotReadyError
+from leeward.core.plan import Slot
+from leeward.core.settings import settings_from
+from leeward.local import LocalCluster, build_jar, submit_topology
+from leeward.local.install import checkout
+from leeward.local.nimbus import nimbus_client
+
+ROOT = Path(__file__).resolve().parents[2]
+RATE, KEYS, WORKERS = 200, 50, 4
+STEADY_S = 5.0  # without a gap, at the full rate, before and after each event
+GAP_S = 1.0
+SETTLE_S = 15.0  # Storm's vacated supervisors look for changes every 10 s: old workers may run on so long
+PATIENCE_S = 180.0
+LINE_BYTES = 64  # no line of the sink is longer
+UNDER_WAY_S = 3.0  # a number that has not arrived after this time is lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that was done to a topology."""
+
+    case: str
+    how: str  #: command or call, as it was made
+    window: Window
+    quiet_gap_s: float  #: largest gap in the steady time before it
+    load: float  #: processes that wanted the processor, mean of the minute before
+    moved: Mapping[str, int]  #: component -> tasks whose slot changed
+    count_nodes: tuple[tuple[str, ...], tuple[str, ...]]  #: where the count's tasks that own keys are, before and after
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+class Sink:
+    """The file that the counting sink appends to, one row a line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def rows(self, newest: int = 0) -> list[Row]:
+        """All rows, or the newest ones."""
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            if newest:
+                file.seek(max(0, self.path.stat().st_size - newest * LINE_BYTES))
+                file.readline()
+            return parse(line for line in file if line.endswith(b"\n"))
+
+    def await_steady(self, seconds: float = STEADY_S) -> float:
+        """Wait until the stream has flowed for so long; the largest gap in that time."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            now = time.time()
+            window = Window(began_s=now - seconds, ended_s=now)
+            rows = self.rows(newest=int(2 * seconds * RATE))
+            gap = largest_gap(rows, window)
+            flowed = sum(row.arrived_s >= window.began_s for row in rows)
+            if gap < GAP_S and flowed > 0.8 * seconds * RATE:
+                return gap
+            time.sleep(0.25)
+        raise SystemExit(f"the stream into {self.path} is not steady after {PATIENCE_S:g} s")
+
+
+class System:
+    """One topology on the cluster. Subclasses say how it is scaled and moved."""
+
+    name = ""
+
+    def __init__(self, cluster: LocalCluster, project: Path, folder: Path) -> None:
+        self.cluster, self.project, self.folder = cluster, project, folder
+        self.sink = Sink(folder / f"{self.name}.out")
+        self.events: list[Event] = []
+
+    @contextmanager
+    def running(self) -> Iterator[Any]:
+        """Submitted and flowing inside the block; killed after it."""
+        jar = self.folder / f"{self.name}.jar"
+        build_jar(jar, src=self.project / "src", worker_jar=checkout() / "build/jars/leeward-worker.jar")
+        options = [f"leeward.redis.url={self.cluster.redis_url}", f"topology.workers={WORKERS}"]
+        options += [f"counting.rate={RATE}", f"counting.keys={KEYS}", f"counting.out={self.sink.path}"]
+        submit_topology(self.name, nimbus=self.cluster.nimbus, jar=jar, project=self.project, options=options)
+        with open_ports_of(self) as ports:
+            self.ports = ports
+            self.topology_id = ports.nimbus.topologies()[self.name]
+            self.sink.await_steady()
+            try:
+                yield self
+                time.sleep(UNDER_WAY_S)
+            finally:
+                self._kill()
+
+    def slots(self) -> dict[int, Slot]:
+        """Task -> slot now."""
+        return dict(self._snapshot().assigned.slots)
+
+    def tasks(self, component: str) -> list[int]:
+        """Tasks of a component."""
+        return sorted(task for task, name in self._snapshot().tasks.items() if name == component)
+
+    def count_nodes(self) -> tuple[str, ...]:
+        """Nodes of the tasks of the count that own keys."""
+        raise NotImplementedError
+
+    def event(self, case: str, how: str, deed: Callable[[], Mapping[str, object]]) -> None:
+        """Do it in a steady stream, and wait until it is steady again."""
+        quiet = self.sink.await_steady()
+        load, before, nodes, tasks = _load(), self.slots(), self.count_nodes(), self._snapshot().tasks
+        began = time.time()
+        details = deed()
+        done = time.time()
+        time.sleep(max(0.0, SETTLE_S - STEADY_S))
+        self.sink.await_steady()
+        after = self.slots()
+        moved: dict[str, int] = {}
+        for task, slot in after.items():
+            if before.get(task) != slot:
+                moved[tasks[task]] = moved.get(tasks[task], 0) + 1
+        self.events.append(
+            Event(
+                case=case, how=how, window=Window(began_s=began, ended_s=time.time()), quiet_gap_s=round(quiet, 3),
+                load=load, moved=moved, count_nodes=(nodes, self.count_nodes()),
+                details={**details, "call_s": round(done - began, 3)},
+            )
+        )  # fmt: skip
+
+    def _snapshot(self):
+        until = time.monotonic() + 30
+        while True:
+            try:
+                return read_snapshot(self.ports.cluster.snapshot(lambda: None), self.topology_id)
+            except NotReadyError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
+
+    def _kill(self) -> None:
+        from streamparse.thrift import storm_thrift
+
+        with nimbus_client(*_address(self.cluster)) as client:
+            client.killTopologyWithOpts(self.name, storm_thrift.KillOptions(wait_secs=0))
+        until = time.monotonic() + 60
+        while self.cluster.worker_pids() and time.monotonic() < until:
+            time.sleep(0.5)
+
+
+class Ours(System):
+    """The counting topology; the scheduler service runs here, without a policy: only what is asked for happens."""
+
+    name = "counting"
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """`leeward serve counting -o policy=none`, on a thread of this process."""
+        settings = settings_from({}, ["policy=none"])
+        events = self.folder / "events.jsonl"
+        stop = threading.Event()
+        with open_ports(self.name, _addresses(self.cluster), events=events, quiet=True) as ports:
+            service = Service(topology=self.name, ports=ports, settings=settings, policy=None)
+            thread = threading.Thread(target=service.run, args=(stop,), name="service")
+            thread.start()
+            try:
+                self.requests = ports.open_topology(ports.nimbus.structure(self.name)).requests
+                yield
+            finally:
+                stop.set()
+                thread.join()
+
+    def count_nodes(self) -> tuple[str, ...]:
+        return tuple(sorted(status_of(self.name, self.ports)["deployment"]["count"]))
+
+    def reconfigure(self, case: str, nodes: tuple[str, ...]) -> None:
+        """One replica of the count on each of these nodes."""
+        wanted = dict.fromkeys(nodes, 1)
+        how = f"leeward reconfigure {self.name} --replicas count={','.join(f'{node}:1' for node in nodes)}"
+
+        def deed() -> Mapping[str, object]:
+            name = self.requests.ask({"replicas": {"count": wanted}})
+            until = time.monotonic() + PATIENCE_S
+            while (answer := self.requests.answer_to(name)) is None:
+                if time.monotonic() > until:
+                    raise SystemExit(f"no answer to {how} after {PATIENCE_S:g} s")
+                time.sleep(0.1)
+            told = [json.loads(line) for line in (self.folder / "events.jsonl").read_text().splitlines()]
+            ended = [event for event in told if event["action"] == "reconfiguration_ended"][-1]
+            return {"answer": answer, **{name: ended[name] for name in ("pause_s", "phases", "bytes_exported")}}
+
+        self.event(case, how, deed)
+        if self.count_nodes() != tuple(sorted(nodes)):
+            raise SystemExit(f"{how}: {self.events[-1].details}; the count is on {self.count_nodes()}")
+
+    def free_node(self) -> str:
+        """A node without any task of the count: whatever goes there really moves."""
+        slots = self.slots()
+        used = {slots[task].node for task in self.tasks("count")}
+        return next(node.name for node in self.cluster.nodes if node.name not in used)
+
+    def repetition(self) -> None:
+        """Every case once."""
+        (home,) = self.count_nodes()
+        other = self.free_node()
+        self.reconfigure("scale-out", (home, other))
+        self.reconfigure("scale-in, tables only", (home,))
+        self.reconfigure("scale-out, tables only", (home, other))
+        self.reconfigure("scale-in, tables only", (home,))
+        self.reconfigure("move", (self.free_node(),))
+
+
+class Plain(System):
+    """Its twin, placed by Storm's default scheduler."""
+
+    name = "stock"
+
+    def count_nodes(self) -> tuple[str, ...]:
+        slots = self.slots()
+        return tuple(sorted({slots[task].node for task in self.tasks("count")}))
+
+    def rebalance(self, case: str, *, wait_secs: int | None = None, **what: Any) -> None:
+        """`rebalance` through Thrift; `wait_secs` None: unset, so Storm takes its default."""
+        from streamparse.thrift import storm_thrift
+
+        shown = {"wait_secs": "default" if wait_secs is None else wait_secs, **what}
+        how = f"rebalance({self.name}, {', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+        def deed() -> Mapping[str, object]:
+            options = storm_thrift.RebalanceOptions(wait_secs=wait_secs, **what)
+            with nimbus_client(*_address(self.cluster)) as client:
+                client.rebalance(self.name, options)
+            until = time.monotonic() + PATIENCE_S
+            while self._status() == "REBALANCING":
+                if time.monotonic() > until:
+                    raise SystemExit(f"{how} has not ended after {PATIENCE_S:g} s")
+                time.sleep(0.1)
+            return {"answer": self._status()}
+
+        self.event(case, how, deed)
+
+    def _status(self) -> str:
+        summary = self.cluster.summary()
+        return next((t[1] for t in summary.topologies if t[0] == self.name), "?") if summary else "?"
+
+    def repetition(self) -> None:
+        """Every case once; the ways back without Storm's wait."""
+        self.rebalance("scale-out", num_executors={"count": 2})
+        self.rebalance("scale-in, wait 0", num_executors={"count": 1}, wait_secs=0)
+        self.rebalance("move", num_workers=WORKERS - 1)
+        self.rebalance("move, wait 0", num_workers=WORKERS, wait_secs=0)
+
+
+def stage(source: Path, folder: Path, *, with_leeward: bool) -> Path:
+    """A copy of a small project; with the package that its jar needs."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    if with_leeward:
+        (folder / "src" / "leeward").symlink_to(ROOT / "scheduler" / "leeward")
+    return folder
+
+
+@contextmanager
+def open_ports_of(system: System) -> Iterator[Any]:
+    """Ports to look with."""
+    with open_ports(system.name, _addresses(system.cluster), quiet=True) as ports:
+        yield ports
+
+
+def _addresses(cluster: LocalCluster) -> Addresses:
+    return Addresses(nimbus=[cluster.nimbus], zookeeper=cluster.zookeeper, redis_url=cluster.redis_url)
+
+
+def _address(cluster: LocalCluster) -> tuple[str, int]:
+    host, _, port = cluster.nimbus.rpartition(":")
+    return host, int(port)
+
+
+def _load() -> float:
+    return float(Path("/proc/loadavg").read_text().split()[0])
