@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration lint jar lock clean
+.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration bench-replay lint jar lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 pytest := pytest -q
@@ -38,10 +38,13 @@ test-all: setup ## everything, slow tests too
 	$(MAKE) --no-print-directory test-java
 	$(pytest) tests
 
-bench: bench-migration ## all measurements, into out/bench
+bench: bench-migration bench-replay ## all measurements, into out/bench; many minutes
 
 bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
 	python tests/bench/migration.py
+
+bench-replay: setup ## memory of the replay on ten million rows
+	python tests/bench/replay_memory.py
 
 lint: ## ruff: errors, import order, format of the code
 	ruff check .
