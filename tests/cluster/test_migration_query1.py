@@ -1,0 +1,132 @@
+"""Query 1 on an hour of the real taxi data: what the sink wrote equals the reference, row by row, in spite of
+reconfigurations and of processes that died. Spark's replay has tests of its own; here rows are written directly."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from bolts.query1.reference import Result, reference_rows
+from leeward.adapters.results import Results
+from leeward.dashboard.verdict import compare
+from leeward.local.install import checkout
+from leeward.replay.rows import judge
+from tests.cluster.harness import Running, Stage, await_, moved, scaled_and_moved
+
+DATA = checkout().parent / "shared/data/taxi/debs2015_20130101_0000-0045.csv.gz"
+pytestmark = [
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(not DATA.exists(), reason=f"needs ../shared/data/taxi/{DATA.name}"),
+]
+SOURCE, RESULTS = "real:in", "real:out"
+#: Rows/s: the whole file in about half a minute, a hundred times as fast as it was driven.
+RATE = 250
+
+
+class Feed:
+    """The file's rows, by dropoff, into the topology's stream."""
+
+    def __init__(self, url: str, file: Path) -> None:
+        with gzip.open(DATA, "rt") as rows:
+            timed = [(judge(line), line) for line in map(str.rstrip, rows)]
+        self.rows = sorted(((t, line) for t, line in timed if type(t) is int), key=lambda row: row[0])
+        file.write_text("".join(f"{line}\n" for _, line in self.rows))
+        self.reference: list[Result] = list(reference_rows([file], per="pulse"))
+        self._redis = redis.Redis.from_url(url)
+        self.sent = self._goal = 0
+        self._thread = threading.Thread(target=self._send, daemon=True)
+        self.error: Exception | None = None
+
+    def send_to(self, share: float) -> None:
+        """From now on send up to this share of the rows, at RATE."""
+        self._goal = int(share * len(self.rows))
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    def await_share(self, share: float) -> None:
+        """Until this share of the rows was sent."""
+        await_(lambda: self.error or self.sent >= int(share * len(self.rows)), f"{share:.0%} of the rows to be sent")
+        assert self.error is None, self.error
+
+    def _send(self) -> None:
+        try:
+            for number, (dropoff, line) in enumerate(self.rows, start=1):
+                time.sleep(1 / RATE)
+                while number > self._goal:
+                    time.sleep(0.05)
+                self._redis.xadd(SOURCE, {"r": line, "t": dropoff, "w": time.time()}, id=f"{number}-0")
+                self.sent = number
+            self._redis.xadd(SOURCE, {"end": b"1"}, id=f"{self.sent + 1}-0")
+        except Exception as error:
+            self.error = error
+
+
+@pytest.fixture
+def feed(stage_: Stage, tmp_path: Path) -> Feed:
+    with redis.Redis.from_url(stage_.cluster.redis_url) as client:
+        client.delete(SOURCE, RESULTS, f"{SOURCE}:progress", f"{SOURCE}:source")
+    return Feed(stage_.cluster.redis_url, tmp_path / "sorted.csv")
+
+
+@pytest.fixture
+def query1(stage_: Stage, feed: Feed) -> Iterator[Running]:
+    options = [f"leeward.taxi.in={SOURCE}", f"leeward.query1.out={RESULTS}", "leeward.service_times=none"]
+    with stage_.submitted("query1", "real", stage_.query1_jar(), checkout(), options, workers=3) as running:
+        yield running
+
+
+def equals_the_reference(stage: Stage, feed: Feed) -> None:
+    """Everything came, in order, once."""
+    results = Results(stage.cluster.redis_url, source=SOURCE, results=RESULTS)
+    last = feed.reference[-1].number
+    await_(lambda: (newest := results.newest(1)) and newest[-1].number >= last, f"result {last}")
+    rows = results.all()
+    verdict = compare([row.number for row in rows], [row.text for row in rows], [row.row for row in feed.reference])
+    assert verdict.good, verdict
+    assert [row.number for row in rows] == [row.number for row in feed.reference]
+
+
+def test_scale_out_and_move_in_the_middle(query1: Running, feed: Feed, stage_: Stage):
+    with query1.pilot() as pilot:
+        feed.send_to(0.6)
+        feed.await_share(0.3)
+        out = pilot.reconfigure(scaled_and_moved("count_by_window", 2))
+        feed.send_to(0.9)
+        feed.await_share(0.6)
+        move = pilot.reconfigure(moved("partial_rank"))
+        feed.send_to(1.0)
+        assert [(event["result"], event["changes"][0]["kind"]) for event in (out, move)] == [
+            ("done", "scale-out"),
+            ("done", "move"),
+        ]
+        assert move["bytes_exported"] > 1000
+        equals_the_reference(stage_, feed)
+        assert not pilot.events.named("reset", "alert")
+
+
+def test_a_task_and_a_worker_die_in_the_middle(query1: Running, feed: Feed, stage_: Stage):
+    with query1.pilot() as pilot:
+        feed.send_to(0.5)
+        feed.await_share(0.3)
+        pilot.checkpoint()
+        children = query1.cluster.python_pids()
+        os.kill(min(pid for pid, c in children.items() if c.target.endswith(".CountByWindow")), signal.SIGKILL)
+        pilot.await_event("reconfiguration_ended")
+        feed.send_to(0.9)
+        feed.await_share(0.6)
+        pilot.checkpoint()
+        mark = len(pilot.events.all)
+        slot = query1.snapshot().assigned.slots[query1.tasks("global_rank")[0]]
+        os.kill(query1.cluster.worker_pids()[slot.node, slot.port], signal.SIGKILL)
+        pilot.await_event("reconfiguration_ended", since=mark)
+        feed.send_to(1.0)
+        equals_the_reference(stage_, feed)
+        assert len(pilot.events.named("reset")) >= 2
