@@ -239,7 +239,9 @@ def test_generated_rows_depend_on_the_seed_only(spark, made) -> None:
 
 def test_generated_slices_replay_like_their_csv(spark, client, server, made, tmp_path) -> None:
     prepared = prepare([made / "rows.csv.gz"], tmp_path, spark=spark)
-    assert prepared.slices == read_manifest(made / "slices").slices
+    generated = read_manifest(made / "slices")
+    assert prepared.slices == generated.slices
+    assert (prepared.first_s, prepared.last_s) == (generated.first_s, generated.last_s)
     replay(made / "slices", server.url, speed=0, limit=MANY, spark=spark)
     assert rows_in(client) == lines_of(made / "rows.csv.gz")
 

@@ -142,18 +142,24 @@ def manifest_of(settings: Settings, counts: list[int]) -> Manifest:
     }
     slices = number_slices(by_slice)
     chosen = asdict(settings)
+    first, last = ((minute[0] - start_s) // 60 for minute in (minutes[0], minutes[-1]))
     rows = sum(counts)
     return Manifest(
         rows=rows,
         slice_minutes=settings.slice_minutes,
-        first_s=minutes[0][0],
-        last_s=minutes[-1][0] + 59,
+        first_s=_minute(settings, counts, first)[0][0],
+        last_s=_minute(settings, counts, last)[-1][0],
         bad={},
         digest=digest_of(GENERATOR_VERSION, chosen),
         slices=slices,
         generator=chosen,
         sources=(Source(name="generator", rows=rows, bad={}),),
     )
+
+
+def _minute(settings: Settings, counts: list[int], index: int) -> list[tuple[int, bytes]]:
+    start_s = settings.start_s + 60 * index
+    return minute_rows(_model(), seed=settings.seed, index=index, start_s=start_s, count=counts[index])
 
 
 def generated_rows(
