@@ -85,9 +85,7 @@ _WEIGHTS = st.sampled_from(
 
 
 @st.composite
-def documents(
-    draw: st.DrawFn, *, deployments: int = 20_000, operators: int = 4, nodes: int = 4
-) -> dict[str, Any]:
+def documents(draw: st.DrawFn, *, deployments: int = 20_000, operators: int = 4, nodes: int = 4) -> dict[str, Any]:
     """Random tiny instances: any DAG, both downtime models, with and without current, pins, traffic."""
     node_count = draw(st.sampled_from([1, *range(2, nodes + 1), *range(2, nodes + 1)]))
     operator_count = draw(st.sampled_from([1, *range(2, operators + 1), *range(2, operators + 1)]))
@@ -99,12 +97,9 @@ def documents(
         "nodes": [_node(draw, name) for name in ids],
         "delay": _matrix(draw, node_count, _DELAYS),
         "link_cost": _matrix(draw, node_count, st.floats(0.0, 2.0)) if price == "matrix" else price,
-        "operators": [
-            _operator(draw, j, ids, source=all(t != j for _, t in edges)) for j in range(operator_count)
-        ],
+        "operators": [_operator(draw, j, ids, source=all(t != j for _, t in edges)) for j in range(operator_count)],
         "streams": [
-            {"from": f"op{i}", "to": f"op{j}", "rate": draw(st.sampled_from([0.0, 1.0, 10.0, 40.0]))}
-            for i, j in edges
+            {"from": f"op{i}", "to": f"op{j}", "rate": draw(st.sampled_from([0.0, 1.0, 10.0, 40.0]))} for i, j in edges
         ],
         "weights": dict(zip("rcd", weights, strict=True)),
         "bounds": {
@@ -112,7 +107,9 @@ def documents(
             "c": draw(st.sampled_from([6.0, 10.0, 30.0, 500.0])),
             "d": draw(st.sampled_from([0.8, 1.5, 10.0, 10.0])),
         },
-        "downtime_model": draw(st.sampled_from(["generic", "storm"])),
+        "downtime_model": draw(st.sampled_from(["generic", "storm", "generic", "storm", "live"])),
+        "live": {"constant": draw(st.sampled_from([0.0, 0.05])), "per_byte": draw(st.sampled_from([0.0, 1e-6]))},
+        "t_syn": draw(st.sampled_from([0.25, 0.25, 0.0, 1.0])),
     }
     if draw(st.booleans()):
         document["current"] = {
@@ -162,9 +159,7 @@ def _operator(draw: st.DrawFn, position: int, ids: list[str], *, source: bool) -
     curve: dict[str, Any] = {"mu": draw(st.sampled_from([333.0, 100.0, 60.0, 30.0]))}
     if draw(st.integers(0, 3)) == 0:
         falling = sorted((draw(st.floats(0.001, 0.05)) for _ in range(k)), reverse=True)
-        curve = {
-            "latency": [None if draw(st.integers(0, 7)) == 0 and r == 0 else s for r, s in enumerate(falling)]
-        }
+        curve = {"latency": [None if draw(st.integers(0, 7)) == 0 and r == 0 else s for r, s in enumerate(falling)]}
     return {
         "id": f"op{position}",
         "k": k,
@@ -173,9 +168,7 @@ def _operator(draw: st.DrawFn, position: int, ids: list[str], *, source: bool) -
         "state": draw(st.sampled_from([0, 1500, 2e6])),
         "code": draw(st.sampled_from([3e5, 5e6])),
         "source_rate": draw(st.sampled_from([10.0, 40.0])) if source else 0.0,
-        "allowed": draw(
-            st.one_of(st.none(), st.lists(st.sampled_from(ids), min_size=1, max_size=3, unique=True))
-        ),
+        "allowed": draw(st.one_of(st.none(), st.lists(st.sampled_from(ids), min_size=1, max_size=3, unique=True))),
     } | curve
 
 

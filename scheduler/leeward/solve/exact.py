@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leeward.solve.arrays import Arrays, arrays_of
+from leeward.solve.arrays import LIVE, STORM, Arrays, arrays_of
 from leeward.solve.bounds import Bound, prepare, sharpen
 from leeward.solve.evaluate import evaluate, verify
 from leeward.solve.kernel_downtime import downtime_tables
@@ -23,6 +23,8 @@ from leeward.solve.kernel_search import Children, Desk, Search, State, beam, run
 from leeward.solve.outcome import Effort, Feasible, Infeasible, Optimal, Outcome, Unknown
 from leeward.solve.problem import Deployment, Problem
 
+#: No feasible deployment is worth more: every term of F is at most its weight.  With room for rounding.
+CEILING = 1.0 + 1e-5
 #: A deployment must be better by this, absolutely, to be looked for: far below what anybody can measure.
 SLACK = 1e-7
 #: Most intervals of downtime.
@@ -59,21 +61,20 @@ def solve_exact(
     started = clock()
     deadline = math.inf if time_limit_s is None else started + time_limit_s
     p = arrays_of(problem)
-    hunt = Hunt(problem=problem, p=p, h=_blank_search(p, gap), deadline=deadline, clock=clock)
+    hunt = Hunt(problem=problem, p=p, h=_blank_search(p), gap=gap, deadline=deadline, clock=clock)
     bound = hunt.settle()
     return _conclude(problem, hunt, bound, Effort(method="exact", seconds=clock() - started))
 
 
 def _conclude(problem: Problem, hunt: Hunt, bound: float, effort: Effort) -> Outcome:
     best = hunt.best
-    if best is None and bound == math.inf:
+    if best is None and bound >= CEILING:
         return Infeasible(why=("no deployment meets all bounds and capacities",), effort=effort)
     if best is None:
         return Unknown(why="the time limit was reached before a deployment was found", effort=effort, bound=bound)
     metrics = evaluate(problem, best)
-    settled = metrics.F - float(hunt.h.slack[0]) - float(hunt.h.slack[1]) * metrics.F
     bound = min(bound, metrics.F)
-    if bound >= settled - 1e-12:
+    if bound >= hunt.threshold() - 1e-12:
         return Optimal(deployment=best, metrics=metrics, bound=bound, effort=effort)
     return Feasible(deployment=best, metrics=metrics, bound=bound, effort=effort)
 
@@ -85,6 +86,7 @@ class Hunt:
     problem: Problem
     p: Arrays
     h: Search
+    gap: float
     deadline: float
     clock: Callable[[], float]
     #: The best verified deployment.
@@ -94,25 +96,26 @@ class Hunt:
         """Searches every interval that may matter; returns a proven lower bound on F."""
         p = self.p
         least, alone = downtime_bounds(p)
-        bound = math.inf
+        bound = math.inf  # of deployments that change something
         if self.problem.current is not None:
             self._take(self.problem.current)
-            bound = float(self.h.best[0])
         for interval in intervals(p, least, alone):
             found = self._search(interval, least, alone)
             bound = min(bound, found)
-        return bound
+        return min(bound, float(self.h.best[0]))
 
     def _search(self, interval: Interval, least: np.ndarray, alone: np.ndarray) -> float:
         """A lower bound on F within the interval; improves the incumbent on the way."""
         p, h = self.p, self.h
-        if p.e * interval.low >= self._threshold():
-            return float(h.best[0])
+        if p.e * interval.low >= self.threshold():
+            return self.threshold()
         h.floor[:] = interval.low, interval.high
         bound = prepare(p, least <= interval.high, alone <= interval.high)
         root = bound.root(p) + p.e * interval.low
-        if root >= self._threshold():
-            return min(self._settled(), root)
+        if root >= self.threshold():
+            return self.threshold()
+        if self.best is not None and self.clock() >= self.deadline:
+            return min(root, self.threshold())
         for width in (FIRST_BEAM, BEAM):
             state, children, desk = _workspace(p, bound)
             known = float(h.best[0])
@@ -121,8 +124,8 @@ class Hunt:
             if width == FIRST_BEAM:
                 bound = sharpen(p, bound, float(h.best[0]) - p.e * interval.low)
                 root = max(root, bound.root(p) + p.e * interval.low)
-            if root >= self._threshold():
-                return min(self._settled(), root)
+            if root >= self.threshold():
+                return self.threshold()
         return self._descend(bound, state, children, desk, root)
 
     def _descend(self, bound: Bound, state: State, children: Children, desk: Desk, root: float) -> float:
@@ -135,20 +138,17 @@ class Hunt:
             self._adopt(known)
             spent = self.clock() - began
             budget = max(16, min(1_000_000, int(budget * min(4.0, SLICE_S / max(spent, 1e-6)))))
-        open_bounds = [min(float(h.lost[0]), self._settled())]
+        open_bounds = [float(h.lost[0]), self.threshold()]
         if h.depth[0] == -2:
             open_bounds.append(root)
         elif h.depth[0] != -1:
             open_bounds.append(max(root, _least_open(children, int(h.depth[0]))))
         return min(open_bounds)
 
-    def _threshold(self) -> float:
+    def threshold(self) -> float:
+        """What a finished search has proven as a bound: nothing beats the incumbent by more than the slack."""
         best = float(self.h.best[0])
-        return best - self.h.slack[0] - self.h.slack[1] * best if math.isfinite(best) else math.inf
-
-    def _settled(self) -> float:
-        """What a finished search has proven: nothing is better than the incumbent by more than the slack."""
-        return float(self._threshold())
+        return best - float(self.h.slack[0]) - float(self.h.slack[1]) * best
 
     def _take(self, deployment: Deployment) -> None:
         """Makes it the incumbent if it verifies and is better."""
@@ -158,6 +158,7 @@ class Hunt:
         if value < self.h.best[0] or self.best is None:
             self.best = {name: dict(placed) for name, placed in deployment.items()}
             self.h.best[0] = value
+            self.h.slack[:] = SLACK, self.gap  # before there is an incumbent, nothing may be passed over
 
     def _adopt(self, known: float) -> None:
         """Verifies what the compiled search has found since the incumbent was worth `known`."""
@@ -167,7 +168,7 @@ class Hunt:
         found, claimed = self._decode(), float(h.best[0])
         h.best[0] = known
         self._take(found)
-        if not abs(h.best[0] - claimed) <= 1e-9 * max(1.0, abs(claimed)):
+        if not h.best[0] <= claimed + 1e-9:  # less is fine: the claim has the interval's least downtime in it
             raise AssertionError(f"the search claimed F = {claimed}, the definitions say {h.best[0]}: {found}")
 
     def _decode(self) -> Deployment:
@@ -193,10 +194,11 @@ def intervals(p: Arrays, least: np.ndarray, alone: np.ndarray) -> Iterator[Inter
     """
     priced = p.e > 0 and p.present_size.any()
     values = np.concatenate([least[np.isfinite(least)], alone[np.isfinite(alone)]])
-    values = np.unique(values[(values > 0) & (values <= p.d_max)])
+    values = values[(values > 0) & (values <= p.d_max)]
     if not priced or len(values) == 0:
         yield Interval(low=0.0, high=float(p.d_max))
         return
+    values = np.unique([min(values.min(), least_change(p)), *values])
     gaps = np.diff(values)
     widest = np.argsort(-gaps, kind="stable")[: INTERVALS - 1]
     begins = [0, *sorted(int(at) + 1 for at in widest if gaps[at] * p.e > 1e-4)]
@@ -205,15 +207,22 @@ def intervals(p: Arrays, least: np.ndarray, alone: np.ndarray) -> Iterator[Inter
         yield Interval(low=float(values[begin]), high=float(high))
 
 
-def _blank_search(p: Arrays, gap: float) -> Search:
+def least_change(p: Arrays) -> float:
+    """No change of a deployment has less downtime than this."""
+    if p.model == LIVE:
+        return float(p.live[0])
+    return max(p.sync, p.restart) if p.model == STORM else p.sync
+
+
+def _blank_search(p: Arrays) -> Search:
     shape = (len(p.k), int(p.k.max()))
     return Search(
-        best=np.array([np.inf]),
+        best=np.array([CEILING]),
         best_nodes=np.zeros(shape, dtype=np.int64),
         best_size=np.zeros(shape[0], dtype=np.int64),
         lost=np.array([np.inf]),
         depth=np.array([-2]),
-        slack=np.array([SLACK, gap]),
+        slack=np.zeros(2),
         floor=np.zeros(2),
     )
 
@@ -251,6 +260,8 @@ def _workspace(p: Arrays, bound: Bound) -> tuple[State, Children, Desk]:
         joined=np.zeros(n),
         traffic=np.zeros(n),
         bound=np.zeros(n),
+        whole=np.zeros(n),
+        base=np.zeros(len(bound.tables.A)),
         nodes=np.zeros(kmax, dtype=np.int64),
         sorted=np.zeros(kmax, dtype=np.int64),
         pick=np.zeros(kmax + 1, dtype=np.int64),

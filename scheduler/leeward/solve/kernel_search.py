@@ -72,7 +72,7 @@ class Children(NamedTuple):
 class Search(NamedTuple):
     """What the search works with and what it has found."""
 
-    best: np.ndarray  # [1] F of the incumbent; infinite at first
+    best: np.ndarray  # [1] F of the incumbent, or more than any feasible deployment is worth
     best_nodes: np.ndarray  # [G, kmax]
     best_size: np.ndarray  # [G]
     lost: np.ndarray  # [1] least bound of children dropped for want of space
@@ -88,7 +88,9 @@ class Desk(NamedTuple):
     onward: np.ndarray  # longest way on among fixed operators
     joined: np.ndarray  # the same to the last fixed operator of the spine
     traffic: np.ndarray  # $/h of the streams to fixed operators
-    bound: np.ndarray  # of a spread configuration with a replica there
+    bound: np.ndarray  # of a configuration with a replica there and another elsewhere
+    whole: np.ndarray  # of the configuration with all replicas there
+    base: np.ndarray  # [T] what the tables add for what hangs below other operators
     nodes: np.ndarray  # [kmax] the configuration at hand
     sorted: np.ndarray  # [kmax] the same, ascending
     pick: np.ndarray  # [kmax] positions in the list of survivors
@@ -97,7 +99,7 @@ class Desk(NamedTuple):
 @njit(cache=True)
 def threshold(h: Search) -> float:
     """A bound of at least this cannot lead to anything worth having."""
-    return h.best[0] - h.slack[0] - h.slack[1] * abs(h.best[0]) if np.isfinite(h.best[0]) else np.inf
+    return h.best[0] - h.slack[0] - h.slack[1] * h.best[0]
 
 
 @njit(cache=True)
@@ -309,7 +311,7 @@ def judge(
 
 @njit(cache=True)
 def offer(h: Search, c: Children, desk: Desk, level: int, size: int, bound: float, values: np.ndarray) -> None:
-    """Keeps a child for later; at the last level only one that is better than what is there."""
+    """Keeps a child for later; at the last level only the best."""
     last = level + 1 == c.count.shape[0]
     if last and c.count[level] == 1:
         if bound >= c.bound[level, 0]:
@@ -325,6 +327,73 @@ def offer(h: Search, c: Children, desk: Desk, level: int, size: int, bound: floa
     c.bound[level, at] = bound
     c.values[level, at] = values
     c.count[level] = at + 1
+
+
+@njit(cache=True)
+def scan(
+    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, desk: Desk, level: int, i: int, size: int,
+    least_traffic: float,
+) -> None:  # fmt: skip
+    """Bounds of i with `size` replicas, by node: all there, or one there and others elsewhere.
+
+    The same as `judge` for all nodes at once, but for what i takes from the nodes of other operators.
+    """
+    child = NONE
+    for table in range(b.A.shape[0]):
+        desk.base[table] = b.constant[table] + b.root[table, level + 1] - s.price[table]
+    for at in range(b.hang_count[level + 1]):
+        other = b.hang[level + 1, at]
+        q = t.parent[other]
+        if q == i:
+            child = other
+            continue
+        alone = s.nodes[q, 0] == s.nodes[q, s.size[q] - 1]
+        for table in range(b.A.shape[0]):
+            worst = -np.inf
+            for a in range(s.size[q]):
+                v = s.nodes[q, a]
+                worst = max(worst, b.keep[table, other, v, s.units[v], s.size[q], 0 if alone else 1])
+            desk.base[table] += worst
+    downtime = max(s.downtime[level], h.floor[0])
+    fixed_cost = s.cost[level] + size * p.price[i]
+    limit = threshold(h)
+    for w in range(p.speed.shape[0]):
+        desk.whole[w], desk.bound[w] = np.inf, np.inf
+        if not p.allowed[i, w] or s.rest[w] < p.res[i]:
+            continue
+        finish = desk.ready[w] + p.latency[i, size] / p.speed[w]
+        response = max(s.response[level], finish + desk.onward[w])
+        if response > p.r_max:
+            continue
+        if level + 1 >= t.whole:
+            late = response
+        else:
+            late = finish if t.on_spine[i] else max(s.head[t.last[level]], finish + desk.joined[w])
+        for part in range(2):
+            here = size if part == 0 else 1
+            if part == 1 and size == 1:
+                break
+            usable = x.alone[i, size, w] if part == 0 else x.some[i, size, w]
+            if not usable or s.rest[w] < here * p.res[i]:
+                continue
+            cost = fixed_cost + (here * desk.traffic[w] + (size - here) * least_traffic) / size
+            value = p.a * late + p.b * cost + p.e * downtime
+            if cost > p.c_max or value >= limit:
+                continue
+            left = max(s.units[w] - here * p.res_units[i], 0)
+            for table in range(b.A.shape[0]):
+                one = desk.base[table] + b.A[table] * late + b.B[table] * cost + b.mu[table, w] * here * p.res[i]
+                if child != NONE:
+                    one += b.keep[table, child, w, left, size, part]
+                if np.isfinite(b.limit[table]):
+                    if one > b.limit[table]:
+                        value = np.inf
+                else:
+                    value = max(value, one + p.e * downtime)
+            if part == 0:
+                desk.whole[w] = value
+            else:
+                desk.bound[w] = value
 
 
 @njit(cache=True)
@@ -346,27 +415,20 @@ def expand(
     if least_traffic == np.inf:
         return
     values = np.zeros(4)
-    survivors = np.empty(n, dtype=np.int64)
     for size in range(1, p.k[i] + 1):
         if not np.isfinite(p.latency[i, size]):
             continue
-        found = 0
+        scan(p, t, x, b, s, h, desk, level, i, size, least_traffic)
+        limit = threshold(h)
         for w in range(n):
-            if not p.allowed[i, w] or s.rest[w] < p.res[i]:
-                continue
-            desk.nodes[:size] = w
-            if x.alone[i, size, w] and s.rest[w] >= size * p.res[i]:
+            if desk.whole[w] < limit:
+                desk.nodes[:size] = w
                 bound = judge(p, t, b, s, h, desk, level, i, size, size, 0.0, values)
-                if bound < threshold(h):
+                if bound < limit:
                     offer(h, c, desk, level, size, bound, values)
-            if size > 1 and x.some[i, size, w]:
-                bound = judge(p, t, b, s, h, desk, level, i, 1, size, least_traffic, values)
-                if bound < threshold(h):
-                    desk.bound[w] = bound
-                    survivors[found] = w
-                    found += 1
-        if found > 1:
-            ranked = survivors[:found][np.argsort(desk.bound[survivors[:found]], kind="mergesort")][:most]
+        survivors = np.nonzero(desk.bound < limit)[0]
+        if survivors.shape[0] > 1:
+            ranked = survivors[np.argsort(desk.bound[survivors], kind="mergesort")][:most]
             spread_out(p, t, b, s, h, c, desk, level, i, size, ranked, least_traffic, values)
     if c.count[level] > 0:
         c.order[level, : c.count[level]] = np.argsort(c.bound[level, : c.count[level]], kind="mergesort")
