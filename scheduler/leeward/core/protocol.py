@@ -165,6 +165,8 @@ class TaskProtocol:
         known = self.record
         if known is not None and (record.epoch, _order(record.phase)) < (known.epoch, _order(known.phase)):
             return []  # an older version than one that a marker brought
+        if self.mode is Mode.REPLACED and known is not None and record.epoch == known.epoch:
+            return []  # a coordinator that took over has written the record anew
         self.record = record
         if record.phase is Phase.RESTORE:
             return self._restore(record)
