@@ -30,7 +30,7 @@ WITHOUT_STORM = [
     "control:run",
     "journal:closed",
 ]
-WITH_STORM = ["journal:move", "control:move", "placement", "rebalance"]
+WITH_STORM = ["journal:move", "control:move", "placement", "rebalance", "control:restore"]
 
 
 def survive(counting: Running, step: str, builder: Builder) -> None:
@@ -66,7 +66,7 @@ def test_killed_while_storm_moves_an_executor(counting: Running, step: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", WITHOUT_STORM[1:-1])
+@pytest.mark.parametrize("step", ["journal:announce", "control:pause", "journal:restore", "control:run"])
 def test_killed_around_a_move(counting: Running, step: str):
     survive(counting, step, moved("count"))
 

@@ -1,4 +1,4 @@
-"""Processes die outside a migration: everybody goes back to the last checkpoint, and nothing is lost.
+"""Processes die: everybody goes back to the last cut that is whole, and nothing is lost.
 
 The counting topology's sink appends, so what is sent again shows there again (at least once). Query 1's sink writes
 under a sequence number, so its output stays equal to the reference: test_migration_query1.py.
@@ -12,7 +12,7 @@ import signal
 import pytest
 
 from leeward.core.control import Phase
-from tests.cluster.harness import Pilot, Running, await_
+from tests.cluster.harness import At, Pilot, Running, await_, moved
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -67,3 +67,36 @@ def test_a_loss_without_a_service_waits_for_one(counting: Running):
     with counting.pilot() as pilot:
         counting.stream.settled(400, timeout_s=120)
         assert counting.record().base > base
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "control:pause",
+        pytest.param("placement", marks=pytest.mark.slow),
+        pytest.param("rebalance", marks=pytest.mark.slow),
+        "control:restore",
+        pytest.param("control:run", marks=pytest.mark.slow),
+    ],
+)
+def test_kill_9_of_a_python_task_in_the_middle_of_a_migration(counting: Running, step: str):
+    """Given up or finished, by how far it was; not lost in between."""
+    killed: list[int] = []
+
+    def kill() -> None:
+        children = counting.cluster.python_pids()
+        killed.append(max(pid for pid, child in children.items() if child.target.endswith(".Pass")))
+        os.kill(killed[0], signal.SIGKILL)
+
+    fault = At(step, kill, armed=False)
+    with counting.pilot(fault=fault) as pilot:
+        pilot.checkpoint()
+        fault.armed = True
+        ended = pilot.reconfigure(moved("count"))
+        assert killed
+        assert ended["result"] == "done" or ended["result"].startswith("aborted: "), ended
+        counting.stream.settled(400, timeout_s=120)
+        await_(lambda: pilot.check() and pilot.idle and not counting.journal().open, "the topology to be whole")
+        again = pilot.reconfigure(moved("count"))
+        assert again["result"] == "done"
+        counting.stream.settled(400)
