@@ -34,11 +34,12 @@ from leeward.local import ClusterSpec, LocalCluster
 from leeward.local.install import find_install
 
 BAR = 1 / 3  # of Storm's silence
+ADDED_UP = ("lost", "doubled", "keys_lost", "forgotten", "out_of_order")
 NOTES = (
     "silence_s: the largest time between two arrivals at the sink, from the event until the stream was steady again",
     "best, median and all silences of a case; bars compare best with best",
     "lost: numbers that never arrived; doubled: arrivals of a number that had arrived before; keys_lost: keys of "
-    f"{KEYS} whose count went back",
+    f"{KEYS} whose count went back; forgotten: numbers that were in a count once and are in none any more",
     "the plain source takes its numbers from Redis, so its own restart costs no number; Leeward's keeps them as state",
     "Storm cannot move one executor: 'move' is a rebalance with another number of workers, after which its scheduler "
     "deals all executors anew; moved and count_nodes say what that did",
@@ -112,7 +113,7 @@ def _cases(system: System) -> list[dict[str, Any]]:
         runs = case.pop("runs")
         silences = [run["silence_s"] for run in runs]
         case |= {"best_s": min(silences), "median_s": round(median(silences), 3), "all_s": silences}
-        case |= {name: sum(run[name] for run in runs) for name in ("lost", "doubled", "keys_lost", "out_of_order")}
+        case |= {name: sum(run[name] for run in runs) for name in ADDED_UP}
         case["runs"] = runs
     return list(cases.values())
 
@@ -159,14 +160,14 @@ def _memory_gb() -> float:
 
 
 def _print(result: dict[str, Any], console: Console) -> None:
-    headings = ("system", "case", "best", "median", "all", "lost", "doubled", "keys that forgot", "tasks moved")
+    headings = ("system", "case", "best", "median", "all", "lost", "doubled", "keys reset", "forgotten", "moved")
     table = Table(*headings, box=None)
     for case in result["cases"]:
         moved = [sum(run["moved"].values()) for run in case["runs"]]
         table.add_row(
             case["system"], case["case"], f"{case['best_s']:.2f} s", f"{case['median_s']:.2f} s",
             " ".join(f"{value:.2f}" for value in case["all_s"]), str(case["lost"]), str(case["doubled"]),
-            str(case["keys_lost"]), " ".join(map(str, moved)),
+            str(case["keys_lost"]), str(case["forgotten"]), " ".join(map(str, moved)),
         )  # fmt: skip
     console.print(table)
     for name, bar in result["bars"].items():

@@ -41,6 +41,7 @@ class Damage:
     lost: int  #: numbers that never arrived
     doubled: int  #: arrivals of a number that had arrived before
     keys_lost: int  #: keys whose count went back
+    forgotten: int  #: numbers that were counted once and are in no count any more
     out_of_order: int  #: arrivals of a number lower than one of its key that arrived before, doubled ones aside
 
     @property
@@ -74,7 +75,7 @@ def assess(rows: Sequence[Row], windows: Sequence[Window]) -> list[Damage]:
     starts = [_newest(rows, window.began_s - IN_FLIGHT_S) for window in windows]
     ends = [*starts[1:], _newest(rows, windows[-1].ended_s)] if windows else []
     arrivals = Counter(row.n for row in rows)
-    forgotten, disordered = _gone_back(rows), _out_of_order(rows)
+    gone_back, disordered = _gone_back(rows), _out_of_order(rows)
     result = []
     for window, first, last in zip(windows, starts, ends, strict=True):
         numbers = range(first + 1, last + 1)
@@ -83,7 +84,8 @@ def assess(rows: Sequence[Row], windows: Sequence[Window]) -> list[Damage]:
                 silence_s=round(largest_gap(rows, window), 3),
                 lost=sum(arrivals[n] == 0 for n in numbers),
                 doubled=sum(max(0, arrivals[n] - 1) for n in numbers),
-                keys_lost=len({key for key, n in forgotten if n in numbers}),
+                keys_lost=len({key for key, n, _ in gone_back if n in numbers}),
+                forgotten=sum(missing for _, n, missing in gone_back if n in numbers),
                 out_of_order=sum(n in numbers for n in disordered),
             )
         )
@@ -94,8 +96,8 @@ def _newest(rows: Sequence[Row], until_s: float) -> int:
     return max((row.n for row in rows if row.arrived_s <= until_s), default=0)
 
 
-def _gone_back(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """(key, number) wherever the count of a key is not above that of the number before."""
+def _gone_back(rows: Sequence[Row]) -> list[tuple[int, int, int]]:
+    """(key, number, by how much) wherever the count of a key is not above that of the number before."""
     first: dict[int, Row] = {}
     for row in rows:
         first.setdefault(row.n, row)
@@ -103,8 +105,9 @@ def _gone_back(rows: Sequence[Row]) -> list[tuple[int, int]]:
     found = []
     for n in sorted(first):
         row = first[n]
-        if row.count <= counts.get(row.key, 0):
-            found.append((row.key, n))
+        missing = counts.get(row.key, 0) + 1 - row.count
+        if missing > 0:
+            found.append((row.key, n, missing))
         counts[row.key] = row.count
     return found
 

@@ -178,7 +178,8 @@ class Ours(System):
             thread = threading.Thread(target=service.run, args=(stop,), name="service")
             thread.start()
             try:
-                self.requests = ports.open_topology(ports.nimbus.structure(self.name)).requests
+                # by the ports of this thread: two threads must not share a Thrift client
+                self.requests = self.ports.open_topology(self.ports.nimbus.structure(self.name)).requests
                 yield
             finally:
                 stop.set()

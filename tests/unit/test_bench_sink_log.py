@@ -22,7 +22,7 @@ def log(numbers: list[int], *, times: dict[int, float] | None = None, forget_at:
 
 ALL = list(range(1, 1001))
 EVENT = Window(began_s=1004.0, ended_s=1009.0)
-UNHARMED = Damage(silence_s=0.01, lost=0, doubled=0, keys_lost=0, out_of_order=0)
+UNHARMED = Damage(silence_s=0.01, lost=0, doubled=0, keys_lost=0, forgotten=0, out_of_order=0)
 
 
 def test_an_undisturbed_stream_has_no_damage():
@@ -49,7 +49,7 @@ def test_what_never_arrives_is_lost_and_what_arrives_twice_is_doubled():
 
 def test_a_count_that_begins_anew_has_forgotten_all_its_keys():
     (damage,) = assess(log(ALL, forget_at=500), [EVENT])
-    assert (damage.keys_lost, damage.lost) == (KEYS, 0)
+    assert (damage.keys_lost, damage.forgotten, damage.lost) == (KEYS, 499, 0)
 
 
 def test_order_counts_within_a_key_only():
