@@ -1,0 +1,132 @@
+"""Every `leeward`, `sparse` and `fab` line of the README is run, in its order; ports, sizes, paths are the test's."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from solve_builders import chain_document
+
+from tests.doc_blocks import ROOT, commands
+
+BASE_PORT = 23800
+SAMPLES = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared")) / "data" / "taxi"
+LINES = [c.line.partition("#")[0].strip() for c in commands(ROOT / "README.md")]
+LEEWARD = [line for line in LINES if line.startswith("leeward ")]
+OTHERS = [line for line in LINES if "sparse " in line or line.startswith("fab ")]
+
+
+class Reader:
+    """Somebody with a checkout who types the README's lines."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("src", "topologies", "config.json", "fabfile.py"):
+            (folder / name).symlink_to(ROOT / name)
+        (folder / "instance.json").write_text(json.dumps(chain_document()))
+        self.environment = os.environ | {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "STREAMPARSE_NIMBUS": f"127.0.0.1:{BASE_PORT + 27}",
+            "PYTHONWARNINGS": "ignore",
+        }
+
+    def type(self, line: str, *, exit_code: int = 0) -> str:
+        """A line, and what it printed."""
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=400
+        )
+        assert done.returncode == exit_code, f"{line}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def await_running(self) -> None:
+        """All tasks of query 1 have said that they run."""
+        client = redis.Redis.from_url(self.redis_url())
+        until = time.monotonic() + 120
+        while True:
+            metrics = [json.loads(v) for key in client.keys("leeward:*:metrics") for v in client.hvals(key)]
+            if len(metrics) == 18 and all(line["mode"] == "running" for line in metrics):
+                return
+            assert time.monotonic() < until, metrics
+            time.sleep(0.5)
+
+    def redis_url(self) -> str:
+        return json.loads((self.folder / "out/cluster/cluster.json").read_text())["redis_url"]
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    reader = Reader(tmp_path)
+    try:
+        yield reader
+    finally:
+        assert "0 processes" in reader.type("leeward cluster down"), "the README left processes behind"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_commands_of_the_readme_work(reader: Reader):
+    for line in LEEWARD:
+        said = reader.type(adapted(line, reader), exit_code=130 if "period_s" in line else 0)
+        if line.startswith("leeward submit"):
+            reader.await_running()
+        if line.startswith("leeward replay generate"):
+            up(reader)  # the README's address is that of a cluster that is up
+            rows = gzip.decompress((reader.folder / "out/rows.csv.gz").read_bytes())
+            (reader.folder / "sorted_data.csv").write_bytes(rows)
+        check(line, said)
+    reader.type("leeward jar")
+    for line in OTHERS:
+        check(line.removeprefix("LEIN_ROOT=1 "), reader.type(line))
+    assert "processes ended" in reader.type("leeward cluster down")
+
+
+def adapted(line: str, reader: Reader) -> str:
+    """The line with this machine's ports and paths, and sizes for a test."""
+    changes = {
+        "leeward demo --hours 0.5": f"leeward demo --hours 0.2 --base-port {BASE_PORT}",
+        "leeward cluster up": f"leeward cluster up --base-port {BASE_PORT}",
+        "--hours 3": "--hours 0.05",
+        "--speed 60": "--speed 0",
+        "path/to/sorted_data.csv": "sorted_data.csv",
+        "path/to/samples": str(SAMPLES),
+    }
+    for old, new in changes.items():
+        line = line.replace(old, new)
+    if "redis://" in line:
+        line = " ".join(reader.redis_url() if word.startswith("redis://") else word for word in line.split())
+    if "serve" in line and "--once" not in line:
+        line = f"timeout --preserve-status -s INT 20 {line}"
+    if "replay derive" in line and not SAMPLES.is_dir():
+        line = "true"
+    return line
+
+
+def up(reader: Reader) -> None:
+    reader.type(f"leeward cluster up --base-port {BASE_PORT} --supervisors 2")
+
+
+def check(line: str, said: str) -> None:
+    """What each is there for."""
+    shown = {
+        "leeward demo": "equal to the undisturbed single-process reference",
+        "leeward cluster status": '"supervisor-5"',
+        "leeward status": '"phase": "run"',
+        "leeward serve query1 --once": '"deployment"',
+        "leeward reconfigure": "done",
+        "leeward drain": "127.0.0.13 drains",
+        "leeward reference": "2013-01-16 04:0",
+        "leeward solve": "optimal",
+        "sparse list": "Topology-specific values",  # else "No topologies found."; names are wrapped
+        "fab": "cluster_up",
+    }
+    for start, expected in shown.items():
+        if line.startswith(start):
+            assert expected in said, f"{line}: {said}"
