@@ -12,6 +12,9 @@ from leeward.solve import Problem, solve
 from leeward.solve.evaluate import verify
 from leeward.solve.outcome import Infeasible, Optimal
 
+#: The first call on a machine compiles.
+pytestmark = pytest.mark.timeout(600)
+
 RELAXED = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 

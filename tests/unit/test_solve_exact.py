@@ -12,12 +12,16 @@ from solve_builders import chain_document, instance_document, reference_document
 from leeward.solve import exact, solve
 from leeward.solve.arrays import arrays_of, units
 from leeward.solve.bounds import prepare
+from leeward.solve.compiled import clear_if_stale
 from leeward.solve.downtime import downtime_of
 from leeward.solve.evaluate import evaluate, verify
 from leeward.solve.kernel_downtime import config_seconds, least_seconds
 from leeward.solve.outcome import Feasible, Infeasible, Optimal, Unknown
 from leeward.solve.problem import Problem
 from leeward.solve.tree import longest_paths, tree_along
+
+#: The first call on a machine compiles.
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.mark.parametrize("name", ["a-", "b-", "c-", "d-", "f-", "g-", "h-"])
@@ -56,6 +60,17 @@ def test_out_of_time_without_a_deployment_it_knows_nothing_but_a_bound(monkeypat
     outcome = exact.solve_exact(Problem.from_json(document), time_limit_s=0.5, clock=ticking(1.0))
     assert isinstance(outcome, Unknown)
     assert outcome.bound <= document["optimum"]["F"]
+
+
+def test_the_place_of_a_pinned_operator_is_held_for_it():
+    document = chain_document(nodes=4)
+    document["nodes"][0]["res"] = 1
+    document["operators"][2]["allowed"] = ["n0"]  # everybody would like to be there
+    p = arrays_of(Problem.from_json(document))
+    assert p.room[0] == pytest.approx(0, abs=1e-6) and p.room_units[0] == 0
+    assert p.full[0] == pytest.approx(1) and list(p.held) == [0, 0, 1]
+    outcome = solve(Problem.from_json(document), method="exact")
+    assert isinstance(outcome, Optimal) and outcome.deployment["sink"] == {"n0": 1}
 
 
 def test_a_gap_is_allowed_for():
@@ -162,3 +177,19 @@ def test_it_agrees_with_the_literal_programme_on_the_reference_application():
         assert isinstance(found, Optimal) and isinstance(expected, Optimal)
         assert found.metrics.F == pytest.approx(expected.metrics.F, abs=3e-6)
         assert found.metrics == evaluate(problem, found.deployment)
+
+
+def test_compiled_code_is_dropped_when_any_kernel_changes(tmp_path):
+    cache = tmp_path / "__pycache__"
+    cache.mkdir()
+    for name in ("kernel_a.py", "kernel_b.py", "arrays.py", "tree.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    assert clear_if_stale(tmp_path)
+    (cache / "kernel_a.f-1.py311.nbi").write_text("old")
+    (cache / "other.nbi").write_text("not ours")
+    assert not clear_if_stale(tmp_path)
+    assert (cache / "kernel_a.f-1.py311.nbi").exists()
+    (tmp_path / "kernel_b.py").write_text("x = 2\n")
+    assert clear_if_stale(tmp_path)
+    assert [path.name for path in cache.glob("*.nbi")] == ["other.nbi"]
+    assert not clear_if_stale(tmp_path)

@@ -3,6 +3,9 @@
 `Arrays` is a NamedTuple because numba takes those as arguments.  Axes: operators (G), nodes (n), replicas
 (index 1 .. kmax; index 0 is unused).  Times in s, costs in $/h; objective weights are already divided by the
 bounds, so that F = a R + b C + e T_D.
+
+A pinned operator can only go to its one node, so the place of its first replica there is held from the start;
+elsewhere capacity means what is left.  Without this a search would fill that node and find out much later.
 """
 
 from __future__ import annotations
@@ -29,12 +32,14 @@ class Arrays(NamedTuple):
     delay: np.ndarray  # [n, n]
     link: np.ndarray  # [n, n]
     speed: np.ndarray  # [n]
-    room: np.ndarray  # [n] capacity with its tolerance
-    room_units: np.ndarray  # [n] capacity in units of the bound, rounded up
+    full: np.ndarray  # [n] capacity with its tolerance
+    room: np.ndarray  # [n] the same without what is held for pinned operators
+    room_units: np.ndarray  # [n] `room` in units of the bound, rounded up
     k: np.ndarray  # [G]
     price: np.ndarray  # [G] cost of one replica
     res: np.ndarray  # [G]
     res_units: np.ndarray  # [G] demand in units of the bound, rounded down
+    held: np.ndarray  # [G] replicas that have their place already: 1 for a pinned operator, else 0
     latency: np.ndarray  # [G, kmax + 1] on the reference processor
     allowed: np.ndarray  # [G, n]
     edge_from: np.ndarray  # [E]
@@ -68,7 +73,11 @@ def arrays_of(problem: Problem) -> Arrays:
     operators, nodes = problem.operators, problem.nodes
     k = np.array([op.k for op in operators])
     present = _present(problem)
+    allowed = _allowed(problem)
+    held = (allowed.sum(axis=1) == 1).astype(np.int64)
     room_units, res_units = units(problem)
+    full = np.array([node.res + TOLERANCE * max(1.0, node.res) for node in nodes])
+    taken = (held * _column(operators, "res")) @ allowed
     storm = Storm.of(problem)
     hosting = np.array([node.id in storm.hosting for node in nodes])
     is_storm = problem.downtime_model == "storm"
@@ -79,14 +88,16 @@ def arrays_of(problem: Problem) -> Arrays:
         delay=delay,
         link=link,
         speed=_column(nodes, "speedup"),
-        room=np.array([node.res + TOLERANCE * max(1.0, node.res) for node in nodes]),
-        room_units=room_units,
+        full=full,
+        room=full - taken,
+        room_units=np.maximum(room_units - (held * res_units) @ allowed, 0),
         k=k,
         price=np.array([op.cost * op.res for op in operators]),
         res=_column(operators, "res"),
         res_units=res_units,
+        held=held,
         latency=_latencies(problem, int(k.max())),
-        allowed=_allowed(problem),
+        allowed=allowed,
         edge_from=np.ascontiguousarray(edges[:, 0]),
         edge_to=np.ascontiguousarray(edges[:, 1]),
         rate=np.array([stream.rate for stream in problem.streams], dtype=float),

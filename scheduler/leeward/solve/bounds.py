@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from leeward.solve.arrays import Arrays
-from leeward.solve.kernel_bound import Reach, fill_inside, fill_keep, fill_reach, relaxed_use
-from leeward.solve.kernel_search import Tables
+from leeward.solve.kernel_bound import Reach, fill_inside, fill_keep, fill_reach
+from leeward.solve.kernel_relaxed import relaxed_use
+from leeward.solve.kernel_state import Tables
 from leeward.solve.tree import NONE, Tree, longest_paths, tree_along
 
 #: Paths that are tried as spine.

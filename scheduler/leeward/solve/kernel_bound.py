@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from leeward.solve.arrays import Arrays
+from leeward.solve.compiled import kernel
 from leeward.solve.tree import Tree
 
 NONE = -1
@@ -39,7 +39,7 @@ class Reach(NamedTuple):
     inside_one: np.ndarray  # [G, kmax + 1, kmax + 1] see `fill_inside`
 
 
-@njit(cache=True)
+@kernel
 def fill_reach(
     p: Arrays, near_out: np.ndarray, next_out: np.ndarray, near_in: np.ndarray, link_out: np.ndarray
 ) -> None:  # fmt: skip
@@ -56,12 +56,12 @@ def fill_reach(
             near_in[w] = min(near_in[w], p.delay[v, w])
             link_out[v] = min(link_out[v], p.link[v, w])
             for g in range(p.k.shape[0]):
-                if p.allowed[g, w] and p.res[g] <= p.room[w]:
+                if p.allowed[g, w] and (1 - p.held[g]) * p.res[g] <= p.room[w]:
                     next_out[g, v] = min(next_out[g, v], max(near_out[g, v], p.delay[v, w]))
                     near_out[g, v] = min(near_out[g, v], p.delay[v, w])
 
 
-@njit(cache=True)
+@kernel
 def fill_inside(p: Arrays, t: Tree, inside: np.ndarray, inside_one: np.ndarray) -> None:
     """How much of a stream can stay inside nodes when the parent has m replicas, not all on one node.
 
@@ -78,7 +78,7 @@ def fill_inside(p: Arrays, t: Tree, inside: np.ndarray, inside_one: np.ndarray) 
         largest = 0.0
         for v in range(p.speed.shape[0]):
             if p.allowed[g, v] and p.allowed[q, v]:
-                largest = max(largest, p.room[v])
+                largest = max(largest, p.full[v])
         for m in range(kmax + 1):
             for size in range(kmax + 1):
                 best[m, size] = 0.0
@@ -99,7 +99,7 @@ def fill_inside(p: Arrays, t: Tree, inside: np.ndarray, inside_one: np.ndarray) 
                         inside_one[g, m, size] = mine / m
 
 
-@njit(cache=True)
+@kernel
 def apart(rate_price: float, g: int, m: int, s: int, size: int, here: int, x: Reach, v: int) -> float:
     """Least price of the stream to g when `here` of its `size` replicas are on v, the parent as (m, s)."""
     if rate_price == 0.0 or (s == 0 and here == size):
@@ -109,7 +109,7 @@ def apart(rate_price: float, g: int, m: int, s: int, size: int, here: int, x: Re
     return rate_price * (1.0 - x.inside[g, m, size, here]) * x.link_any
 
 
-@njit(cache=True)
+@kernel
 def landing(
     p: Arrays, t: Tree, x: Reach, A: float, B: float, mu: np.ndarray, g: int, keep: np.ndarray,
     together: np.ndarray, spread: np.ndarray,
@@ -130,17 +130,18 @@ def landing(
             if not np.isfinite(p.latency[g, m]):
                 continue
             own = B * m * p.price[g] + weight * p.latency[g, m] / p.speed[w]
-            left = p.room_units[w] - m * p.res_units[g]
-            if x.alone[g, m, w] and left >= 0 and m * p.res[g] <= p.room[w]:
+            needs = m - p.held[g]
+            left = p.room_units[w] - needs * p.res_units[g]
+            if x.alone[g, m, w] and left >= 0 and needs * p.res[g] <= p.room[w]:
                 below = keep[child, w, left, m, 0] if child != NONE else 0.0
-                together[m, w] = own + mu[w] * m * p.res[g] + below
+                together[m, w] = own + mu[w] * needs * p.res[g] + below
             left = p.room_units[w] - p.res_units[g]
             if m > 1 and x.some[g, m, w] and left >= 0 and p.res[g] <= p.room[w]:
                 below = keep[child, w, left, m, 1] if child != NONE else 0.0
                 spread[m, w] = own + (mu[w] + (m - 1) * cheapest) * p.res[g] + below
 
 
-@njit(cache=True)
+@kernel
 def leaving(
     p: Arrays, x: Reach, g: int, delay_weight: float, rate_price: float, parent_k: int, together: np.ndarray,
     spread: np.ndarray, far: np.ndarray,
@@ -173,7 +174,7 @@ def leaving(
             far[m, v] = best
 
 
-@njit(cache=True)
+@kernel
 def staying(
     p: Arrays, t: Tree, x: Reach, A: float, B: float, mu: np.ndarray, g: int, keep: np.ndarray,
     v: int, rho: int, m: int, s: int, choice: np.ndarray,
@@ -192,8 +193,9 @@ def staying(
             continue
         own = B * size * p.price[g] + weight * p.latency[g, size] / p.speed[v]
         for here in range(1, size + 1):
-            left = rho - here * p.res_units[g]
-            if left < 0 or here * p.res[g] > p.room[v]:
+            needs = here - p.held[g]
+            left = rho - needs * p.res_units[g]
+            if left < 0 or needs * p.res[g] > p.room[v]:
                 break
             if here == size:
                 if not x.alone[g, size, v]:
@@ -203,7 +205,7 @@ def staying(
                 if not x.some[g, size, v]:
                     continue
                 way = max(x.near_out[g, v], x.near_in[v]) if s == 1 else x.near_out[g, v]
-            held = (mu[v] * here + cheapest * (size - here)) * p.res[g]
+            held = (mu[v] * needs + cheapest * (size - here)) * p.res[g]
             if weight > 0.0:
                 held += weight * way
             below = keep[child, v, left, size, 0 if here == size else 1] if child != NONE else 0.0
@@ -214,7 +216,7 @@ def staying(
     return best
 
 
-@njit(cache=True)
+@kernel
 def fill_keep(
     p: Arrays, t: Tree, x: Reach, A: float, B: float, mu: np.ndarray, keep: np.ndarray, together: np.ndarray,
     spread: np.ndarray, roots: np.ndarray,
@@ -255,119 +257,3 @@ def fill_keep(
                             for given in range(rho + 1):
                                 best = min(best, alone[given] + keep[sibling, v, rho - given, m, s])
                         keep[g, v, rho, m, s] = best
-
-
-@njit(cache=True)
-def relaxed_use(
-    p: Arrays, t: Tree, x: Reach, A: float, B: float, mu: np.ndarray, keep: np.ndarray, together: np.ndarray,
-    spread: np.ndarray, use: np.ndarray, totals: np.ndarray,
-) -> None:  # fmt: skip
-    """What the relaxed optimum uses of each node [n], and its response time and cost (`totals`), by going down.
-
-    These are the subgradients of the bound: a node that is used beyond its capacity should cost more.
-    """
-    place = np.zeros((p.k.shape[0], 4), dtype=np.int64)  # node, units left there, replicas, spread or not
-    choice = np.zeros(2, dtype=np.int64)
-    use[:] = 0.0
-    totals[:] = 0.0
-    for at in range(p.k.shape[0]):
-        g = t.order[at]
-        parent = t.parent[g]
-        if parent == NONE:
-            w = np.argmin(np.minimum(together[g], spread[g]))
-            land(p, t, A, B, mu, g, keep, together, spread, w, spread[g, w] < together[g, w], x, place, use, totals)
-            continue
-        v, rho, m, s = place[parent]
-        w = choose(p, t, x, A, B, mu, g, keep, together, spread, v, rho, m, s, place, choice)
-        if w != v:
-            by_spread = choice[0] == 1
-            land(p, t, A, B, mu, g, keep, together, spread, w, by_spread, x, place, use, totals)
-            if t.on_spine[g]:
-                totals[0] += p.delay[v, w]
-            totals[1] += p.rate[t.edge[g]] * (p.link[v, w] if s == 0 else x.link_any / m)
-            continue
-        size, here = choice
-        place[g, 0], place[g, 2], place[g, 3] = v, size, 0 if here == size else 1
-        occupy(p, t, g, v, here, size, use, totals)
-        if t.on_spine[g] and (here < size or s == 1):
-            totals[0] += max(x.near_out[g, v] if here < size else 0.0, x.near_in[v] if s == 1 else 0.0)
-        totals[1] += apart(p.rate[t.edge[g]], g, m, s, size, here, x, v)
-
-
-@njit(cache=True)
-def choose(
-    p: Arrays, t: Tree, x: Reach, A: float, B: float, mu: np.ndarray, g: int, keep: np.ndarray, together: np.ndarray,
-    spread: np.ndarray, v: int, rho: int, m: int, s: int, place: np.ndarray, choice: np.ndarray,
-) -> int:  # fmt: skip
-    """The node that g goes to from v; `choice` is (replicas, of these here) if it stays, (spread, 0) if not.
-
-    What is left of the parent's rest for later siblings goes back to `place`, what g leaves to its own.
-    """
-    weight = A if t.on_spine[g] else 0.0
-    rate_price = B * p.rate[t.edge[g]]
-    away, to, by_spread = np.inf, v, False
-    for w in range(p.speed.shape[0]):
-        if w == v:
-            continue
-        whole = weight * p.delay[v, w] + together[g, w]
-        part = weight * p.delay[v, w] + spread[g, w]
-        whole += rate_price * (p.link[v, w] if s == 0 else x.link_any / m)
-        part += rate_price * (x.link_out[v] if s == 0 else x.link_any / m)
-        if min(whole, part) < away:
-            away, to, by_spread = min(whole, part), w, part < whole
-    sibling = t.next[g]
-    best, best_given = np.inf, 0
-    for given in range(rho + 1):
-        value = away
-        if p.allowed[g, v]:
-            value = min(value, staying(p, t, x, A, B, mu, g, keep, v, given, m, s, choice))
-        if sibling != NONE:
-            value += keep[sibling, v, rho - given, m, s]
-        if value < best:
-            best, best_given = value, given
-    stay = np.inf
-    if p.allowed[g, v]:
-        stay = staying(p, t, x, A, B, mu, g, keep, v, best_given, m, s, choice)
-    if stay <= away:
-        place[t.parent[g], 1] = rho - best_given
-        place[g, 1] = best_given - choice[1] * p.res_units[g]
-        return v
-    choice[0], choice[1] = 1 if by_spread else 0, 0
-    return to
-
-
-@njit(cache=True)
-def land(
-    p: Arrays, t: Tree, A: float, B: float, mu: np.ndarray, g: int, keep: np.ndarray, together: np.ndarray,
-    spread: np.ndarray, w: int, by_spread: bool, x: Reach, place: np.ndarray, use: np.ndarray, totals: np.ndarray,
-) -> None:  # fmt: skip
-    """Puts g on w as the relaxed optimum does: the number of replicas that gives `together` or `spread`."""
-    child = t.first[g]
-    weight = A if t.on_spine[g] else 0.0
-    best, best_m = np.inf, 1
-    for m in range(2 if by_spread else 1, p.k[g] + 1):
-        here = 1 if by_spread else m
-        left = p.room_units[w] - here * p.res_units[g]
-        usable = x.some[g, m, w] if by_spread else x.alone[g, m, w]
-        if not usable or left < 0 or here * p.res[g] > p.room[w] or not np.isfinite(p.latency[g, m]):
-            continue
-        value = B * m * p.price[g] + weight * p.latency[g, m] / p.speed[w] + mu[w] * here * p.res[g]
-        value += mu.min() * (m - here) * p.res[g]
-        value += keep[child, w, left, m, 1 if by_spread else 0] if child != NONE else 0.0
-        if value < best:
-            best, best_m = value, m
-    here = 1 if by_spread else best_m
-    place[g, 0], place[g, 1] = w, p.room_units[w] - here * p.res_units[g]
-    place[g, 2], place[g, 3] = best_m, 1 if by_spread else 0
-    occupy(p, t, g, w, here, best_m, use, totals)
-
-
-@njit(cache=True)
-def occupy(
-    p: Arrays, t: Tree, g: int, w: int, here: int, size: int, use: np.ndarray, totals: np.ndarray
-) -> None:  # fmt: skip
-    """Books the replicas of g on w; where the others are the relaxation does not know."""
-    use[w] += here * p.res[g]
-    totals[1] += size * p.price[g]
-    if t.on_spine[g]:
-        totals[0] += p.latency[g, size] / p.speed[w]

@@ -6,12 +6,12 @@ A configuration is `nodes[:size]`, node positions in ascending order with repeat
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from leeward.solve.arrays import GENERIC, STORM, Arrays
+from leeward.solve.compiled import kernel
 
 
-@njit(cache=True)
+@kernel
 def pair_seconds(p: Arrays, i: int, u: int, v: int, at_u: int, at_v: int, size: int) -> float:
     """tau (27) or (35) for a current node u and a next node v != u with V(u) = at_u, V(v) = at_v, |V| = size."""
     was_u, was_v, was = p.present[i, u], p.present[i, v], p.present_size[i]
@@ -31,7 +31,7 @@ def pair_seconds(p: Arrays, i: int, u: int, v: int, at_u: int, at_v: int, size: 
     return max(code, up) + down + (p.spawn[v] if at_v > was_v else 0.0)
 
 
-@njit(cache=True)
+@kernel
 def config_seconds(p: Arrays, i: int, nodes: np.ndarray, size: int) -> float:
     """T_D,i of a configuration; 0 if it is the present one or there is none."""
     was = p.present_size[i]
@@ -61,7 +61,7 @@ def config_seconds(p: Arrays, i: int, nodes: np.ndarray, size: int) -> float:
     return max(p.sync + longest, p.restart) if p.model == STORM else p.sync + longest
 
 
-@njit(cache=True)
+@kernel
 def _count(nodes: np.ndarray, size: int, u: int) -> int:
     found = 0
     for at in range(size):
@@ -70,7 +70,7 @@ def _count(nodes: np.ndarray, size: int, u: int) -> int:
     return found
 
 
-@njit(cache=True)
+@kernel
 def least_seconds(p: Arrays, i: int, v: int, at_v: int, size: int) -> float:
     """A lower bound on T_D,i of every configuration of `size` replicas with exactly `at_v` on v."""
     was = p.present_size[i]
@@ -88,7 +88,7 @@ def least_seconds(p: Arrays, i: int, v: int, at_v: int, size: int) -> float:
     return max(p.sync + longest, p.restart) if p.model == STORM else p.sync + longest
 
 
-@njit(cache=True)
+@kernel
 def downtime_tables(p: Arrays, least: np.ndarray, alone: np.ndarray) -> None:
     """Fills [G, kmax + 1, n]: the least T_D,i with a replica on v and one elsewhere; T_D,i with all on v."""
     one = np.zeros(alone.shape[1], dtype=np.int64)
