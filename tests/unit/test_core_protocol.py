@@ -36,3 +36,17 @@ def test_it_restores_after_all_when_a_newer_epoch_does_not_restart_it():
     again = replace(RESTORE, epoch=2, base=2, restarts=())
     assert Load(again, keep=False) in protocol.on_record(again)
     assert protocol.mode is Mode.RESTORING
+
+
+def test_a_lost_process_whose_worker_is_about_to_end_waits_too():
+    protocol = TaskProtocol(1, ())
+    protocol.on_record(RUN, first=False)
+    assert protocol.mode is Mode.LOST
+    assert protocol.on_record(RESTORE) == []
+    assert protocol.mode is Mode.REPLACED
+
+
+def test_its_successor_restores():
+    protocol = TaskProtocol(1, ())
+    assert protocol.on_record(replace(RESTORE, phase=Phase.MOVE, restarts=())) == []
+    assert Load(RESTORE, keep=False) in protocol.on_record(RESTORE)

@@ -249,7 +249,7 @@ class TaskProtocol:
     def _restore(self, record: ControlRecord) -> list[Instruction]:
         if self.mode is Mode.RESTORING and self._base == record.base:
             return []
-        if self.mode is Mode.PAUSED and self.task in record.restarts:
+        if self.mode is not Mode.STARTING and self.task in record.restarts:  # a process of before
             self.mode, self._base = Mode.REPLACED, -1
             return []
         keep = self.mode is Mode.PAUSED and self._state_cut == record.cut
