@@ -26,7 +26,7 @@ test: setup ## every test that fits a pipeline: fast lanes, Java, then the clust
 	$(pytest) -m "not slow" tests/cluster
 
 test-fast: ## unit, property, simulation and contract tests
-	$(pytest) -n 2 --dist loadfile -m "not slow" $(wildcard tests/unit tests/property tests/sim tests/contract)
+	$(pytest) -m "not slow" $(wildcard tests/unit tests/property tests/sim tests/contract)
 
 test-java: ## JUnit tests of the plugin and the worker classes
 	mvn -B -ntp -q -f storm verify

@@ -93,7 +93,7 @@ class ZooPorts:
         self.mine = self.client()
 
     def client(self):
-        client = connect(HOSTS)
+        client = connect(HOSTS, timeout_s=60)
         self.clients.append(client)
         return client
 
