@@ -55,7 +55,7 @@ def test_a_folder_gives_its_csv_files_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.csv", gzip.compress(b"x"), "is gzip but its name does not end in .gz"),
+        ("a.csv", gzip.compress(b"x", mtime=0), "is gzip but its name does not end in .gz"),
         ("a.csv.gz", b"plain", "ends in .gz but is not gzip"),
         ("a.csv", b"PK\x03\x04...", "zip archive"),
     ],
