@@ -1,7 +1,7 @@
 """Memory of replay on a large input: `python tests/bench/replay_memory.py [--rows 10000000]`.
 
-Generates a tenth of that many rows as CSV and prepares them, then the same for all of them, then replays the
-last ones (a reader keeps up and trims the stream), each step as the command a user would type. Prints and writes
+Generates a tenth of that many rows as CSV and prepares them, then the same for all of them, then replays all of
+them (a reader keeps up and trims the stream), each step as the command a user would type. Prints and writes
 `out/bench/replay_memory.json`: for each step its seconds and the highest resident memory of its processes
 together (Python, the JVM, Python workers; pages that workers share count twice).
 """
@@ -46,9 +46,7 @@ def main() -> None:
     many, slices = _prepared(options.folder / "whole", options.rows, heap)
     rows = json.loads((slices / "manifest.json").read_text())["rows"]
     with _Server(options.port) as server:
-        first = max(1, rows - options.replayed + 1)
-        run = ("run", slices, "--redis", server.url, "--speed", "0", "--from-seq", str(first), "--quiet")
-        last = _measure(f"run, the last {rows - first + 1} of {rows} rows", *run)
+        last = _measure(f"run {rows} rows", "run", slices, "--redis", server.url, "--speed", "0", "--quiet")
     shutil.rmtree(options.folder)
     result = {"rows": rows, "heap_mb": options.memory_mb, "steps": [asdict(s) for s in (*few, *many, last)]}
     out = ROOT / "out" / "bench" / "replay_memory.json"
@@ -74,7 +72,6 @@ def _prepared(folder: Path, rows: int, heap: tuple[str, ...]) -> tuple[list[Step
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--replayed", type=int, default=500_000, help="rows that the third step sends")
     parser.add_argument("--memory-mb", type=int, default=640, help="heap of Spark's JVM")
     parser.add_argument("--port", type=int, default=19950, help="of the Redis started here")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench" / "replay-memory")

@@ -12,8 +12,11 @@ import typer
 if TYPE_CHECKING:
     from leeward.local.status import Status
 
-Folder = Annotated[Path, typer.Option("--dir", help="Run folder of the cluster.")]
 DEFAULT_DIR = Path("out/cluster")
+#: Every command finds the cluster by these two, so one shell may have a cluster beside another's.
+CLUSTER_VARIABLE, BASE_PORT_VARIABLE = "LEEWARD_CLUSTER", "LEEWARD_BASE_PORT"
+Folder = Annotated[Path, typer.Option("--dir", envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")]
+BasePort = Annotated[int, typer.Option(envvar=BASE_PORT_VARIABLE, help="First port of the cluster's block.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def up(
     folder: Folder = DEFAULT_DIR,
-    base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
+    base_port: BasePort = 6600,
     supervisors: Annotated[int, typer.Option(help="Number of supervisors.")] = 5,
     slots: Annotated[int, typer.Option(help="Worker slots of each supervisor.")] = 2,
     plugin: Annotated[bool, typer.Option(help="Leeward's scheduler plugin, or Storm's default.")] = True,

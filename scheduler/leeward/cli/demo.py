@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli.cluster import DEFAULT_DIR
+from leeward.cli.cluster import CLUSTER_VARIABLE, DEFAULT_DIR, BasePort
 from leeward.core.errors import LeewardError
 
 if TYPE_CHECKING:
@@ -58,9 +58,13 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the generated data.")] = 1,
     service_times: Annotated[str, typer.Option(help="Emulated service times: table2, or none.")] = "table2",
     keep: Annotated[bool, typer.Option(envvar="KEEP", help="Leave the cluster up.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for everything; verdict in OUT.json.")] = Path("out/demo"),
-    cluster: Annotated[Path, typer.Option(help="Run folder of the cluster.")] = DEFAULT_DIR,
-    base_port: Annotated[int, typer.Option(help="First port of the cluster.")] = 6600,
+    out: Annotated[
+        Path, typer.Option(envvar="LEEWARD_OUT", help="Folder for everything; verdict in OUT.json.")
+    ] = Path("out/demo"),
+    cluster: Annotated[
+        Path, typer.Option(envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")
+    ] = DEFAULT_DIR,
+    base_port: BasePort = 6600,
 ) -> None:
     """Real Storm, ZooKeeper, Redis and Spark; about five minutes.
 

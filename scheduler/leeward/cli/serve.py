@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leeward.cli.cluster import CLUSTER_VARIABLE, DEFAULT_DIR
+
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
     from leeward.core.settings import Settings
 
 EXIT_REFUSED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
-DEFAULT_CLUSTER = Path("out/cluster")
 DEFAULT_NIMBUS = "127.0.0.1:6627"
 
 Topology = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="Name of a running topology.")]
@@ -34,7 +35,10 @@ ZooKeeperOption = Annotated[
 ]
 RedisOption = Annotated[str | None, typer.Option("--redis", metavar="URL", help="Redis; default: as the conf says.")]
 ClusterOption = Annotated[
-    Path | None, typer.Option("--cluster", metavar="DIR", help="Run folder of a local cluster (leeward cluster up).")
+    Path | None,
+    typer.Option(
+        "--cluster", metavar="DIR", envvar=CLUSTER_VARIABLE, help="Run folder of a local cluster (leeward cluster up)."
+    ),
 ]
 ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings, flat TOML.")]
 SetOption = Annotated[list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="One setting; repeat for more.")]
@@ -270,7 +274,7 @@ def _addresses(
     from leeward.adapters.wiring import Addresses
     from leeward.core.errors import ConfigError
 
-    folder = cluster or DEFAULT_CLUSTER
+    folder = cluster or DEFAULT_DIR
     file = folder / "cluster.json"
     found: dict[str, str] = {}
     if cluster is not None or (file.exists() and not nimbus):
