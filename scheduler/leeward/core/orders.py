@@ -1,4 +1,4 @@
-"""The words between the coordinator's state machine (`core/migration.py`) and its shell."""
+"""The words between the coordinator's state machine (`core/migration`) and its shell."""
 
 from __future__ import annotations
 

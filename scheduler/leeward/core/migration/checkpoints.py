@@ -1,0 +1,60 @@
+"""Checkpoints: a cut of a topology that runs on, so that a lost process costs little."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leeward.core.control import cut_barrier
+from leeward.core.migration.machine import (
+    Machine,
+    Step,
+    arrive,
+    drop_old,
+    errors_of,
+    missing_of,
+    sizes_of,
+    watch,
+    with_cut,
+)
+from leeward.core.migration.pausing import to_idle
+from leeward.core.orders import DeadlinePassed, Event, Note, PlanAccepted, Reported, State, WriteControl
+
+
+def checkpoint(m: Machine, event: Event, now: float) -> Step:
+    record = replace(m.record, checkpoint=m.next_cut)
+    after, todo = watch(
+        replace(m, record=record),
+        State.CHECKPOINTING,
+        cut_barrier(record.checkpoint),
+        now + m.limits.checkpoint_s,
+    )
+    return after, (WriteControl(record=record), *todo)
+
+
+def checkpoint_report(m: Machine, event: Reported, now: float) -> Step:
+    m = arrive(m, event)
+    errors = errors_of(m)
+    if errors:
+        return give_up(m, errors, now)
+    if not m.complete:
+        return m, ()
+    number = m.record.checkpoint
+    record = replace(m.record, committed=with_cut(m, number))
+    size = sum(report.bytes for report in m.arrived.values())
+    note = Note(action="checkpoint_committed", fields={"cut": number, "bytes": size})
+    after, todo = to_idle(replace(m, record=record, sizes=sizes_of(m)), now, m.limits.checkpoint_every_s)
+    return after, (WriteControl(record=record), drop_old(after), note, *todo)
+
+
+def checkpoint_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
+    return give_up(m, f"missing after {m.limits.checkpoint_s} s: {missing_of(m)}", now)
+
+
+def give_up(m: Machine, why: str, now: float) -> Step:
+    note = Note(action="checkpoint_failed", fields={"cut": m.record.checkpoint, "why": why})
+    after, todo = to_idle(m, now, m.limits.checkpoint_every_s)
+    return after, (note, *todo)
+
+
+def defer(m: Machine, event: PlanAccepted, now: float) -> Step:
+    return replace(m, pending=event), ()

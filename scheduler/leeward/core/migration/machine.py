@@ -1,0 +1,137 @@
+"""What the coordinator knows, and what its steps have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from leeward.core.control import ControlRecord, Report
+from leeward.core.journal import Journal
+from leeward.core.orders import (
+    Assigned,
+    DropCuts,
+    Event,
+    Instruction,
+    Limits,
+    PlanAccepted,
+    Rebalance,
+    Reported,
+    State,
+    WatchBarrier,
+)
+from leeward.core.plan import Slot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """All that the coordinator knows. `step` gives the next one."""
+
+    topology_id: str
+    tasks: Mapping[int, str]  #: task -> component, all that take part in barriers
+    limits: Limits = field(default_factory=Limits)
+    state: State = State.OFF
+    record: ControlRecord = field(default_factory=ControlRecord)  #: as last written, or about to be
+    journal: Journal = field(default_factory=Journal)
+    due: float | None = None  #: when DeadlinePassed is to come
+    barrier: str = ""  #: the one watched
+    arrived: Mapping[int, Report] = field(default_factory=dict)  #: task -> its report at that barrier
+    pending: PlanAccepted | None = None  #: waits for the end of a checkpoint
+    tries: int = 0  #: of the present step
+    lost: bool = False  #: a process was lost while Storm placed: RESTORE needs an epoch of its own
+    seen: Assigned | None = None  #: what Storm has, as last published
+    stale: Assigned | None = None  #: `seen` when the placement was written: it cannot speak of that placement
+    sizes: Mapping[str, int] = field(default_factory=dict)  #: component -> bytes of state in the newest cut
+    story: tuple[str, ...] = ()  #: last transitions, oldest first
+
+    @property
+    def next_cut(self) -> int:
+        """A number that no cut ever had."""
+        return 1 + max(
+            self.journal.last_cut, self.record.cut, self.record.checkpoint, *self.record.committed, 0
+        )
+
+    @property
+    def next_epoch(self) -> int:
+        """An epoch that neither record nor fence ever had."""
+        return 1 + max(self.record.epoch, self.journal.epoch)
+
+    @property
+    def complete(self) -> bool:
+        """Every task is at the barrier, none with an error."""
+        return self.tasks.keys() <= self.arrived.keys() and not any(r.error for r in self.arrived.values())
+
+    @property
+    def slots(self) -> Mapping[int, Slot]:
+        """Task -> slot, as last published."""
+        return self.seen.slots if self.seen else {}
+
+
+Step = tuple[Machine, tuple[Instruction, ...]]
+Handler = Callable[[Machine, Event, float], Step]
+
+
+def watch(m: Machine, state: State, barrier: str, due: float) -> Step:
+    return replace(m, state=state, barrier=barrier, arrived={}, due=due), (WatchBarrier(name=barrier),)
+
+
+def arrive(m: Machine, event: Reported) -> Machine:
+    if event.barrier != m.barrier or event.report.task not in m.tasks:
+        return m
+    return replace(m, arrived={**m.arrived, event.report.task: event.report})
+
+
+def errors_of(m: Machine) -> str:
+    return "; ".join(
+        f"task {task} ({report.component}): {report.error}"
+        for task, report in sorted(m.arrived.items())
+        if report.error
+    )
+
+
+def missing_of(m: Machine) -> str:
+    missing = sorted(m.tasks.keys() - m.arrived.keys())
+    return ", ".join(f"{task} ({m.tasks[task]})" for task in missing) or "none"
+
+
+def sizes_of(m: Machine) -> dict[str, int]:
+    sizes = dict.fromkeys(m.tasks.values(), 0)
+    for task, report in m.arrived.items():
+        sizes[m.tasks[task]] += report.bytes
+    return sizes
+
+
+def with_cut(m: Machine, cut: int) -> tuple[int, ...]:
+    return tuple(sorted({*m.record.committed, cut}))[-m.limits.keep_cuts :]
+
+
+def drop_old(m: Machine) -> DropCuts:
+    return DropCuts(below=min(m.record.committed, default=0), epoch=m.record.epoch)
+
+
+def rebalance(m: Machine, slots: Mapping[int, Slot]) -> Rebalance:
+    executors: dict[str, int] = {}
+    for component in m.tasks.values():
+        executors[component] = executors.get(component, 0) + 1
+    return Rebalance(workers=len(set(slots.values())), executors=dict(sorted(executors.items())))
+
+
+def is_placed(m: Machine) -> bool:
+    """Storm has exactly the slots of the journal, by our placement of this epoch."""
+    seen = m.seen
+    return (
+        seen is not None
+        and seen.managed
+        and seen.epoch == m.journal.placement_epoch
+        and dict(seen.slots) == dict(m.journal.new_slots)
+    )
+
+
+def misfit(m: Machine) -> str:
+    """Why the plugin does not follow the placement; empty if it does, or has not spoken since it was written."""
+    if m.seen is None or m.seen is m.stale or m.seen.managed:
+        return ""
+    return m.seen.reason or "not managed"
+
+
+def all_placed(m: Machine) -> bool:
+    return m.tasks.keys() <= m.slots.keys()

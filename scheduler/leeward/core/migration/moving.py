@@ -1,0 +1,174 @@
+"""Between the barriers: Storm moves executors, or all tasks have to be placed again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leeward.core.control import Phase
+from leeward.core.journal import Journal, StepName
+from leeward.core.migration.machine import (
+    Machine,
+    Step,
+    all_placed,
+    arrive,
+    errors_of,
+    is_placed,
+    misfit,
+    rebalance,
+    sizes_of,
+    with_cut,
+)
+from leeward.core.migration.pausing import abort
+from leeward.core.migration.restoring import restore
+from leeward.core.migration.telling import phase_note, summary_of
+from leeward.core.orders import (
+    Assigned,
+    DeadlinePassed,
+    Note,
+    RebalanceFailed,
+    RecoverRequested,
+    Reported,
+    State,
+    WriteControl,
+    WriteJournal,
+    WritePlacement,
+)
+from leeward.core.plan import Placement
+
+
+def pause_report(m: Machine, event: Reported, now: float) -> Step:
+    m = arrive(m, event)
+    errors = errors_of(m)
+    if errors:
+        return abort(m, errors, now)
+    if not m.complete:
+        return m, ()
+    exported = sum(report.bytes for report in m.arrived.values())
+    record = replace(m.record, committed=with_cut(m, m.record.cut))
+    m = replace(m, record=record, sizes=sizes_of(m), journal=replace(m.journal, exported=exported))
+    if not m.journal.moves:
+        return restore(m, now)
+    journal = m.journal.at(StepName.MOVE, now, placement_epoch=record.epoch)
+    record = record.with_phase(Phase.MOVE)
+    after, todo = place(replace(m, journal=journal, record=record), State.MOVING, now)
+    return after, (
+        WriteJournal(journal=journal),
+        WriteControl(record=record),
+        phase_note(m, Phase.MOVE, exported=exported),
+        *todo,
+    )
+
+
+def place(m: Machine, state: State, now: float) -> Step:
+    """Want the slots of the journal and wait until Storm has them."""
+    slots = m.journal.new_slots
+    placement = Placement(topology_id=m.topology_id, epoch=m.journal.placement_epoch, slots=slots)
+    m = replace(m, state=state, due=now + m.limits.misfit_s, tries=1, barrier="", arrived={}, stale=m.seen)
+    if is_placed(m):
+        return restore(m, now)
+    return m, (WritePlacement(placement=placement), rebalance(m, slots))
+
+
+def placed(m: Machine, event: Assigned, now: float) -> Step:
+    m = replace(m, seen=event)
+    return restore(m, now) if is_placed(m) else (m, ())
+
+
+def move_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
+    if misfit(m):
+        return undo(m, f"the plugin says: {misfit(m)}", now)
+    if m.tries >= m.limits.move_tries:
+        return undo(m, f"Storm has not placed it after {m.tries} calls of rebalance", now)
+    return move_again(m, now)
+
+
+def undo(m: Machine, why: str, now: float) -> Step:
+    """Back to the old slots and tables; the cut is committed, so nothing is lost."""
+    epoch = m.next_epoch
+    journal = m.journal.at(
+        StepName.UNDO,
+        now,
+        epoch=epoch,
+        placement_epoch=epoch,
+        new_tables=m.journal.old_tables,
+        new_slots=m.journal.old_slots,
+        result=f"undone: {why}",
+    )
+    record = replace(m.record, epoch=epoch, tables=dict(journal.old_tables))
+    after, todo = place(replace(m, journal=journal, record=record), State.UNDOING, now)
+    return after, (
+        WriteJournal(journal=journal),
+        WriteControl(record=record),
+        Note(action="reconfiguration_undone", fields={"epoch": epoch, "why": why}),
+        *todo,
+    )
+
+
+def undo_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
+    """The old slots cannot be had either (a node is gone, Nimbus is away): any slots will do."""
+    if dict(m.slots) == dict(m.journal.new_slots):
+        return restore(m, now)
+    if m.tries < m.limits.move_tries and not misfit(m):
+        return move_again(m, now)
+    after, todo = settle(m, now)
+    return after, (WritePlacement(placement=None), *todo)
+
+
+def move_again(m: Machine, now: float) -> Step:
+    m = replace(m, tries=m.tries + 1, due=now + m.limits.move_s)
+    note = Note(action="rebalance_again", fields={"tries": m.tries, "epoch": m.record.epoch})
+    return m, (note, rebalance(m, m.journal.new_slots))
+
+
+def move_refused(m: Machine, event: RebalanceFailed, now: float) -> Step:
+    """The plugin's next periodic pass may place all the same; at the deadline Nimbus is asked again."""
+    return m, (Note(action="rebalance_failed", fields={"why": event.reason, "tries": m.tries}),)
+
+
+def move_lost(m: Machine, event: RecoverRequested, now: float) -> Step:
+    """All that counts is in the cut; only RESTORE must have a newer epoch than the one that the task gave up."""
+    return (replace(m, lost=True) if event.epoch == m.record.epoch else m), ()
+
+
+def lost(m: Machine, event: RecoverRequested, now: float) -> Step:
+    return reset(m, event.why, now) if event.epoch == m.record.epoch else (m, ())
+
+
+def reset(m: Machine, why: str, now: float) -> Step:
+    """Everything goes back to the last committed cut. Out of a pause with the tables of before."""
+    pausing = m.record.phase is Phase.PAUSE
+    tables = m.journal.old_tables if pausing else m.record.tables
+    cut = m.record.committed[-1] if m.record.committed else 0
+    last = m.next_cut - 1
+    journal = Journal(
+        kind="reset",
+        epoch=m.next_epoch,
+        cut=cut,
+        last_cut=last,
+        old_cut=m.record.cut,
+        reason=why,
+        old_tables=tables,
+        new_tables=tables,
+        old_slots=m.slots,
+        new_slots=m.slots,
+    ).at(StepName.RESTORE, now)
+    notes = [Note(action="reset", fields={"epoch": m.record.epoch, "cut": cut, "why": why})]
+    if pausing:
+        notes.insert(0, Note(action="reconfiguration_ended", fields=summary_of(m, f"aborted: {why}", now)))
+    after, todo = settle(replace(m, journal=journal, pending=None), now)
+    return after, (WriteJournal(journal=journal), *notes, *todo)
+
+
+def settle(m: Machine, now: float) -> Step:
+    m = replace(m, state=State.SETTLING, due=now + m.limits.settle_s, barrier="", arrived={})
+    return restore(m, now) if all_placed(m) else (m, ())
+
+
+def settled(m: Machine, event: Assigned, now: float) -> Step:
+    m = replace(m, seen=event)
+    return restore(m, now) if all_placed(m) else (m, ())
+
+
+def settle_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
+    """Tasks that are not placed will miss barrier 2, which is tried again."""
+    return restore(m, now)

@@ -1,0 +1,94 @@
+"""A reconfiguration is announced, given up, or over; between two of them the coordinator is idle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leeward.core.control import Phase, cut_barrier
+from leeward.core.journal import Journal, StepName
+from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, watch
+from leeward.core.migration.telling import changes_of, summary_of
+from leeward.core.orders import (
+    DeadlinePassed,
+    FenceFailed,
+    Instruction,
+    Note,
+    PlanAccepted,
+    SetFence,
+    State,
+    WriteControl,
+    WriteJournal,
+)
+
+
+def to_idle(m: Machine, now: float, wait_s: float = 0.0) -> Step:
+    m = replace(m, state=State.IDLE, due=now + wait_s, barrier="", arrived={}, tries=0, lost=False)
+    return announce(m, m.pending, now) if m.pending else (m, ())
+
+
+def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = ()) -> Step:
+    """Back to IDLE. The record goes out first: until the journal is closed, the next coordinator closes it."""
+    note = Note(action="reconfiguration_ended", fields=summary_of(m, result, now))
+    journal = m.journal.at(StepName.CLOSED, now, result=result, epoch=m.record.epoch, last_cut=m.next_cut - 1)
+    after, todo = to_idle(replace(m, journal=journal), now)
+    return after, (*first, WriteJournal(journal=journal), note, drop_old(after), *todo)
+
+
+def announce(m: Machine, event: PlanAccepted, now: float) -> Step:
+    plan, cut, epoch = event.plan, m.next_cut, m.next_epoch
+    journal = Journal(
+        kind="restart",
+        epoch=epoch,
+        cut=cut,
+        last_cut=cut,
+        old_cut=m.record.cut,
+        reason=plan.reason,
+        old_tables=m.record.tables,
+        new_tables=plan.tables,
+        old_slots=m.slots,
+        new_slots=plan.placement,
+    ).at(StepName.ANNOUNCE, now)
+    stays = tuple(
+        task
+        for task in sorted(m.tasks)
+        if task in m.slots and m.slots[task].node == plan.placement[task].node
+    )
+    record = replace(m.record, epoch=epoch, phase=Phase.PAUSE, cut=cut, tables=dict(plan.tables), stays=stays)
+    m = replace(m, record=record, journal=journal, pending=None)
+    after, todo = watch(m, State.PAUSING, cut_barrier(cut), now + m.limits.pause_s)
+    fields = {
+        "epoch": epoch,
+        "cut": cut,
+        "reason": plan.reason,
+        "moves": journal.moves,
+        "changes": changes_of(m),
+    }
+    return after, (
+        WriteJournal(journal=journal),
+        Note(action="reconfiguration_started", fields=fields),
+        SetFence(epoch=epoch),
+        WriteControl(record=record),
+        *todo,
+    )
+
+
+def abort(m: Machine, why: str, now: float) -> Step:
+    """Nothing was restarted and every state is in memory: go on as before, under a newer epoch."""
+    journal = m.journal
+    record = replace(
+        m.record,
+        epoch=m.next_epoch,
+        phase=Phase.RUN,
+        tables=dict(journal.old_tables),
+        cut=journal.old_cut,
+        stays=(),
+    )
+    return close(replace(m, record=record), f"aborted: {why}", now, first=(WriteControl(record=record),))
+
+
+def pause_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
+    return abort(m, f"no report after {m.limits.pause_s} s from {missing_of(m)}", now)
+
+
+def pause_unfenced(m: Machine, event: FenceFailed, now: float) -> Step:
+    return abort(m, f"the fence could not be set: {event.reason}", now)

@@ -1,0 +1,172 @@
+"""The table of transitions, the one way forward, and taking over from a coordinator that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from leeward.core.control import ControlRecord, Phase, cut_barrier, ready_barrier
+from leeward.core.errors import ProtocolError
+from leeward.core.journal import Journal, StepName
+from leeward.core.migration.checkpoints import checkpoint, checkpoint_late, checkpoint_report, defer
+from leeward.core.migration.machine import Handler, Machine, Step, watch
+from leeward.core.migration.moving import (
+    lost,
+    move_late,
+    move_lost,
+    move_refused,
+    pause_report,
+    place,
+    placed,
+    reset,
+    settle_late,
+    settled,
+    undo_late,
+)
+from leeward.core.migration.pausing import abort, announce, close, pause_late, pause_unfenced, to_idle
+from leeward.core.migration.restoring import restore, restore_late, restore_lost, restore_report, restore_unfenced
+from leeward.core.migration.telling import result_of
+from leeward.core.orders import (
+    Assigned,
+    DeadlinePassed,
+    Event,
+    FenceFailed,
+    Note,
+    PlanAccepted,
+    RebalanceFailed,
+    RecoverRequested,
+    Reported,
+    Restarted,
+    State,
+    WriteControl,
+    WriteJournal,
+)
+
+#: How many past transitions an error tells.
+STORY = 20
+
+
+def step(machine: Machine, event: Event, *, now: float) -> Step:
+    """The one way forward. Raises ProtocolError, with the story, for an event that the table does not know."""
+    row = TRANSITIONS.get((machine.state, type(event)))
+    if row is None:
+        raise ProtocolError(
+            f"event {type(event).__name__} in state {machine.state} of {machine.topology_id}; "
+            f"before: {' | '.join(machine.story) or 'nothing'}.",
+            remedy="This is a fault of Leeward: please report it with this story.",
+        )
+    handler, targets = row
+    after, instructions = handler(machine, event, now)
+    if after.state not in targets:
+        raise ProtocolError(f"{machine.state} --{type(event).__name__}--> {after.state} is not in the table.")
+    if after.state is not machine.state or after.record is not machine.record:
+        line = (
+            f"{now:.3f} {machine.state} --{type(event).__name__}--> {after.state} epoch {after.record.epoch}"
+        )
+        after = replace(after, story=(*machine.story, line)[-STORY:])
+    return after, instructions
+
+
+def restarted(m: Machine, event: Restarted, now: float) -> Step:
+    """Finish or undo what the coordinator before this one had begun."""
+    if event.record is None:
+        m = replace(m, record=ControlRecord(tables=dict(event.initial)))
+        idle, _ = to_idle(m, now, m.limits.checkpoint_every_s)
+        return idle, (
+            WriteJournal(journal=Journal()),
+            WriteControl(record=m.record),
+            Note(action="first_record"),
+        )
+    m = replace(m, record=event.record, journal=event.journal or Journal())
+    phase, journal = m.record.phase, m.journal
+    note = Note(
+        action="taken_over", fields={"phase": str(phase), "step": str(journal.step), "epoch": m.record.epoch}
+    )
+    unwritten = journal.open and journal.epoch > m.record.epoch  # the record did not follow the journal
+    if unwritten and journal.kind == "reset":
+        after, todo = reset(m, journal.reason, now)
+    elif phase is Phase.PAUSE:
+        after, todo = watch(m, State.PAUSING, cut_barrier(m.record.cut), now + m.limits.pause_s)
+    elif phase is Phase.MOVE:
+        after, todo = place(m, State.UNDOING if journal.step is StepName.UNDO else State.MOVING, now)
+    elif phase is Phase.RESTORE and unwritten:
+        after, todo = restore(m, now)
+    elif phase is Phase.RESTORE:
+        after, todo = watch(m, State.RESTORING, ready_barrier(m.record.epoch), now + m.limits.restore_s)
+    elif not journal.open:
+        after, todo = to_idle(m, now)
+    elif unwritten:
+        after, todo = abort(m, "the coordinator stopped before the announcement", now)
+    else:
+        aborted = journal.step is StepName.ANNOUNCE
+        after, todo = close(m, "aborted: the coordinator stopped" if aborted else result_of(m), now)
+    return after, (note, *todo)
+
+
+def see(m: Machine, event: Assigned, now: float) -> Step:
+    return replace(m, seen=event), ()
+
+
+def ignore(m: Machine, event: Event, now: float) -> Step:
+    """It speaks of something that is over."""
+    return m, ()
+
+
+def refuse(m: Machine, event: PlanAccepted, now: float) -> Step:
+    return m, (
+        Note(action="plan_refused", fields={"why": f"the coordinator is {m.state}: one change at a time"}),
+    )
+
+
+S = State
+_BUSY = (S.PAUSING, S.MOVING, S.UNDOING, S.SETTLING, S.RESTORING, S.HELD)
+_RESET = (S.SETTLING, S.RESTORING)
+
+
+def rows(states: Iterable[State], event: type, handler: Handler) -> dict[tuple[State, type], tuple]:
+    return {(state, event): (handler, (state,)) for state in states}
+
+
+#: (state, event) -> (handler, states that it may lead to). What is not here is a fault.
+TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
+    # what every state can meet late, and what is only taken note of
+    **rows((s for s in State if s is not S.OFF), Reported, ignore),
+    **rows((s for s in State if s is not S.OFF), FenceFailed, ignore),
+    **rows((s for s in State if s is not S.OFF), RebalanceFailed, ignore),
+    **rows(State, Assigned, see),
+    **rows(_BUSY, PlanAccepted, refuse),
+    # starting
+    (S.OFF, Restarted): (restarted, tuple(s for s in State if s is not S.OFF and s is not S.CHECKPOINTING)),
+    # running
+    (S.IDLE, DeadlinePassed): (checkpoint, (S.CHECKPOINTING,)),
+    (S.IDLE, PlanAccepted): (announce, (S.PAUSING,)),
+    (S.IDLE, RecoverRequested): (lost, (S.IDLE, *_RESET)),
+    (S.CHECKPOINTING, Reported): (checkpoint_report, (S.CHECKPOINTING, S.IDLE, S.PAUSING)),
+    (S.CHECKPOINTING, DeadlinePassed): (checkpoint_late, (S.IDLE, S.PAUSING)),
+    (S.CHECKPOINTING, PlanAccepted): (defer, (S.CHECKPOINTING,)),
+    (S.CHECKPOINTING, RecoverRequested): (lost, (S.CHECKPOINTING, *_RESET)),
+    # barrier 1
+    (S.PAUSING, Reported): (pause_report, (S.PAUSING, S.IDLE, S.MOVING, S.RESTORING)),
+    (S.PAUSING, DeadlinePassed): (pause_late, (S.IDLE,)),
+    (S.PAUSING, FenceFailed): (pause_unfenced, (S.IDLE,)),
+    (S.PAUSING, RecoverRequested): (lost, (S.PAUSING, *_RESET)),
+    # Storm moves executors
+    (S.MOVING, Assigned): (placed, (S.MOVING, S.RESTORING)),
+    (S.MOVING, DeadlinePassed): (move_late, (S.MOVING, S.UNDOING, S.RESTORING)),
+    (S.MOVING, RebalanceFailed): (move_refused, (S.MOVING,)),
+    (S.MOVING, RecoverRequested): (move_lost, (S.MOVING,)),
+    (S.UNDOING, Assigned): (placed, (S.UNDOING, S.RESTORING)),
+    (S.UNDOING, DeadlinePassed): (undo_late, (S.UNDOING, *_RESET)),
+    (S.UNDOING, RebalanceFailed): (move_refused, (S.UNDOING,)),
+    (S.UNDOING, RecoverRequested): (move_lost, (S.UNDOING,)),
+    (S.SETTLING, Assigned): (settled, (S.SETTLING, S.RESTORING)),
+    (S.SETTLING, DeadlinePassed): (settle_late, (S.RESTORING,)),
+    (S.SETTLING, RecoverRequested): (ignore, (S.SETTLING,)),
+    # barrier 2
+    (S.RESTORING, Reported): (restore_report, (S.RESTORING, S.IDLE, S.HELD)),
+    (S.RESTORING, DeadlinePassed): (restore_late, (S.RESTORING,)),
+    (S.RESTORING, FenceFailed): (restore_unfenced, (S.RESTORING,)),
+    (S.RESTORING, RecoverRequested): (restore_lost, (S.RESTORING,)),
+    (S.HELD, DeadlinePassed): (restore_late, (S.RESTORING,)),
+    (S.HELD, RecoverRequested): (ignore, (S.HELD,)),
+}

@@ -1,0 +1,49 @@
+"""What is told of a reconfiguration: to the log, the dashboard and the demo's report."""
+
+from __future__ import annotations
+
+from leeward.core.control import Phase
+from leeward.core.journal import StepName
+from leeward.core.migration.machine import Machine
+from leeward.core.orders import Note, State
+from leeward.core.plan import deployment, diff
+
+
+def phase_note(m: Machine, phase: Phase, **fields: object) -> Note:
+    return Note(action="phase", fields={"phase": str(phase), "epoch": m.record.epoch, **fields})
+
+
+def summary_of(m: Machine, result: str, now: float) -> dict[str, object]:
+    """What is told of a reconfiguration that ended; `pause_s` is from the announcement to RUN."""
+    times = sorted((at, name) for name, at in m.journal.times.items() if name != StepName.CLOSED)
+    ends = [at for at, _ in times[1:]] + [now]
+    phases = {f"{name}_s": round(end - at, 4) for (at, name), end in zip(times, ends, strict=True)}
+    return {
+        "kind": m.journal.kind,
+        "epoch": m.record.epoch,
+        "result": result,
+        "reason": m.journal.reason,
+        "changes": changes_of(m),
+        "pause_s": round(now - times[0][0], 4) if times else 0.0,
+        "phases": phases,
+        "bytes_exported": m.journal.exported,
+        "bytes_imported": sum(r.bytes for r in m.arrived.values()) if m.state is State.RESTORING else 0,
+    }
+
+
+def result_of(m: Machine) -> str:
+    """How the journal's reconfiguration ends when every task is ready."""
+    return m.journal.result or (f"reset: {m.journal.reason}" if m.journal.kind == "reset" else "done")
+
+
+def changes_of(m: Machine) -> list[dict[str, object]]:
+    """Which components the journal's plan scales or moves; empty where the old places are not known."""
+    journal = m.journal
+    if not set(journal.new_slots) <= set(journal.old_slots):
+        return []
+    before = deployment(journal.old_tables, journal.old_slots)
+    after = deployment(journal.new_tables, journal.new_slots)
+    return [
+        {"component": c.component, "kind": c.kind, "before": dict(c.before), "after": dict(c.after)}
+        for c in diff(before, after)
+    ]
