@@ -256,11 +256,14 @@ def test_requests_are_answered(ports):
     assert service.pending(wake) is None
     name = person.ask({"replicas": {"work": {"n1": 2}}})
     wait_until(lambda: wakes)
+    later = person.ask({"replicas": {"work": {"n1": 3}}})  # while the first is being carried out
     assert service.pending(wake) == {"id": name, "replicas": {"work": {"n1": 2}}}
     assert person.answer_to(name) is None
     service.answer(name, "done")
     assert person.answer_to(name) == "done"
-    assert service.pending(wake) is None
+    assert service.pending(wake) == {"id": later, "replicas": {"work": {"n1": 3}}}
+    service.answer(later, "done too")
+    assert (person.answer_to(later), service.pending(wake)) == ("done too", None)
 
 
 def test_one_leader_and_a_standby(ports):

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import socket
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +19,6 @@ from kazoo.exceptions import (
     ConnectionLoss,
     KazooException,
     LockTimeout,
-    NodeExistsError,
     NoNodeError,
     RolledBackError,
 )
@@ -276,30 +274,33 @@ class ZooClusterStore:
 
 
 class ZooRequests:
-    """RequestStore: `<base>/request` holds the newest request, `<base>/answers/<id>` what became of it."""
+    """RequestStore: `<base>/requests/<id>` in the order of ids, `<base>/answers/<id>` what became of each."""
 
     def __init__(self, client: KazooClient, paths: Paths) -> None:
         self._client, self._base = client, paths.base
 
     def ask(self, body: Mapping[str, object]) -> str:
-        name = uuid.uuid4().hex
-        text = json.dumps({"id": name, **body}).encode()
         with _asking("write a request"):
-            self._client.ensure_path(f"{self._base}/request")
-            self._client.retry(self._client.set, f"{self._base}/request", text)
-        return name
+            path = f"{self._base}/requests/r-"
+            made = self._client.create(path, json.dumps(dict(body)).encode(), sequence=True, makepath=True)
+        return made.rpartition("/")[2]
 
     def pending(self, wake: Wake) -> Mapping[str, Any] | None:
-        with _asking("read the request"):
-            self._client.ensure_path(f"{self._base}/request")
-            text, _ = self._client.retry(self._client.get, f"{self._base}/request", watch=_Watch(wake))
-        return json.loads(text) if text else None
+        with _asking("read the requests"):
+            self._client.ensure_path(f"{self._base}/requests")
+            names = self._client.retry(self._client.get_children, f"{self._base}/requests", watch=_Watch(wake))
+            if not names:
+                return None
+            text, _ = self._client.retry(self._client.get, f"{self._base}/requests/{min(names)}")
+        return {"id": min(names), **json.loads(text)}
 
     def answer(self, name: str, result: str) -> None:
         with _asking("answer a request"):
-            self._client.retry(self._client.set, f"{self._base}/request", b"")
-            with contextlib.suppress(NodeExistsError):
-                self._client.create(f"{self._base}/answers/{name}", result.encode(), makepath=True)
+            self._client.ensure_path(f"{self._base}/answers")
+            both = self._client.transaction()  # a service that dies in between would leave a request undone or twice
+            both.create(f"{self._base}/answers/{name}", result.encode())
+            both.delete(f"{self._base}/requests/{name}")
+            both.commit()
 
     def answer_to(self, name: str) -> str | None:
         with _asking("read an answer"), contextlib.suppress(NoNodeError):

@@ -35,7 +35,7 @@ class World:
     metrics: dict[str, dict[int, str]] = field(default_factory=dict)
     streams: StreamFacts = field(default_factory=StreamFacts)
     leader: object | None = None
-    request: dict[str, object] | None = None
+    requests: dict[str, Mapping[str, object]] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
     structures: dict[str, Structure] = field(default_factory=dict)  #: by name
     rebalances: list[tuple[str, int, dict[str, int]]] = field(default_factory=list)
@@ -138,17 +138,17 @@ class MemoryRequests:
         self._world = world
 
     def ask(self, body: Mapping[str, object]) -> str:
-        name = f"request-{len(self._world.answers) + 1}"
-        self._world.request = {"id": name, **body}
+        name = f"request-{len(self._world.answers) + len(self._world.requests) + 1}"
+        self._world.requests[name] = body
         self._world.changed()
         return name
 
     def pending(self, wake: Wake) -> Mapping[str, object] | None:
         self._world.wakes.append(wake)
-        return self._world.request
+        return next(({"id": name, **body} for name, body in self._world.requests.items()), None)
 
     def answer(self, name: str, result: str) -> None:
-        self._world.request = None
+        self._world.requests.pop(name, None)
         self._world.answers[name] = result
 
     def answer_to(self, name: str) -> str | None:

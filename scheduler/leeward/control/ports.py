@@ -124,13 +124,13 @@ class ClusterStore(Protocol):
 
 
 class RequestStore(Protocol):
-    """What people ask of the service of one topology: one request at a time, the newest counts."""
+    """What people ask of the service of one topology: one request at a time, in the order in which they came."""
 
     def ask(self, body: Mapping[str, object]) -> str:
         """Leave a request; its id."""
 
     def pending(self, wake: Wake) -> Mapping[str, Any] | None:
-        """The request that waits, with its `id`; `wake` is called at the next one."""
+        """The request that waits longest, with its `id`; `wake` is called when one comes or is answered."""
 
     def answer(self, name: str, result: str) -> None:
         """It is dealt with: `result` is for people."""

@@ -297,8 +297,8 @@ class Term:
         """Begin with the request that waits, or say why not."""
         if not self._asked:
             return
-        self._asked = False
         request = self._mine.requests.pending(self._wake_request)
+        self._asked = request is not None  # there may be another behind it
         if request is None:
             return
         name = str(request["id"])
