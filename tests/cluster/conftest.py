@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.harness import Running, Stage, stage
-
-BASE = 22000
+from tests.servers import port_block
 
 
 @pytest.fixture(scope="session")
 def stage_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Up from the first test that needs it to the end."""
-    with stage(tmp_path_factory.mktemp("stage"), BASE) as running:
+    with stage(tmp_path_factory.mktemp("stage"), port_block()) as running:
         yield running
 
 

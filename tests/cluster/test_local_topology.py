@@ -18,8 +18,9 @@ from leeward.local import ClusterSpec, LocalCluster, build_jar, processes, submi
 from leeward.local.cluster import MARK
 from leeward.local.errors import NameTakenError, SubmitError
 from leeward.local.install import checkout
+from tests.servers import port_block
 
-BASE = 16600
+BASE = port_block()
 
 PARTS = """
 import time

@@ -16,8 +16,9 @@ import redis
 from solve_builders import chain_document
 
 from tests.doc_blocks import ROOT, commands
+from tests.servers import port_block
 
-BASE_PORT = 23800
+BASE_PORT = port_block()
 SAMPLES = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared")) / "data" / "taxi"
 LINES = [c.line.partition("#")[0].strip() for c in commands(ROOT / "README.md")]
 LEEWARD = [line for line in LINES if line.startswith("leeward ")]

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.doc_blocks import ROOT, commands
+from tests.servers import port_block
 
-BASE_PORT = 24800
+BASE_PORT = port_block()
 SAMPLES = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared")) / "data" / "taxi"
 REAL = SAMPLES / "debs2015_20130101_0000-0045.csv.gz"
 LINES = [c.line.partition("#")[0].strip() for c in commands(ROOT / "README.md") if c.program == "make"]
@@ -70,7 +71,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
     if not REAL.exists():
-        pytest.skip(f"needs {REAL}")
+        pytest.skip(f"needs ../shared: {REAL}")
     (tmp_path / "sorted_data.csv").write_bytes(gzip.decompress(REAL.read_bytes()))
     return tmp_path / "sorted_data.csv"
 

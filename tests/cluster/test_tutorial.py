@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.doc_blocks import ROOT, blocks
+from tests.servers import port_block
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-BASE_PORT = 23600
+BASE_PORT = port_block()
 #: of the tutorial's text: how often each word is in one round of the lines that the spout sends
 TEXT = """the wind blows to leeward and the sea runs high
 the ship that lies to leeward feels no wind

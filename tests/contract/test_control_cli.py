@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from control_servers import redis_server, zookeeper_server
 from control_twins import NODES, SLOTS, TASKS
 from kazoo.client import KazooClient
+from servers import RedisServer, ZooKeeperServer, free_port
 from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import FakeNimbus, serving
 
@@ -22,16 +22,16 @@ from leeward.control.memory import snapshot_text
 from leeward.core.control import ControlRecord, Paths, Phase, Report, cut_barrier, ready_barrier
 from leeward.core.plan import Placement
 
-ZOO, REDIS, NIMBUS = 20210, 20220, 20230
-URL = f"redis://:secret@127.0.0.1:{REDIS}/0"
+NIMBUS = free_port()
 PATHS = Paths("/leeward", "app-1-1")
 
 
 class Bots:
     """All tasks and the plugin in one thread: they do what the record says, and place what is wanted."""
 
-    def __init__(self):
-        self.client = KazooClient(f"127.0.0.1:{ZOO}")
+    def __init__(self, hosts):
+        self.hosts = hosts
+        self.client = KazooClient(hosts)
         self.client.start()
         self.slots = dict(SLOTS)
         self.silent = False  # no reports: barriers are missed
@@ -94,6 +94,8 @@ class Bots:
 class App(FakeNimbus):
     """One Nimbus with the topology of the twins."""
 
+    redis_url, zookeeper_port = "", 0
+
     def getUserTopology(self, topology):
         found = super().getUserTopology(topology)
         sink = found.bolts.pop("foreign")
@@ -103,8 +105,8 @@ class App(FakeNimbus):
 
     def getTopologyConf(self, topology):
         return json.dumps({
-            "storm.id": topology, "leeward.redis.url": URL,
-            "storm.zookeeper.servers": ["127.0.0.1"], "storm.zookeeper.port": ZOO,
+            "storm.id": topology, "leeward.redis.url": self.redis_url,
+            "storm.zookeeper.servers": ["127.0.0.1"], "storm.zookeeper.port": self.zookeeper_port,
         })  # fmt: skip
 
 
@@ -113,16 +115,17 @@ def servers(tmp_path_factory):
     state = NimbusState()
     state.leader, state.both = NIMBUS, False
     with (
-        zookeeper_server(ZOO, tmp_path_factory.mktemp("zoo")),
-        redis_server(REDIS, tmp_path_factory.mktemp("redis")),
+        ZooKeeperServer(tmp_path_factory.mktemp("zoo")) as zoo,
+        RedisServer(tmp_path_factory.mktemp("redis")) as redis,
         serving(state, NIMBUS, App),
     ):
-        yield state
+        App.redis_url, App.zookeeper_port = redis.url, zoo.port
+        yield zoo
 
 
 @pytest.fixture
 def bots(servers):
-    bots = Bots()
+    bots = Bots(servers.hosts)
     yield bots
     bots.close()
 
@@ -209,7 +212,7 @@ def test_a_killed_leaders_pause_is_finished_by_the_standby(bots, tmp_path):
 
 
 def test_drain_and_undo(bots):
-    zoo = ("--zookeeper", f"127.0.0.1:{ZOO}")
+    zoo = ("--zookeeper", bots.hosts)
     code, _, err = finish(leeward("drain", "n9", *zoo))
     assert code == 2 and "node 'n9' has no supervisor. Name one of ['n1', 'n2', 'n3']" in err
     assert finish(leeward("drain", "n2", *zoo))[:2] == (0, "n2 drains")

@@ -6,8 +6,8 @@ import threading
 import time
 
 import pytest
-from control_servers import redis_server, zookeeper_server
 from control_twins import FIRST, SLOTS
+from servers import RedisServer, ZooKeeperServer, silent_port
 
 from leeward.adapters.redis import RedisSnapshots
 from leeward.adapters.zookeeper import (
@@ -34,20 +34,17 @@ from leeward.core.errors import ClusterRefusedError
 from leeward.core.journal import Journal, StepName
 from leeward.core.plan import Placement
 
-ZOO, REDIS = 20010, 20020
-HOSTS = f"127.0.0.1:{ZOO}"
-
 
 @pytest.fixture(scope="module")
 def zoo(tmp_path_factory):
-    with zookeeper_server(ZOO, tmp_path_factory.mktemp("zoo")) as process:
-        yield process
+    with ZooKeeperServer(tmp_path_factory.mktemp("zoo")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory):
-    with redis_server(REDIS, tmp_path_factory.mktemp("redis")) as process:
-        yield process
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
 
 
 class MemoryPorts:
@@ -87,13 +84,14 @@ class MemoryPorts:
 class ZooPorts:
     """The same through sessions of their own."""
 
-    def __init__(self, name):
+    def __init__(self, name, hosts):
+        self.hosts = hosts
         self.paths = Paths(f"/test-{name}", "app-1-1")
         self.clients = []
         self.mine = self.client()
 
     def client(self):
-        client = connect(HOSTS, timeout_s=60)
+        client = connect(self.hosts, timeout_s=60)
         self.clients.append(client)
         return client
 
@@ -134,8 +132,7 @@ def ports(request):
     if request.param == "memory":
         yield MemoryPorts()
         return
-    request.getfixturevalue("zoo")
-    ports = ZooPorts(request.node.name.replace("[", "-").replace("]", ""))
+    ports = ZooPorts(request.node.name.replace("[", "-").replace("]", ""), request.getfixturevalue("zoo").hosts)
     yield ports
     for client in ports.clients:
         client.stop()
@@ -277,7 +274,7 @@ def test_one_leader_and_a_standby(ports):
 
 
 def test_a_dead_leaders_lock_comes_free(zoo):
-    ports = ZooPorts("dead-leader")
+    ports = ZooPorts("dead-leader", zoo.hosts)
     first, second = ports.lock(), ports.lock()
     assert first.acquire(5.0)
     ports.clients[1].stop()  # its session ends
@@ -292,12 +289,12 @@ def test_zookeeper_away_for_ten_seconds(zoo):
     import os
     import signal
 
-    ports = ZooPorts("away")
+    ports = ZooPorts("away", zoo.hosts)
     store, lock = ports.control(), ports.lock()
     store.claim()
     assert lock.acquire(5.0)
-    os.kill(zoo.pid, signal.SIGSTOP)
-    threading.Timer(10.0, os.kill, (zoo.pid, signal.SIGCONT)).start()
+    os.kill(zoo.process.pid, signal.SIGSTOP)
+    threading.Timer(10.0, os.kill, (zoo.process.pid, signal.SIGCONT)).start()
     start = time.monotonic()
     store.write_record(record(epoch=1))
     assert time.monotonic() - start > 5
@@ -309,8 +306,8 @@ def test_zookeeper_away_for_ten_seconds(zoo):
 
 
 def test_nobody_answers_zookeeper():
-    with pytest.raises(ClusterRefusedError, match=r"127\.0\.0\.1:20099 has not answered"):
-        connect("127.0.0.1:20099", timeout_s=0.5)
+    with silent_port() as port, pytest.raises(ClusterRefusedError, match=rf"127\.0\.0\.1:{port} has not answered"):
+        connect(f"127.0.0.1:{port}", timeout_s=0.5)
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -326,8 +323,7 @@ def snapshots(request):
             lambda: world.fences["app"],
         )
         return
-    request.getfixturevalue("redis")
-    store = RedisSnapshots(f"redis://:secret@127.0.0.1:{REDIS}/0")
+    store = RedisSnapshots(request.getfixturevalue("redis").url)
     client = store._redis
     client.flushall()
 
@@ -378,18 +374,15 @@ def test_metrics_and_streams(snapshots):
 
 
 def test_redis_refuses(redis, tmp_path):
-    store = RedisSnapshots(f"redis://:wrong@127.0.0.1:{REDIS}/0")
+    store = RedisSnapshots(f"redis://:wrong@127.0.0.1:{redis.port}/0")
     with pytest.raises(ClusterRefusedError, match=r"redis://\*\*\*@127.0.0.1.*AuthenticationError") as refused:
         store.raise_fence("app", 1)
     assert "wrong" not in str(refused.value)
-    away = RedisSnapshots("redis://:secret@127.0.0.1:20098/0")
-    with pytest.raises(ClusterRefusedError, match="ConnectionError"):
-        away.metrics("app")
-    with redis_server(20021, tmp_path, "--maxmemory", "1", "--maxmemory-policy", "noeviction"):
-        full = RedisSnapshots("redis://:secret@127.0.0.1:20021/0")
-        with pytest.raises(ClusterRefusedError, match="OutOfMemory"):
-            full.raise_fence("app", 1)
-    with redis_server(20022, tmp_path, "--replicaof", "127.0.0.1", str(REDIS)):
-        replica = RedisSnapshots("redis://:secret@127.0.0.1:20022/0")
-        with pytest.raises(ClusterRefusedError, match="ReadOnly"):
-            replica.raise_fence("app", 1)
+    with silent_port() as port, pytest.raises(ClusterRefusedError, match="ConnectionError"):
+        RedisSnapshots(f"redis://:secret@127.0.0.1:{port}/0").metrics("app")
+    small = ("--maxmemory", "1", "--maxmemory-policy", "noeviction")
+    for match, options in (("OutOfMemory", small), ("ReadOnly", ("--replicaof", "127.0.0.1", str(redis.port)))):
+        folder = tmp_path / match
+        folder.mkdir()
+        with RedisServer(folder, *options) as server, pytest.raises(ClusterRefusedError, match=match):
+            RedisSnapshots(server.url).raise_fence("app", 1)

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 import redis
 from kazoo.client import KazooClient
+from servers import port_block
 from typer.testing import CliRunner
 
 from leeward.local import ClusterSpec, LocalCluster, end_cluster, processes
 from leeward.local.cluster import MARK
 from leeward.local.errors import FolderError, PortsTakenError, StartError
 
-BASE = 16500
+BASE = port_block()
 
 
 @pytest.fixture(scope="module")

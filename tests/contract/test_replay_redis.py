@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from servers import PASSWORD, URL_PASSWORD, RedisServer, free_port
 
 from leeward.core.errors import ClusterRefusedError
 from leeward.replay.errors import ReplayError, StreamTakenError
@@ -32,7 +32,6 @@ from leeward.replay.spark import spark_session
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "taxi"
 REAL = SHARED / "debs2015_20130101_0000-0045.csv.gz"
-PASSWORD = "open sesame"
 MANY = 10**9  # a limit that no test reaches
 #: the command line with replay's part alone
 COMMAND = (
@@ -40,64 +39,14 @@ COMMAND = (
 )
 
 
-class Server:
-    """A redis-server of the test's own."""
-
-    def __init__(self, folder: Path, port: int) -> None:
-        self.folder, self.port = folder, port
-        self.url = f"redis://:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{port}/0"
-        self.client = redis.Redis(port=port, password=PASSWORD)
-        self.start()
-
-    def start(self) -> None:
-        options = (
-            "--port",
-            self.port,
-            "--bind",
-            "127.0.0.1",
-            "--dir",
-            self.folder,
-            "--requirepass",
-            PASSWORD,
-        )
-        durable = ("--appendonly", "yes", "--appendfsync", "always")
-        command = ["redis-server", *map(str, options), *durable]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        for _ in range(100):
-            try:
-                assert self.client.ping()
-                return
-            except redis.ConnectionError:
-                time.sleep(0.05)
-        raise AssertionError(f"no Redis on port {self.port}")
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(20)
-
-
-def free_port() -> int:
-    for port in range(19100, 20000):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise AssertionError("no free port in 19100-19999")
-
-
 @pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[Server]:
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
-    server = Server(tmp_path_factory.mktemp("redis"), free_port())
-    yield server
-    server.stop()
+def server(tmp_path_factory) -> Iterator[RedisServer]:
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
 
 
 @pytest.fixture
-def client(server: Server) -> redis.Redis:
+def client(server: RedisServer) -> redis.Redis:
     server.client.flushall()
     return server.client
 
@@ -300,7 +249,7 @@ def test_a_termination_while_spark_starts_leaves_no_process(client, server, made
     assert client.xlen("taxi:in") == 0
 
 
-def start_replay(folder: Path, server: Server, *options: str) -> subprocess.Popen:
+def start_replay(folder: Path, server: RedisServer, *options: str) -> subprocess.Popen:
     """`leeward replay run` in a session of its own."""
     command = (
         sys.executable,
@@ -435,7 +384,7 @@ def test_wrong_doors_are_named_without_the_password(server, made) -> None:
     with pytest.raises(
         RedisAwayError, match=r"redis://:\*\*\*@127\.0\.0\.1:\d+/0 cannot be reached.*Start it"
     ) as away:
-        replay(folder, f"redis://:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{free_port()}/0")
+        replay(folder, f"redis://:{URL_PASSWORD}@127.0.0.1:{free_port()}/0")
     with pytest.raises(ClusterRefusedError, match="refuses the password") as wrong:
         replay(folder, f"redis://:guess@127.0.0.1:{server.port}/0")
     with pytest.raises(ClusterRefusedError, match="wants a password and the URL has none"):
