@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
 
-from leeward.solve import ProblemError, ilp, solve
+from leeward.solve import ProblemError, ilp, milp, solve
 from leeward.solve.configurations import configuration_count, configurations_of, neighbours
 from leeward.solve.evaluate import evaluate, verify
 from leeward.solve.outcome import Effort, Feasible, Infeasible, Optimal, Unknown
@@ -91,13 +91,14 @@ def model_with_values(document: dict, values: list) -> ilp.Model:
     return made
 
 
-EFFORT = Effort(method="ilp", seconds=1.0)
+def conclude(model: ilp.Model, answer: milp.Answer):
+    return milp.conclude(model.problem, ilp.decode(model), answer, Effort(method="ilp", seconds=1.0), 0.0)
 
 
 def test_a_vector_of_zeros_is_not_a_solution():
     model = model_with_values(chain_document(), [np.zeros(3), np.zeros(9), np.zeros(3)])
     for status in ("optimal", "user_limit", "optimal_inaccurate"):
-        outcome = ilp.conclude(model, ilp.Answer(status=status, bound=0.0), EFFORT, 0.0)
+        outcome = conclude(model, milp.Answer(status=status, bound=0.0))
         assert isinstance(outcome, Unknown)
 
 
@@ -106,7 +107,7 @@ def test_a_deployment_that_breaks_a_constraint_is_not_a_solution():
     model = model_with_values(
         chain_document(), [np.eye(3)[0], first, np.eye(3)[0]]
     )  # three on n0, capacity 2
-    outcome = ilp.conclude(model, ilp.Answer(status="optimal", bound=0.1), EFFORT, 0.0)
+    outcome = conclude(model, milp.Answer(status="optimal", bound=0.1))
     assert isinstance(outcome, Unknown)
 
 
@@ -114,7 +115,7 @@ def test_optimal_needs_a_bound_that_proves_it():
     model = model_with_values(chain_document(), [np.eye(3)[0], np.eye(9)[0], np.eye(3)[1]])
     value = evaluate(model.problem, ilp.decode(model)).F
     for bound, kind in ((value, Optimal), (value * 0.9, Feasible), (None, Feasible)):
-        outcome = ilp.conclude(model, ilp.Answer(status="optimal", bound=bound), EFFORT, 0.0)
+        outcome = conclude(model, milp.Answer(status="optimal", bound=bound))
         assert type(outcome) is kind
     assert outcome.gap is None
 
@@ -126,7 +127,7 @@ def with_present(**changes: object) -> Problem:
 
 def test_without_a_solution_the_present_deployment_is_kept(monkeypatch):
     nothing = SimpleNamespace(status="user_limit", bound=None)
-    monkeypatch.setattr(ilp, "run_highs", lambda *_, **__: nothing)
+    monkeypatch.setattr(ilp, "run", lambda *_, **__: nothing)
     problem = with_present()
     outcome = solve(problem, method="ilp", time_limit_s=1)
     assert isinstance(outcome, Feasible)
@@ -136,7 +137,7 @@ def test_without_a_solution_the_present_deployment_is_kept(monkeypatch):
 
 
 def test_a_present_deployment_that_breaks_a_bound_is_not_kept(monkeypatch):
-    monkeypatch.setattr(ilp, "run_highs", lambda *_, **__: SimpleNamespace(status="user_limit", bound=None))
+    monkeypatch.setattr(ilp, "run", lambda *_, **__: SimpleNamespace(status="user_limit", bound=None))
     outcome = solve(with_present(bounds={"r": 0.001, "c": 20, "d": 10}), method="ilp", time_limit_s=1)
     assert isinstance(outcome, Unknown)
 

@@ -6,17 +6,14 @@ U, V), r -> `r` and t_D -> `t`, both as shares of R_max and T_D,max so that all 
 
 What differs from the page: an infinite R_i,U fixes its x to 0 (a coefficient cannot be infinite); paths are
 enumerated up to `PATH_LIMIT`, beyond which the same polyhedron is written with one finish time per operator.
-The steps are build -> solve -> decode -> verify.  `decode` never trusts a status: with a time limit a solver
-can call a vector of zeros a solution.
+The steps are build -> solve -> decode -> verify; what is not the programme itself is in `milp.py`.
 """
 
 from __future__ import annotations
 
-import math
 import time
-import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,8 +26,8 @@ from leeward.solve.configurations import (
     node_matrices,
     traffic_cost_between,
 )
-from leeward.solve.evaluate import evaluate, verify
-from leeward.solve.outcome import Effort, Feasible, Infeasible, Optimal, Outcome, Unknown
+from leeward.solve.milp import conclude, keep_if_better, request_of, run, time_left
+from leeward.solve.outcome import Effort, Outcome, Unknown
 from leeward.solve.problem import Deployment, Problem
 
 if TYPE_CHECKING:
@@ -40,8 +37,6 @@ if TYPE_CHECKING:
 VARIABLE_LIMIT = 1_200_000
 #: Above this many source-to-sink paths, (13) is written with finish times.
 PATH_LIMIT = 2_000
-#: Relative tolerance below which a gap counts as closed.
-CLOSED = 1e-6
 
 
 def variable_count(problem: Problem) -> int:
@@ -252,6 +247,7 @@ def solve_ilp(
     time_limit_s: float | None = None,
     seed: int = 0,
     gap: float = 0.0,
+    solver: str | None = None,
     restricted: bool = False,
 ) -> Outcome:
     """Solves the literal programme; with `restricted`, over the configurations of rEDRP only.
@@ -260,10 +256,11 @@ def solve_ilp(
     own configurations only, so its best outcome is `Feasible`.
     """
     started = time.monotonic()
-    method = "restricted" if restricted else "ilp"
+    request = request_of(solver, time_limit_s, seed, gap)
     size = variable_count(problem)
 
     def effort(variables: int) -> Effort:
+        method = "restricted" if restricted else "ilp"
         return Effort(method=method, seconds=time.monotonic() - started, variables=variables)
 
     if not restricted and size > VARIABLE_LIMIT:
@@ -274,43 +271,9 @@ def solve_ilp(
         return Unknown(why="an operator has no allowed neighbour of its present deployment", effort=effort(0))
     model = make_model(problem, configurations)
     programme = build(model)
-    left = None if time_limit_s is None else max(0.01, time_limit_s - (time.monotonic() - started))
-    answer = run_highs(programme, time_limit_s=left, seed=seed, gap=gap)
-    return keep_if_better(problem, conclude(model, answer, effort(model.variables), gap))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the solver says, before anybody believes it."""
-
-    status: str
-    #: Its lower bound, or None if it has none.
-    bound: float | None
-
-
-def run_highs(programme: cp.Problem, *, time_limit_s: float | None, seed: int, gap: float) -> Answer:
-    """The single call to `Problem.solve`."""
-    import cvxpy as cp
-
-    options: dict[str, Any] = {
-        "mip_rel_gap": gap,
-        "mip_abs_gap": 1e-9,
-        "mip_feasibility_tolerance": 1e-9,
-        "primal_feasibility_tolerance": 1e-9,
-        "random_seed": seed,
-    }
-    if time_limit_s is not None:
-        options["time_limit"] = time_limit_s
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "solution may be inaccurate": we verify it ourselves
-        try:
-            programme.solve(solver=cp.HIGHS, **options)
-        except cp.error.SolverError:
-            return Answer(status="solver_error", bound=None)
-    bound = getattr(programme.solver_stats.extra_stats, "mip_dual_bound", None)
-    if bound is None or not math.isfinite(bound):
-        return Answer(status=programme.status, bound=None)
-    return Answer(status=programme.status, bound=float(bound))
+    answer = run(programme, time_left(request, started))
+    found = conclude(problem, decode(model), answer, effort(model.variables), gap, whole=not restricted)
+    return keep_if_better(problem, found)
 
 
 def decode(model: Model) -> Deployment | None:
@@ -322,34 +285,3 @@ def decode(model: Model) -> Deployment | None:
             return None
         deployment[operator.id] = c.as_mapping(model.problem, int(values.argmax()))
     return deployment
-
-
-def conclude(model: Model, answer: Answer, effort: Effort, gap: float) -> Outcome:
-    """An outcome from what was decoded and verified; the status only counts where nothing can be decoded."""
-    problem = model.problem
-    deployment = decode(model)
-    if deployment is not None and not verify(problem, deployment):
-        metrics = evaluate(problem, deployment)
-        proven = answer.bound is not None and metrics.F - answer.bound <= max(gap, CLOSED) * abs(metrics.F) + 1e-9
-        if answer.status == "optimal" and proven and effort.method == "ilp":
-            return Optimal(deployment=deployment, metrics=metrics, bound=min(answer.bound, metrics.F), effort=effort)
-        if effort.method == "restricted":
-            why = "the best of the neighbours" if answer.status == "optimal" else "the time limit was reached"
-            return Feasible(deployment=deployment, metrics=metrics, bound=None, effort=effort, why=why)
-        return Feasible(deployment=deployment, metrics=metrics, bound=answer.bound, effort=effort)
-    if answer.status in ("infeasible", "infeasible_inaccurate") and effort.method == "ilp":
-        return Infeasible(why=("no deployment meets all bounds and capacities",), effort=effort)
-    if answer.status == "infeasible":
-        return Unknown(why="no neighbour of the present deployment meets the constraints", effort=effort)
-    return Unknown(why=f"the solver stopped without a solution ({answer.status})", effort=effort, bound=answer.bound)
-
-
-def keep_if_better(problem: Problem, outcome: Outcome) -> Outcome:
-    """Keeping the present deployment is never worse than what is returned."""
-    if problem.current is None or isinstance(outcome, Optimal | Infeasible) or verify(problem, problem.current):
-        return outcome
-    present = evaluate(problem, problem.current)
-    if isinstance(outcome, Feasible) and outcome.metrics.F <= present.F:
-        return outcome
-    why = "the present deployment is the best known" + (f": {outcome.why}" if isinstance(outcome, Unknown) else "")
-    return Feasible(deployment=problem.current, metrics=present, bound=outcome.bound, effort=outcome.effort, why=why)

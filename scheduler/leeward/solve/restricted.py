@@ -12,7 +12,7 @@ from leeward.solve.problem import Problem, ProblemError
 
 
 def solve_restricted(
-    problem: Problem, *, time_limit_s: float | None = None, seed: int = 0, gap: float = 0.0
+    problem: Problem, *, time_limit_s: float | None = None, seed: int = 0, gap: float = 0.0, solver: str | None = None
 ) -> Outcome:
     """The best neighbour of the present deployment, as `Feasible`; `ProblemError` if nothing is present."""
     if problem.current is None:
@@ -22,4 +22,4 @@ def solve_restricted(
             "the restricted problem starts from a present deployment",
             remedy="give one, or use ilp",
         )
-    return solve_ilp(problem, time_limit_s=time_limit_s, seed=seed, gap=gap, restricted=True)
+    return solve_ilp(problem, time_limit_s=time_limit_s, seed=seed, gap=gap, solver=solver, restricted=True)
