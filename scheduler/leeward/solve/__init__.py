@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from leeward.solve.problem import Bounds, Node, Operator, Problem, ProblemError, Stream, Weights
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "Bounds", "Node", "Operator", "Problem", "ProblemError", "Stream", "Weights", "solve"]
 
 METHODS = ("exact", "ilp", "compact", "restricted")
-#: Those whose programme any solver that cvxpy knows may solve.
-ANY_SOLVER = ("ilp", "restricted")
+#: Those that hand an integer programme to a solver.
+PROGRAMMES = ("ilp", "compact", "restricted")
+#: Most seconds for finding out why there is no solution.
+REASONS_S = 20.0
 
 
 def solve(
@@ -29,11 +32,27 @@ def solve(
 
     `gap` is the relative gap at which a result counts as optimal; `seed` makes a run repeatable; `solver` is the
     MILP solver of the methods that use one (cvxpy's name for it; HiGHS if none is given).
+    Where there is no solution, the time that is left goes into what would have to be relaxed, and by how much.
     Raises `ProblemError` for an unknown method or solver, or one that does not apply.
     """
-    if solver is not None and method in METHODS and method not in ANY_SOLVER:
-        remedy = f"leave it out, or choose a method of {', '.join(ANY_SOLVER)}"
-        raise ProblemError("solver", solver, f"the method {method} has a solver of its own", remedy=remedy)
+    from leeward.solve.outcome import Infeasible
+
+    started = time.monotonic()
+    outcome = _solve(problem, method, time_limit_s, seed, gap, solver)
+    if not isinstance(outcome, Infeasible):
+        return outcome
+    from leeward.solve.relax import with_reasons
+
+    left = REASONS_S if time_limit_s is None else time_limit_s - (time.monotonic() - started)
+    return with_reasons(problem, outcome, limit_s=min(REASONS_S, max(0.5, left)))
+
+
+def _solve(
+    problem: Problem, method: str, time_limit_s: float | None, seed: int, gap: float, solver: str | None
+) -> Outcome:
+    if solver is not None and method in METHODS and method not in PROGRAMMES:
+        remedy = f"leave it out, or choose a method of {', '.join(PROGRAMMES)}"
+        raise ProblemError("solver", solver, f"the method {method} uses no solver of integer programmes", remedy=remedy)
     match method:
         case "exact":
             from leeward.solve.exact import solve_exact
@@ -46,7 +65,7 @@ def solve(
         case "compact":
             from leeward.solve.compact import solve_compact
 
-            return solve_compact(problem, time_limit_s=time_limit_s, seed=seed, gap=gap)
+            return solve_compact(problem, time_limit_s=time_limit_s, seed=seed, gap=gap, solver=solver)
         case "restricted":
             from leeward.solve.restricted import solve_restricted
 

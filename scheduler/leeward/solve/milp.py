@@ -147,12 +147,10 @@ def conclude(
     gap: float,
     *,
     whole: bool = True,
-    rounding: float = 1e-9,
 ) -> Outcome:
     """An outcome from what was decoded and verified; the status only counts where nothing can be decoded.
 
     Without `whole` the programme was over some of the configurations, so it proves nothing about the rest.
-    `rounding` is what may lie between F and its bound where the programme is solved to the end.
     """
     broken = () if deployment is None else verify(problem, deployment)
     if deployment is not None and not broken:
@@ -161,7 +159,7 @@ def conclude(
         if not whole:
             why = "the best of the neighbours" if finished else "the time limit was reached"
             return Feasible(deployment=deployment, metrics=metrics, bound=None, effort=effort, why=why)
-        proven = answer.bound is not None and metrics.F - answer.bound <= max(gap, CLOSED) * abs(metrics.F) + rounding
+        proven = answer.bound is not None and metrics.F - answer.bound <= max(gap, CLOSED) * abs(metrics.F) + 1e-9
         bound = answer.bound if answer.bound is None else min(answer.bound, metrics.F)
         if finished and proven:
             return Optimal(deployment=deployment, metrics=metrics, bound=bound, effort=effort)

@@ -52,12 +52,43 @@ class Feasible:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One number of the problem that would have to be greater."""
+
+    #: A path with ids in it: `bounds.r`, `nodes.n3.res`, `operators.parser.k`.
+    field: str
+    name: str
+    now: float
+    #: Enough, where the other changes of its relaxation are made too.
+    needed: float
+    unit: str
+    #: Whether less is proven not to be enough.
+    least: bool = True
+
+    def __str__(self) -> str:
+        more = f"raise it by {self.needed - self.now:.6g} {self.unit}" + ("" if self.least else ", or by less")
+        return f"{self.name} would have to be {self.needed:.6g} {self.unit}; it is {self.now:.6g}: {more}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """Changes that together make an infeasible problem feasible."""
+
+    changes: tuple[Change, ...]
+
+    def __str__(self) -> str:
+        return ", and ".join(map(str, self.changes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Infeasible:
     """Proven: no deployment meets the constraints."""
 
-    #: Which bound or capacity cannot be met and what would help, one sentence each.
+    #: Which bound or capacity cannot be met and what would help, one sentence for each way out.
     why: tuple[str, ...]
     effort: Effort
+    #: The same as values; empty if there was no time to find out.
+    relaxations: tuple[Relaxation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from leeward.solve.downtime import (
 from leeward.solve.evaluate import TOLERANCE, operator_latency_s
 from leeward.solve.problem import Operator, Problem
 
-#: Beyond this multiple of T_D,max a downtime is as good as any other: it is forbidden.  Keeps coefficients small.
+#: Beyond this multiple of its bound a value is as good as any other: it is forbidden.  Keeps coefficients small.
 FORBIDDEN = 2.0
 
 
@@ -79,6 +79,12 @@ class Placements:
         total = sum((self.kept or {}).values())
         kept = {u: c / total for u, c in (self.kept or {}).items()}
         return self.rows(self.node_total, self.node, self.count / self.size, kept)
+
+    def counts_by_share(self) -> sp.csr_array:
+        """[nodes, length]: U(u)^2 / |U|."""
+        total = sum((self.kept or {}).values())
+        kept = {u: c * c / total for u, c in (self.kept or {}).items()}
+        return self.rows(self.node_total, self.node, self.count**2 / self.size, kept)
 
     def share_levels(self) -> tuple[np.ndarray, np.ndarray, sp.csr_array]:
         """(node, share, [levels, length]): whether a node has just this share, for each that it can have."""
@@ -131,6 +137,21 @@ def _kept(problem: Problem, position: int) -> dict[int, int] | None:
     here = {problem.node_index[node]: count for node, count in placed.items()}
     fast = operator_latency_s(problem, operator, placed) <= problem.bounds.r * (1 + TOLERANCE)
     return here if fast and set(here) <= set(problem.candidates[position]) else None
+
+
+def spelling(p: Placements) -> tuple[sp.csr_array, np.ndarray, sp.csr_array]:
+    """(A, b, B): A v = b and B v <= 0 make v spell one deployment.
+
+    One of the z or keep (19); the counts add up to m; a node has at most one count, and none of a size not chosen.
+    """
+    heads, k = p.first_x, len(p.sizes)
+    place = np.searchsorted(p.sizes, p.size)
+    one = sp.csr_array((np.ones(heads), (np.zeros(heads, dtype=int), np.arange(heads))), shape=(1, p.length))
+    sizes = sp.csr_array((p.sizes, (np.arange(k), np.arange(k))), shape=(k, p.length))
+    equal = sp.vstack([one, p.rows(k, place, p.count) - sizes], format="csr")
+    pairs, row = np.unique(place * p.node_total + p.node, return_inverse=True)
+    z = sp.csr_array((np.ones(len(pairs)), (np.arange(len(pairs)), pairs // p.node_total)), (len(pairs), p.length))
+    return equal, np.eye(1, k + 1)[0], p.rows(len(pairs), row, np.ones(len(row))) - z
 
 
 def latency_rows(problem: Problem, position: int, p: Placements) -> np.ndarray:
