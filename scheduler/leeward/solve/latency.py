@@ -3,6 +3,7 @@
 A curve answers one question: how long does a tuple stay in one of `replicas` equal replicas that share
 `load_tps` tuples/s?  All curves are increasing in the rate, so they never grow with the number of replicas.
 Infinity means that a replica cannot keep up; such a configuration is infeasible.
+The third kind of curve, fitted to measurements, is `polynomial.Polynomial`.
 """
 
 from __future__ import annotations

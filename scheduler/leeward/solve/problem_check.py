@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from leeward.solve.latency import MM1, Table
+from leeward.solve.polynomial import Polynomial, check_polynomial
 from leeward.solve.problem import DOWNTIME_MODELS, ProblemError
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def _check_operator(field: str, operator: Operator) -> None:
         _check_number(f"{field}.mu", operator.curve.mu, positive=True)
     elif isinstance(operator.curve, Table):
         _check_table(f"{field}.latency", operator.curve.values_s, operator.k)
+    elif isinstance(operator.curve, Polynomial):
+        check_polynomial(f"{field}.polynomial", operator.curve)
 
 
 def _check_table(field: str, values_s: Sequence[float], k: int) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from leeward.solve.latency import MM1, ResponseCurve, Table
+from leeward.solve.polynomial import Polynomial
 from leeward.solve.problem import (
     Bounds,
     LiveDowntime,
@@ -44,6 +45,8 @@ OPERATOR_KEYS = {
     "code": "code_bytes",
     "source_rate": "source_rate",
 }
+#: The forms of a response-time curve; an operator has one.
+CURVES = ("mu", "latency", "polynomial")
 #: `seed` and `optimum` belong to benchmark files; they are allowed and not looked at.
 TOP_KEYS = frozenset(
     (
@@ -126,6 +129,8 @@ def _operator_to_json(operator: Operator) -> dict[str, Any]:
             document["mu"] = mu
         case Table(values_s=values):
             document["latency"] = [None if math.isinf(value) else value for value in values]
+        case Polynomial(coefficients=coefficients, low_tps=low, high_tps=high, residual_s=residual):
+            document["polynomial"] = {"coefficients": list(coefficients), "range": [low, high], "residual": residual}
         case other:
             raise TypeError(f"the format has no key for the curve {other!r}")
     return document
@@ -138,7 +143,7 @@ def _node(field: str, value: object) -> Node:
 
 
 def _operator(field: str, value: object) -> Operator:
-    keys = frozenset(OPERATOR_KEYS) | {"id", "k", "mu", "latency", "allowed"}
+    keys = frozenset(OPERATOR_KEYS) | {"id", "k", "allowed", *CURVES}
     entry = _object(field, value, keys, required=("id", "k"))
     allowed = entry.get("allowed")
     return Operator(
@@ -151,12 +156,31 @@ def _operator(field: str, value: object) -> Operator:
 
 
 def _curve(field: str, entry: dict[str, Any]) -> ResponseCurve:
-    if ("mu" in entry) == ("latency" in entry):
-        given = "both" if "mu" in entry else "neither"
-        raise ProblemError(field, given, "needs one of mu and latency", remedy="give exactly one of them")
-    if "mu" in entry:
-        return MM1(mu=_number(f"{field}.mu", entry["mu"]))
-    return Table(values_s=_each(f"{field}.latency", entry["latency"], _seconds_or_null))
+    given = [key for key in CURVES if key in entry]
+    if len(given) != 1:
+        what = " and ".join(given) if given else "none"
+        raise ProblemError(field, what, "needs one of mu, latency and polynomial", remedy="give exactly one of them")
+    match given[0]:
+        case "mu":
+            return MM1(mu=_number(f"{field}.mu", entry["mu"]))
+        case "latency":
+            return Table(values_s=_each(f"{field}.latency", entry["latency"], _seconds_or_null))
+    return _polynomial(f"{field}.polynomial", entry["polynomial"])
+
+
+def _polynomial(field: str, value: object) -> Polynomial:
+    """`coefficients` c_0, c_1, ... (s, s per tuple/s, ...), `range` measured (tuples/s), `residual` (s, optional)."""
+    known = frozenset(("coefficients", "range", "residual"))
+    entry = _object(field, value, known, required=("coefficients", "range"))
+    measured = _each(f"{field}.range", entry["range"], _number)
+    if len(measured) != 2:
+        raise ProblemError(f"{field}.range", list(measured), "is not a range", remedy="give two rates")
+    return Polynomial(
+        coefficients=_each(f"{field}.coefficients", entry["coefficients"], _number),
+        low_tps=measured[0],
+        high_tps=measured[1],
+        residual_s=_number(f"{field}.residual", entry.get("residual", 0.0)),
+    )
 
 
 def _seconds_or_null(field: str, value: object) -> float:
