@@ -79,6 +79,8 @@ def test_unknown_is_exit_4(run):
         (chain_document(), ("--time-limit", "nan"), ["--time-limit"]),
         (chain_document(), ("--gap", "-1"), ["--gap"]),
         (chain_document(), ("--seed", "-1"), ["--seed"]),
+        (chain_document(), ("--method", "ilp", "--solver", "ABACUS"), ["solver", "ABACUS", "HIGHS", "SCIPY"]),
+        (chain_document(), ("--method", "exact", "--solver", "HIGHS"), ["solver", "exact"]),
     ],
 )
 def test_bad_input_is_exit_2_with_a_reason(run, document, options, words):
@@ -87,3 +89,58 @@ def test_bad_input_is_exit_2_with_a_reason(run, document, options, words):
     assert "Traceback" not in result.output
     for word in words:
         assert word in result.stderr
+
+
+def edited(path: str, value: object) -> dict:
+    """The chain with one entry replaced, or added to the end of a list."""
+    document = chain_document()
+    *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    at = document
+    for step in way:
+        at = at[step]
+    if isinstance(at, list) and last == len(at):
+        at.append(value)
+    else:
+        at[last] = value
+    return document
+
+
+@pytest.mark.parametrize("method", ["exact", "ilp", "compact"])
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("streams.2", {"from": "sink", "to": "work", "rate": 1}, ["streams", "sink", "cycle"]),
+        ("streams.1.to", "nowhere", ["streams[1].to", "nowhere", "no such operator"]),
+        ("streams.1.rate", -5, ["streams[1].rate", "-5", "0 or more"]),
+        ("operators.1.mu", math.nan, ["operators[1].mu", "nan", "finite"]),
+        ("delay.0.1", -0.01, ["delay[0][1]", "-0.01"]),
+        ("delay.0.1", math.inf, ["delay[0][1]", "inf"]),
+        ("delay", [[0.0, 0.1], [0.1, 0.0]], ["delay", "2 rows", "3 nodes"]),
+        ("delay.2", [0.0, 0.0], ["delay[2]", "2 numbers", "3 nodes"]),
+        ("weights.r", 0.6, ["weights", "1.1", "sum to 1"]),
+        ("operators.0.allowed", ["n9"], ["operators[0].allowed[0]", "n9", "no such node"]),
+        ("operators.3", {"id": "lost", "k": 1, "mu": 9}, ["operators[3].source_rate", "0", "nobody feeds", "lost"]),
+        ("nodes", [{"id": f"n{u}", "res": 0.9} for u in range(3)], ["operators[0].res", "no node", "source"]),
+        ("nodes", [{"id": "n0"}, {"id": "n1", "res": 0}, {"id": "n2", "res": 0}], ["nodes[].res", "2", "3 units"]),
+    ],
+)
+def test_a_problem_that_makes_no_sense_is_exit_2_naming_field_and_value(run, method, path, value, words):
+    result = run(edited(path, value), "--method", method)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Traceback" not in result.output and isinstance(result.exception, SystemExit)
+    assert result.stderr.startswith("error: ")
+    for word in words:
+        assert word in result.stderr
+
+
+def test_another_solver_gives_the_same(run):
+    options = ("--method", "ilp", "--output", "json", "--solver")
+    results = [run(chain_document(), *options, name) for name in ("HIGHS", "scipy")]
+    assert [result.exit_code for result in results] == [0, 0]
+    assert json.loads(results[0].stdout)["F"] == pytest.approx(json.loads(results[1].stdout)["F"], abs=1e-6)
+
+
+def test_infeasible_says_what_to_relax(run):
+    result = run(chain_document() | {"bounds": {"r": 0.001, "c": 20, "d": 1}}, "--output", "json")
+    assert "R_max would have to be" in json.loads(result.stdout)["why"][0]

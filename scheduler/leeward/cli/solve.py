@@ -36,12 +36,15 @@ def register(app: typer.Typer) -> None:
 
 def solve_command(
     file: Annotated[Path, typer.Argument(metavar="FILE.json", help="An EDRP instance.")],
-    method: Annotated[str, typer.Option(help="How to solve it: exact, ilp or restricted.")] = "ilp",
+    method: Annotated[str, typer.Option(help="How to solve it: exact, ilp, compact or restricted.")] = "ilp",
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds after which the best so far is given.")
     ] = None,
     gap: Annotated[float, typer.Option(help="Relative gap at which a result counts as optimal.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the solver; a run with the same seed repeats.")] = 0,
+    solver: Annotated[
+        str | None, typer.Option(help="MILP solver of ilp, compact, restricted, as cvxpy names it (HIGHS).")
+    ] = None,
     output: Annotated[Output, typer.Option(help="How to print the result.")] = Output.table,
 ) -> None:
     """Find the best placement and number of replicas of each operator."""
@@ -52,7 +55,7 @@ def solve_command(
     try:
         _check_options(time_limit, gap, seed)
         problem = read_problem(file)
-        outcome = solve(problem, method=method, time_limit_s=time_limit, seed=seed, gap=gap)
+        outcome = solve(problem, method=method, time_limit_s=time_limit, seed=seed, gap=gap, solver=solver)
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
