@@ -53,7 +53,7 @@ def solve_command(
     from leeward.solve.problem_json import read_problem
 
     try:
-        _check_options(time_limit, gap, seed)
+        check_options(time_limit, gap, seed)
         problem = read_problem(file)
         outcome = solve(problem, method=method, time_limit_s=time_limit, seed=seed, gap=gap, solver=solver)
     except LeewardError as error:
@@ -68,7 +68,8 @@ def solve_command(
     raise typer.Exit(EXIT_CODES[document["status"]])
 
 
-def _check_options(time_limit: float | None, gap: float, seed: int) -> None:
+def check_options(time_limit: float | None, gap: float, seed: int) -> None:
+    """Raises `ProblemError` for an option that makes no sense."""
     from leeward.solve.problem import ProblemError
 
     if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from leeward.solve.downtime import downtime_of
 from leeward.solve.evaluate import operator_latency_s, stream_cost, stream_delay_s

@@ -1,0 +1,122 @@
+"""`leeward explain`: why a deployment is what it is, as text, JSON or a page of its own.
+
+The JSON is what `leeward solve` prints and what `solve/explain_json.py` adds; the exit codes are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from leeward.cli.solve import EXIT_BAD_INPUT, EXIT_CODES, check_options, outcome_document
+
+if TYPE_CHECKING:
+    from leeward.solve.explain import Explanation
+    from leeward.solve.outcome import Infeasible, Unknown
+    from leeward.solve.problem import Problem
+
+INTERRUPTED = 130
+
+
+class View(StrEnum):
+    """How the explanation is given."""
+
+    text = "text"
+    json = "json"
+    html = "html"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command("explain", epilog="Example: leeward explain instance.json --output html --out out/explain.html")(
+        explain_command
+    )
+
+
+def explain_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="An EDRP instance.")],
+    output: Annotated[View, typer.Option(help="How to give it.")] = View.text,
+    out: Annotated[Path | None, typer.Option(help="Write there instead of to standard output.")] = None,
+    method: Annotated[str, typer.Option(help="How to solve it, as for `leeward solve`.")] = "exact",
+    time_limit: Annotated[float, typer.Option(help="Seconds for everything; what is not answered says so.")] = 60.0,
+    seed: Annotated[int, typer.Option(help="Seed of the solver; a run with the same seed repeats.")] = 0,
+) -> None:
+    """Say why the best deployment is what it is, and what any other would cost."""
+    from leeward.core.errors import LeewardError
+    from leeward.solve.problem_json import read_problem
+
+    try:
+        check_options(time_limit, 0.0, seed)
+        problem = read_problem(file)
+        result = _explain(problem, method, time_limit, seed)
+    except LeewardError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    document = explanation_document(problem, result)
+    try:
+        if out is None:
+            write(document, output, sys.stdout)
+        else:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with out.open("w", encoding="utf-8") as stream:
+                write(document, output, stream)
+    except OSError as error:
+        typer.echo(f"error: --out = {str(out)!r}: cannot be written: {error}. Name another file.", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+    raise typer.Exit(EXIT_CODES[document["status"]])
+
+
+def _explain(problem: Problem, method: str, time_limit: float, seed: int) -> Explanation | Infeasible | Unknown:
+    from rich.console import Console
+    from rich.markup import escape
+
+    from leeward.solve.explain import explain
+
+    console, asked = Console(stderr=True), 0
+    with console.status("solving") as status:
+
+        def notify(question: str) -> None:
+            nonlocal asked
+            asked += 1
+            status.update(f"question {asked}: {escape(question)}")
+
+        return explain(problem, method=method, time_limit_s=time_limit, seed=seed, notify=notify)
+
+
+def explanation_document(problem: Problem, result: Explanation | Infeasible | Unknown) -> dict[str, Any]:
+    """The stable JSON form: that of `solve`, and the explanation where there is a deployment."""
+    from leeward.solve.explain import Explanation
+    from leeward.solve.explain_json import explanation_to_json
+
+    if not isinstance(result, Explanation):
+        return outcome_document(problem, result)
+    return outcome_document(problem, result.outcome) | explanation_to_json(result)
+
+
+def write(document: dict[str, Any], view: View, stream: TextIO) -> None:
+    """Prints the document as asked for; without a deployment the text and the page say why there is none."""
+    from rich.console import Console
+
+    if view is View.json:
+        json.dump(document, stream, allow_nan=False)
+        stream.write("\n")
+    elif view is View.html:
+        from leeward.dashboard.explain_page import page
+
+        stream.write(page(document))
+    elif document["deployment"] is None:
+        stream.write(f"{document['status']}  {document['name']}\n")
+        stream.writelines(f"  {reason}\n" for reason in document["why"])
+    else:
+        from leeward.dashboard.explain_text import print_explanation
+
+        width = None if stream.isatty() else 160
+        print_explanation(document, Console(file=stream, width=width))
