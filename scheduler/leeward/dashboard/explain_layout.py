@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-CHIP_W, CHIP_H, CHIP_GAP = 168, 34, 40
+CHIP_W, CHIP_H, CHIP_GAP = 168, 34, 58
 PAD, HEAD, ROW_GAP, BOX_GAP, MARGIN = 12, 26, 62, 34, 16
 #: Chips side by side in a box before the next line begins.
 ABREAST = 2
 SWEEPS = 6
 LABEL_H, LETTER_W = 16, 6.6
+#: How far a curve may swing aside to pass the replicas in its way, px.
+SWINGS = (0, -70, 70, -140, 140, -220, 220)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +146,11 @@ def _edges(
         *(Rect(x=box.x, y=box.y, w=box.w, h=HEAD) for box in boxes.values()),
     ]
     for number, stream in enumerate(document["streams"]):
-        curves = [
-            _curve(chips[stream["from"], link["from"]], chips[stream["to"], link["to"]]) for link in stream["links"]
-        ]
+        curves = []
+        for link in stream["links"]:
+            start, end = chips[stream["from"], link["from"]], chips[stream["to"], link["to"]]
+            others = [chip for chip in chips.values() if chip not in (start, end)]
+            curves.append(min((_curve(start, end, swing) for swing in SWINGS), key=lambda c: _hidden(c, others)))
         length = [abs(c[0][0] - c[3][0]) + abs(c[0][1] - c[3][1]) for c in curves]
         order = sorted(range(len(curves)), key=lambda at: -length[at])  # a long curve has room for the label
         label_of = None
@@ -167,17 +171,23 @@ def rate_text(rate: float) -> str:
     return f"{rate:.4g}/s"
 
 
-def _curve(start: Rect, end: Rect) -> tuple[tuple[float, float], ...]:
-    """From chip to chip: down, up, beside, or below a neighbour in the same line."""
+def _hidden(points: tuple[tuple[float, float], ...], chips: list[Rect]) -> int:
+    """How much of a curve lies behind chips, in twelfths."""
+    middle = [point_at(points, step / 12) for step in range(1, 12)]
+    return sum(c.x - 4 < x < c.x + c.w + 4 and c.y - 4 < y < c.y + c.h + 4 for x, y in middle for c in chips)
+
+
+def _curve(start: Rect, end: Rect, swing: float) -> tuple[tuple[float, float], ...]:
+    """From chip to chip: down, up, beside, or below a neighbour in the same line; `swing` px aside."""
     middle_a, middle_b = start.x + start.w / 2, end.x + end.w / 2
     if end.y > start.y:
         a, b = (middle_a, start.y + start.h), (middle_b, end.y)
         bend = max(24.0, (b[1] - a[1]) * 0.5)
-        return a, (a[0], a[1] + bend), (b[0], b[1] - bend), b
+        return a, (a[0] + swing, a[1] + bend), (b[0] + swing, b[1] - bend), b
     if end.y < start.y:
         a, b = (middle_a, start.y), (middle_b, end.y + end.h)
         bend = max(24.0, (a[1] - b[1]) * 0.5)
-        return a, (a[0], a[1] - bend), (b[0], b[1] + bend), b
+        return a, (a[0] + swing, a[1] - bend), (b[0] + swing, b[1] + bend), b
     gap = end.x - start.x - start.w if end.x > start.x else start.x - end.x - end.w
     if gap <= CHIP_GAP:  # side by side
         a = (start.x + start.w, start.y + start.h / 2) if end.x > start.x else (start.x, start.y + start.h / 2)
@@ -192,6 +202,8 @@ def _label(points: tuple[tuple[float, float], ...], text: str, taken: Iterable[R
     w = len(text) * LETTER_W + 4
     for t in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8):
         x, y = point_at(points, t)
+        if points[0][1] == points[3][1] and points[1][1] == points[0][1]:
+            y -= LABEL_H / 2 + 2  # above a straight line
         for shift in (0.0, w / 2 + 5, -w / 2 - 5):
             rect = Rect(x=x + shift - w / 2, y=y - LABEL_H / 2, w=w, h=LABEL_H)
             if rect.x >= 0 and not any(rect.meets(other) for other in taken):

@@ -30,6 +30,7 @@ def picture(document: Mapping[str, Any]) -> str:
         _arrow_heads(),
         *(_node(node, plan.boxes[node["id"]]) for node in document["nodes"] if node["id"] in plan.boxes),
         *_edges(document, plan, critical),
+        *(_head(node, plan.boxes[node["id"]]) for node in document["nodes"] if node["id"] in plan.boxes),
         *(_chip(operators[op], node, rect, (op,) in critical) for (op, node), rect in plan.chips.items()),
         *_labels(document, plan),
         "</svg>",
@@ -62,21 +63,31 @@ def _spot(kind: str, detail: str, inside: str, operators: str = "") -> str:
 
 
 def _node(node: Mapping[str, Any], box: Rect) -> str:
+    detail = f"node {node['id']}: {_use(node)} units in use, hosts {placed(node['placed'])}"
+    inside = f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="8"/>'
+    return _spot("node", detail, inside)
+
+
+def _use(node: Mapping[str, Any]) -> str:
+    return f"{node['used']:g} of {node['capacity']:g}"
+
+
+def _head(node: Mapping[str, Any], box: Rect) -> str:
+    """Name and use of a node, above the curves that pass."""
     capacity, used = node["capacity"], node["used"]
     share = min(1.0, used / capacity) if capacity > 0 else 1.0
-    text = f"{used:g} of {capacity:g}"
-    bar_w = 46
+    text = _use(node)
+    bar_w = 28
     right = box.x + box.w - PAD
     letters = int((box.w - 3 * PAD - bar_w - len(text) * LETTER_W - 12) / (LETTER_W + 0.6))
-    inside = (
-        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="8"/>'
-        f'<text class="name" x="{box.x + PAD:.1f}" y="{box.y + 19:.1f}">{escape(shorten(node["id"], letters))}</text>'
+    return (
+        f'<g class="over" aria-hidden="true"><text class="name" x="{box.x + PAD:.1f}" y="{box.y + 19:.1f}">'
+        f"{escape(shorten(node['id'], letters))}</text>"
         f'<text class="used" x="{right - bar_w - 6:.1f}" y="{box.y + 19:.1f}" text-anchor="end">{text}</text>'
         f'<rect class="track" x="{right - bar_w:.1f}" y="{box.y + 11:.1f}" width="{bar_w}" height="8" rx="2"/>'
         f'<rect class="fill" x="{right - bar_w:.1f}" y="{box.y + 11:.1f}" width="{bar_w * share:.1f}" height="8" '
-        'rx="2"/>'
+        'rx="2"/></g>'
     )
-    return _spot("node", f"node {node['id']}: {text} units in use, hosts {placed(node['placed'])}", inside)
 
 
 def _chip(op: Mapping[str, Any], node: str, rect: Rect, hot: bool) -> str:

@@ -12,7 +12,10 @@ Document = Mapping[str, Any]
 ROUNDING = 1e-9
 #: Nodes that are listed although nothing runs on them: those where one more unit gains most.
 IDLE_NODES = 5
-CHANGES = {"fewer": "fewer replicas", "more": "more replicas", "move": "one replica moved", "leave": "not on"}
+CHANGES = {
+    "fewer": "fewer replicas", "more": "more replicas", "move": "one replica moved", "leave": "not on",
+    "thin": "fewer on",
+}  # fmt: skip
 BINDS = {True: "yes", False: "no", None: "unknown"}
 
 
@@ -181,13 +184,13 @@ def alternative_table(document: Document) -> TableOfWords:
             rows.append(_alternative_row(entry))
     notes = [
         "Marked: the next best for each operator. Solved anew: the best deployment in which this operator has fewer "
-        "or more replicas or leaves a node, all others chosen again. Fixed: one replica removed, added or moved, "
-        "the others stay."
+        "or more replicas, leaves a node or has fewer there, all others chosen again. Fixed: one replica removed, "
+        "added or moved, the others stay."
     ]
     if missing:
         notes.append(
-            "For " + ", ".join(missing) + " something in between may be better: answers without a proof, or several "
-            "replicas on one node that could spread over these and other nodes."
+            "For " + ", ".join(missing) + " something better than the marked one may exist: not all questions were "
+            "answered with a proof."
         )
     return TableOfWords(
         title="Alternatives",

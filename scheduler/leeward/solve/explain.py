@@ -27,6 +27,7 @@ from leeward.solve.whatif import (
     at_most,
     leaving,
     one_more_allowed,
+    thinning,
     unit_gains,
     with_bounds,
     without_bound,
@@ -42,12 +43,13 @@ STEPS = {"r": 0.001, "c": 1.0, "d": 1.0}
 class Alternative:
     """The best deployment in which one operator differs in one way.
 
-    `fewer`, `more`: replicas than now; `leave`: none on `node`; `move`: one replica on another node.  With
-    `others` "solved anew" all other operators are optimised again, with "fixed" they stay as they are.
+    `fewer`, `more`: replicas than now; `leave`: none on `node`; `thin`: fewer on `node` than now; `move`: one
+    replica on another node.  With `others` "solved anew" all other operators are optimised again, with "fixed" they
+    stay as they are.
     """
 
     operator: str
-    change: Literal["fewer", "more", "leave", "move"]
+    change: Literal["fewer", "more", "leave", "thin", "move"]
     node: str | None
     others: Literal["solved anew", "fixed"]
     answer: Answer
@@ -147,12 +149,30 @@ def _alternatives(inquiry: Inquiry, deployment: Deployment) -> Iterator[Alternat
             ("more", None, at_least(problem, operator, size + 1), size < operator.k),
             *(("leave", node, leaving(problem, operator, node), True) for node in placed),
         ]
+        answers: dict[tuple[str, str | None], Answer] = {}
         for change, node, variant, possible in asked:
             if possible:
-                question = f"{operator.id}: {change} {node or 'replicas'}"
-                answer = inquiry.ask(question, variant)
-                yield Alternative(operator=operator.id, change=change, node=node, others="solved anew", answer=answer)
+                answers[change, node] = inquiry.ask(f"{operator.id}: {change} {node or 'replicas'}", variant)
+        for node, count in placed.items():
+            if count > 1:
+                answers["thin", node] = _thinned(inquiry, operator, node, count, answers["leave", node])
+        for (change, node), answer in answers.items():
+            yield Alternative(operator=operator.id, change=change, node=node, others="solved anew", answer=answer)
         yield from _neighbours(inquiry, operator, deployment)
+
+
+def _thinned(inquiry: Inquiry, operator: Operator, node: str, count: int, without: Answer) -> Answer:
+    """The best with fewer than `count` replicas on the node; `without` is the best with none."""
+    answers = [without]
+    for most in range(1, count):
+        question = f"{operator.id}: at most {most} on {node}"
+        answers.append(inquiry.ask(question, thinning(inquiry.problem, operator, node, most)))
+    found = [answer for answer in answers if answer.metrics is not None]
+    unclear = [answer for answer in answers if answer.status not in ("optimal", "infeasible")]
+    if not found:
+        return unclear[0] if unclear else without
+    best = min(found, key=lambda answer: answer.metrics.F if answer.metrics else math.inf)
+    return replace(best, status="feasible", bound=None) if unclear else best
 
 
 def _neighbours(inquiry: Inquiry, operator: Operator, deployment: Deployment) -> Iterator[Alternative]:

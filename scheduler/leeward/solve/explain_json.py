@@ -137,8 +137,8 @@ class Answers:
     def next_best(self, explanation: Explanation) -> dict[str, Any]:
         """For each operator the best deployment seen in which it differs, or null.
 
-        It is exact (nothing in between exists) if all that was solved anew is proven and no node holds two
-        replicas of the operator: then to differ means to have fewer or more replicas or to leave a node.
+        It is exact if all that was solved anew is proven: to differ means to have fewer replicas on some node, or
+        more in all.
         """
         result: dict[str, Any] = {}
         for op in explanation.facts.operators:
@@ -150,6 +150,5 @@ class Answers:
                 result[op.id] = None
                 continue
             best = min(found, key=lambda a: a.answer.metrics.F if a.answer.metrics else math.inf)
-            exact = proven and max(op.placed.values()) == 1
-            result[op.id] = self.alternative(best) | {"exact": exact}
+            result[op.id] = self.alternative(best) | {"exact": proven}
         return result

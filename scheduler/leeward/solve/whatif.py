@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from leeward.solve import solve
 from leeward.solve.evaluate import Metrics, evaluate
 from leeward.solve.facts import units_used
 from leeward.solve.latency import Table
-from leeward.solve.outcome import Infeasible, Unknown
+from leeward.solve.outcome import Infeasible, Optimal, Unknown
 from leeward.solve.problem import Bounds, Deployment, Operator, Problem, ProblemError, Weights
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown", "not asked", "evaluated"]
@@ -53,6 +53,18 @@ class Variant:
     problem: Problem
     #: F of the problem as stated is this times F of the variant.
     scale: float = 1.0
+    #: Node of the variant -> node of the problem as stated, where they differ.
+    alias: Mapping[str, str] = field(default_factory=dict)
+    #: An operator that only the variant has.
+    added: str | None = None
+
+    def restore(self, deployment: Deployment) -> Deployment:
+        """The deployment in the words of the problem as stated."""
+        return {
+            name: {self.alias.get(node, node): count for node, count in placed.items()}
+            for name, placed in deployment.items()
+            if name != self.added
+        }
 
 
 @dataclass(kw_only=True)
@@ -83,10 +95,11 @@ class Inquiry:
         bound = None if outcome.bound is None else outcome.bound * variant.scale
         if isinstance(outcome, Unknown):
             return Answer(status="unknown", bound=bound)
+        deployment = variant.restore(outcome.deployment)
         return Answer(
-            status="optimal" if type(outcome).__name__ == "Optimal" else "feasible",
-            deployment=outcome.deployment,
-            metrics=evaluate(self.problem, outcome.deployment),
+            status="optimal" if isinstance(outcome, Optimal) else "feasible",
+            deployment=deployment,
+            metrics=evaluate(self.problem, deployment),
             bound=bound,
         )
 
@@ -146,6 +159,77 @@ def leaving(problem: Problem, operator: Operator, node: str) -> Variant | None:
     candidates = problem.candidates[problem.operator_index[operator.id]]
     others = tuple(problem.nodes[u].id for u in candidates if problem.nodes[u].id != node)
     return _with_operator(problem, replace(operator, allowed=others)) if others else None
+
+
+def thinning(problem: Problem, operator: Operator, node: str, most: int) -> Variant | None:
+    """At most `most` replicas (>= 1) of one operator on one node; None if not so many fit there.
+
+    They get a twin of the node to themselves, without delay or cost between the two, and with just the room for
+    `most` replicas, which the node gives up.  Deployments with fewer are only in it as far as that room is spare.
+    """
+    twin = _unused(node, problem.node_index)
+    at = problem.node_index[node]
+    room = most * operator.res
+    if room > problem.nodes[at].res:
+        return None
+    ids = tuple(n.id for n in problem.nodes)
+    link = [[problem.link_cost_between(u, v) for v in range(len(ids))] for u in range(len(ids))]
+    nodes = tuple(replace(n, res=n.res - room) if n.id == node else n for n in problem.nodes)
+    operators = []
+    for op in problem.operators:
+        allowed = op.allowed or ids
+        own = op.id == operator.id
+        operators.append(replace(op, allowed=tuple(twin if own and n == node else n for n in allowed)))
+    current = {name: dict(placed) for name, placed in (problem.current or {}).items()}
+    if node in current.get(operator.id, {}):
+        current[operator.id] = {twin if n == node else n: count for n, count in current[operator.id].items()}
+    added = _keep_code(problem, operators, current, node, twin)
+    try:
+        varied = replace(
+            problem,
+            nodes=(*nodes, replace(problem.nodes[at], id=twin, res=room)),
+            delay_s=_with_twin(problem.delay_s, at),
+            link_cost=_with_twin(link, at) if problem.link_cost != 0.0 else 0.0,
+            operators=tuple(operators),
+            current=current or None,
+        )
+    except ProblemError:
+        return None
+    return Variant(problem=varied, alias={twin: node}, added=added)
+
+
+def _keep_code(
+    problem: Problem, operators: list[Operator], current: dict[str, dict[str, int]], node: str, twin: str
+) -> str | None:
+    """Adds an operator that needs nothing, where only one of node and twin hosts something at present.
+
+    In the Storm model a node that hosts anything holds the code.  It holds it for its twin, too.
+    """
+    hosting = {name for placed in current.values() for name in placed}
+    missing = {node, twin} - hosting
+    if problem.downtime_model != "storm" or len(missing) != 1:
+        return None
+    name, place = _unused("code", problem.operator_index), missing.pop()
+    operators.append(
+        Operator(
+            id=name, k=1, curve=Table(values_s=(0.0,)), cost=0.0, res=0.0, code_bytes=0.0, source_rate=1.0,
+            allowed=(place,),
+        )
+    )  # fmt: skip
+    current[name] = {place: 1}
+    return name
+
+
+def _unused(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name
+
+
+def _with_twin(rows: Sequence[Sequence[float]], at: int) -> tuple[tuple[float, ...], ...]:
+    """A matrix between nodes with one more that is where node `at` is."""
+    wider = [(*row, row[at]) for row in rows]
+    return (*wider, (*rows[at], 0.0))
 
 
 def one_more_allowed(problem: Problem, operator: Operator) -> Variant | None:

@@ -1,0 +1,231 @@
+"""`leeward pareto`: the exact trade-off of response time against cost, as table, JSON, CSV and picture.
+
+Exit codes: 0 with a curve, 3 infeasible, 4 unknown, 2 bad input, 130 when stopped (what was found is printed).
+JSON keys (stable): name, method, status (complete | unfinished | stopped | infeasible | unknown), why, seconds,
+curves [{T_D_max, complete, points [{R, C, T_D, F, replicas, proven, deployment}]}], and `present` and `optimum`
+(what the problem's own weights choose) as points without `proven`, or null.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+import time
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leeward.cli.solve import EXIT_BAD_INPUT, check_options
+
+if TYPE_CHECKING:
+    from leeward.solve.evaluate import Metrics
+    from leeward.solve.pareto import Point
+    from leeward.solve.problem import Deployment, Problem
+
+EXIT_CODES = {"complete": 0, "unfinished": 0, "infeasible": 3, "unknown": 4, "stopped": 130}
+COLUMNS = ("T_D_max", "R", "C", "T_D", "F", "replicas", "proven")
+PICTURES = (".png", ".svg")
+
+
+class Form(StrEnum):
+    """How the curves are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command("pareto", epilog="Example: leeward pareto instance.json --downtime 1 --picture out/pareto.svg")(
+        pareto_command
+    )
+
+
+def pareto_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="An EDRP instance.")],
+    points: Annotated[int | None, typer.Option(help="At most so many points, at even steps of cost.")] = None,
+    downtime: Annotated[
+        list[float] | None, typer.Option(help="A curve for this T_D,max in s (repeat it); else the problem's own.")
+    ] = None,
+    output: Annotated[Form, typer.Option(help="How to print the curves.")] = Form.table,
+    picture: Annotated[Path | None, typer.Option(help="Also draw them: a .png or .svg file.")] = None,
+    method: Annotated[str, typer.Option(help="How to solve, as for `leeward solve`.")] = "exact",
+    time_limit: Annotated[float | None, typer.Option(help="Seconds for everything.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the solver; a run with the same seed repeats.")] = 0,
+) -> None:
+    """Show every deployment that no other beats in both response time and cost."""
+    from leeward.core.errors import LeewardError
+    from leeward.solve.problem_json import read_problem
+
+    try:
+        check_options(time_limit, 0.0, seed)
+        _check_own_options(points, downtime, picture)
+        problem = read_problem(file)
+        levels = list(downtime or [problem.bounds.d])
+        document = _trace(problem, levels, points, method, time_limit, seed)
+    except LeewardError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+    _print(document, output)
+    if picture is not None and any(curve["points"] for curve in document["curves"]):
+        from leeward.dashboard.pareto_picture import draw
+
+        try:
+            draw(document, picture)
+        except OSError as error:
+            typer.echo(f"error: --picture = {str(picture)!r}: cannot be written: {error}. Name another.", err=True)
+            raise typer.Exit(EXIT_BAD_INPUT) from None
+        typer.echo(f"written: {picture}", err=True)
+    raise typer.Exit(EXIT_CODES[document["status"]])
+
+
+def _check_own_options(points: int | None, downtime: list[float] | None, picture: Path | None) -> None:
+    from leeward.solve.problem import ProblemError
+
+    if points is not None and points < 2:
+        raise ProblemError("--points", points, "must be 2 or more", remedy="a curve has two ends")
+    for level in downtime or ():
+        if not (math.isfinite(level) and level > 0):
+            raise ProblemError("--downtime", level, "must be more than 0", remedy="give seconds")
+    if picture is not None and picture.suffix not in PICTURES:
+        raise ProblemError(
+            "--picture", str(picture), "is neither a PNG nor an SVG", remedy=f"end it in {' or '.join(PICTURES)}"
+        )  # fmt: skip
+
+
+def _trace(
+    problem: Problem, levels: list[float], points: int | None, method: str, time_limit: float | None, seed: int
+) -> dict[str, Any]:
+    """All curves; Ctrl-C ends it with what there is."""
+    from rich.console import Console
+
+    from leeward.solve import solve
+    from leeward.solve.pareto import Point, Tracer
+
+    started = time.monotonic()
+    deadline = math.inf if time_limit is None else started + time_limit
+    curves: list[dict[str, Any]] = [{"T_D_max": level, "complete": False, "points": []} for level in levels]
+    document: dict[str, Any] = {"name": problem.name, "method": method, "why": None}
+    optimum, stopped = None, False
+    with Console(stderr=True).status("solving") as status:
+
+        def notify(step: str) -> None:
+            status.update(f"{sum(len(curve['points']) for curve in curves)} points; {step}")
+
+        try:
+            for curve in curves:
+                bounded = replace(problem, bounds=replace(problem.bounds, d=curve["T_D_max"]))
+                tracer = Tracer(problem=bounded, method=method, seed=seed, deadline=deadline, notify=notify)
+                curve["complete"] = True
+                for found in tracer.trace(points):
+                    if isinstance(found, Point):
+                        curve["points"].append(_point(problem, found))
+                        curve["complete"] = curve["complete"] and found.proven
+                    else:
+                        document["why"] = [found.why] if isinstance(found.why, str) else list(found.why)
+                        curve["complete"] = type(found).__name__ == "Infeasible"
+            left = None if time_limit is None else max(0.05, deadline - time.monotonic())
+            notify("the optimum under the problem's own weights")
+            chosen = solve(problem, method=method, time_limit_s=left, seed=seed)
+            optimum = getattr(chosen, "deployment", None)
+        except KeyboardInterrupt:
+            stopped = True
+            for curve in curves[next((at for at, c in enumerate(curves) if not c["points"]), len(curves)) - 1 :]:
+                curve["complete"] = False
+    return document | {
+        "status": _status(curves, stopped),
+        "seconds": time.monotonic() - started,
+        "curves": curves,
+        "present": _at(problem, problem.current),
+        "optimum": _at(problem, optimum),
+    }
+
+
+def _status(curves: list[dict[str, Any]], stopped: bool) -> str:
+    if stopped:
+        return "stopped"
+    complete = all(curve["complete"] for curve in curves)
+    if any(curve["points"] for curve in curves):
+        return "complete" if complete else "unfinished"
+    return "infeasible" if complete else "unknown"
+
+
+def _values(metrics: Metrics, deployment: Deployment) -> dict[str, Any]:
+    replicas = sum(sum(placed.values()) for placed in deployment.values())
+    return {"R": metrics.R, "C": metrics.C, "T_D": metrics.T_D, "F": metrics.F, "replicas": replicas}
+
+
+def _point(problem: Problem, point: Point) -> dict[str, Any]:
+    from leeward.solve.evaluate import evaluate
+
+    metrics = evaluate(problem, point.deployment)  # F under the problem's own T_D,max
+    return _values(metrics, point.deployment) | {
+        "proven": point.proven,
+        "deployment": {name: dict(placed) for name, placed in point.deployment.items()},
+    }
+
+
+def _at(problem: Problem, deployment: Deployment | None) -> dict[str, Any] | None:
+    """Where a deployment stands; None without one, or where a replica cannot keep up."""
+    from leeward.solve.evaluate import evaluate
+
+    if deployment is None:
+        return None
+    metrics = evaluate(problem, deployment)
+    if math.isinf(metrics.R):
+        return None
+    return _values(metrics, deployment) | {"deployment": {name: dict(placed) for name, placed in deployment.items()}}
+
+
+def _print(document: dict[str, Any], form: Form) -> None:
+    if form is Form.json:
+        json.dump(document, sys.stdout, allow_nan=False)
+        sys.stdout.write("\n")
+    elif form is Form.csv:
+        rows = csv.writer(sys.stdout, lineterminator="\n")
+        rows.writerow(COLUMNS)
+        for curve in document["curves"]:
+            for point in curve["points"]:
+                values = curve | point
+                rows.writerow([str(values[key]).lower() if key == "proven" else values[key] for key in COLUMNS])
+    else:
+        _print_table(document)
+
+
+def _print_table(document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"[bold]{document['status']}[/bold]  {escape(document['name'])}", highlight=False)
+    for reason in document["why"] or ():
+        console.print(f"  {reason}", highlight=False, markup=False)
+    for curve in document["curves"]:
+        if not curve["points"]:
+            continue
+        end = "" if curve["complete"] else ", not complete"
+        table = Table(title=f"T_D up to {curve['T_D_max']:g} s{end}", title_justify="left")
+        for name in ("R", "C", "T_D", "F", "replicas", ""):
+            table.add_column(name, justify="right")
+        for point in curve["points"]:
+            table.add_row(*_cells(point), "" if point["proven"] else "not proven")
+        console.print(table)
+    for key, name in (("optimum", "chosen by the problem's weights"), ("present", "present deployment")):
+        if document[key] is not None:
+            r, c, d, f, replicas = _cells(document[key])
+            console.print(f"{name}: R {r}  C {c}  T_D {d}  F {f}, {replicas} replicas", highlight=False)
+    console.print(f"{document['method']}: {document['seconds']:.2f} s", highlight=False)
+
+
+def _cells(point: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        f"{1000 * point['R']:.3f} ms", f"{point['C']:.3f} $/h", f"{point['T_D']:.3f} s", f"{point['F']:.6f}",
+        str(point["replicas"]),
+    )  # fmt: skip

@@ -1,0 +1,119 @@
+"""The exact trade-off between response time and cost: every deployment that no other beats in both.
+
+Epsilon-constraint: least R under a bound on C, then least C at that R, then (where something is running) least
+T_D at both; the next bound on C is just below the cost found.  Points closer than `RESOLUTION` count as one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from leeward.solve import solve
+from leeward.solve.evaluate import Metrics, evaluate
+from leeward.solve.outcome import Feasible, Infeasible, Optimal, Outcome, Unknown
+from leeward.solve.problem import Bounds, Deployment, Problem, Weights
+
+#: Relative distance of two values below which they are one: ten times the slack of the exact search.
+RESOLUTION = 1e-6
+
+Goal = Literal["r", "c", "d"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One deployment of the curve; F is that of the problem as stated."""
+
+    deployment: Deployment
+    metrics: Metrics
+    #: Whether all its solves were closed; otherwise something may beat it.
+    proven: bool
+
+    @property
+    def replicas(self) -> int:
+        return sum(sum(placed.values()) for placed in self.deployment.values())
+
+
+@dataclass(kw_only=True)
+class Tracer:
+    """Solves one problem for one goal at a time until the deadline."""
+
+    problem: Problem
+    method: str = "exact"
+    seed: int = 0
+    deadline: float = math.inf
+    clock: Callable[[], float] = time.monotonic
+    #: Told each step before it is solved.
+    notify: Callable[[str], None] = lambda step: None
+
+    def trace(self, points: int | None = None) -> Iterator[Point | Infeasible | Unknown]:
+        """The curve from the least R to the least C.
+
+        With `points`, at most so many (>= 2), at about equal steps of cost.  An `Infeasible` instead of the first
+        point means that there is none; an `Unknown` ends a curve that the deadline cut off.
+        """
+        caps: tuple[float, ...] = ()
+        bounds = self.problem.bounds
+        cap = bounds.c
+        first = True
+        while True:
+            found = self.point(replace(bounds, c=cap))
+            if isinstance(found, Infeasible) and not first:
+                return
+            yield found
+            if not isinstance(found, Point):
+                return
+            if first and points is not None:
+                least = self.least("c", bounds)
+                if isinstance(least, Infeasible | Unknown):
+                    yield least
+                    return
+                caps = even_caps(found.metrics.C, least.metrics.C, points)
+            first = False
+            below = found.metrics.C * (1 - RESOLUTION)
+            if below <= 0:
+                return
+            cap = next((even for even in caps if even < below), below if points is None else 0.0)
+            if cap <= 0:
+                return
+
+    def point(self, bounds: Bounds) -> Point | Infeasible | Unknown:
+        """Least R within the bounds, then least C, then least T_D."""
+        goals: tuple[Goal, ...] = ("r", "c") if self.problem.current is None else ("r", "c", "d")
+        proven, best = True, None
+        for goal in goals:
+            outcome = self.least(goal, bounds)
+            if isinstance(outcome, Infeasible | Unknown):
+                if best is None:
+                    return outcome
+                proven = False  # the point before stands, within the solver's tolerance or the time there was
+                continue
+            best = outcome
+            proven = proven and isinstance(outcome, Optimal)
+            value = {"r": best.metrics.R, "c": best.metrics.C, "d": best.metrics.T_D}[goal]
+            reached = value * (1 + RESOLUTION)
+            if reached > 0:
+                bounds = replace(bounds, **{goal: min(getattr(bounds, goal), reached)})
+        assert best is not None
+        metrics = evaluate(self.problem, best.deployment)
+        return Point(deployment=best.deployment, metrics=metrics, proven=proven)
+
+    def least(self, goal: Goal, bounds: Bounds) -> Optimal | Feasible | Infeasible | Unknown:
+        """The problem with all weight on one goal."""
+        left = self.deadline - self.clock()
+        names = {"r": "R", "c": "C", "d": "T_D"}
+        self.notify(f"least {names[goal]} at C up to {bounds.c:.6g} $/h")
+        weights = Weights(**{key: 1.0 if key == goal else 0.0 for key in "rcd"})
+        problem = replace(self.problem, weights=weights, bounds=bounds)
+        limit = None if math.isinf(left) else max(0.05, left)
+        outcome: Outcome = solve(problem, method=self.method, time_limit_s=limit, seed=self.seed)
+        return outcome
+
+
+def even_caps(highest: float, lowest: float, points: int) -> tuple[float, ...]:
+    """Bounds on C for all but the first of `points` points, the last just enough for the least cost."""
+    step = (highest - lowest) / (points - 1)
+    return tuple((highest - number * step) * (1 + 2 * RESOLUTION) for number in range(1, points))
