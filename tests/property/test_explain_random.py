@@ -74,13 +74,13 @@ def check_front(problem: Problem) -> None:
     assert ends[-1].metrics.C == pytest.approx(expected[0][0], rel=5e-6)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=15, deadline=None, suppress_health_check=RELAXED)
 @given(problem=problems(**TINY))
 def test_explanations_agree_with_looking_at_everything(problem):
     check_explanation(problem)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=30, deadline=None, suppress_health_check=RELAXED)
 @given(problem=problems(**TINY))
 def test_the_curve_is_that_of_looking_at_everything(problem):
     check_front(problem)

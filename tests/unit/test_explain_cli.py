@@ -12,7 +12,9 @@ from solve_builders import chain_document
 from typer.testing import CliRunner
 
 from leeward.cli import explain, pareto
-from leeward.solve.pareto import Tracer
+from leeward.solve import Problem
+from leeward.solve.outcome import Unknown
+from leeward.solve.pareto import Point, Tracer
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)
@@ -156,3 +158,11 @@ def test_stopping_prints_what_was_found(run, monkeypatch):
     document = json.loads(result.stdout)
     assert document["status"] == "stopped" and not document["curves"][0]["complete"]
     assert document["curves"][0]["points"] == whole[:1]
+
+
+def test_a_curve_that_the_time_limit_cuts_off_says_so():
+    clock = iter([0.0, 0.0, 100.0, 100.0, 100.0, 100.0])
+    tracer = Tracer(problem=Problem.from_json(traded()), deadline=50.0, clock=lambda: next(clock))
+    first, last = tracer.trace()
+    assert isinstance(first, Point) and not first.proven  # least R and C were found, least T_D was not asked for
+    assert isinstance(last, Unknown) and "time limit" in last.why

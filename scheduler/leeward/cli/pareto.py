@@ -106,6 +106,7 @@ def _trace(
     from rich.console import Console
 
     from leeward.solve import solve
+    from leeward.solve.outcome import Infeasible
     from leeward.solve.pareto import Point, Tracer
 
     started = time.monotonic()
@@ -122,22 +123,21 @@ def _trace(
             for curve in curves:
                 bounded = replace(problem, bounds=replace(problem.bounds, d=curve["T_D_max"]))
                 tracer = Tracer(problem=bounded, method=method, seed=seed, deadline=deadline, notify=notify)
-                curve["complete"] = True
+                complete = True
                 for found in tracer.trace(points):
                     if isinstance(found, Point):
                         curve["points"].append(_point(problem, found))
-                        curve["complete"] = curve["complete"] and found.proven
+                        complete = complete and found.proven
                     else:
                         document["why"] = [found.why] if isinstance(found.why, str) else list(found.why)
-                        curve["complete"] = type(found).__name__ == "Infeasible"
+                        complete = isinstance(found, Infeasible)
+                curve["complete"] = complete
             left = None if time_limit is None else max(0.05, deadline - time.monotonic())
             notify("the optimum under the problem's own weights")
             chosen = solve(problem, method=method, time_limit_s=left, seed=seed)
             optimum = getattr(chosen, "deployment", None)
         except KeyboardInterrupt:
             stopped = True
-            for curve in curves[next((at for at, c in enumerate(curves) if not c["points"]), len(curves)) - 1 :]:
-                curve["complete"] = False
     return document | {
         "status": _status(curves, stopped),
         "seconds": time.monotonic() - started,

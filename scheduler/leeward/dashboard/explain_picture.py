@@ -76,7 +76,7 @@ def _head(node: Mapping[str, Any], box: Rect) -> str:
     """Name and use of a node, above the curves that pass."""
     capacity, used = node["capacity"], node["used"]
     share = min(1.0, used / capacity) if capacity > 0 else 1.0
-    text = _use(node)
+    text = f"{used:g}/{capacity:g}"
     bar_w = 28
     right = box.x + box.w - PAD
     letters = int((box.w - 3 * PAD - bar_w - len(text) * LETTER_W - 12) / (LETTER_W + 0.6))

@@ -131,7 +131,7 @@ def _split_limits(limits: Sequence[Document]) -> tuple[list[Document], list[str]
     if none:
         notes.append(f"{none} unused nodes: one more unit gains nothing there.")
     if more := len(others) - none - unknown:
-        notes.append(f"{more} unused nodes gain less from one more unit than those shown.")
+        notes.append(f"{more} unused nodes gain no more from one more unit than those shown.")
     if unknown:
         notes.append(f"{unknown} unused nodes: not answered within the time limit.")
     return shown, notes

@@ -123,9 +123,10 @@ def explain(
     deadline = math.inf if time_limit_s is None else started + time_limit_s
     inquiry = Inquiry(problem=problem, method=method, seed=seed, deadline=deadline, clock=clock, notify=notify)
     facts = facts_of(problem, outcome.deployment)
+    bounds = tuple(_bound_limits(inquiry, outcome.metrics))
     alternatives = tuple(_alternatives(inquiry, outcome.deployment))
     limits = (
-        *_bound_limits(inquiry, outcome.metrics),
+        *bounds,
         *_operator_limits(inquiry, outcome.deployment),
         *_capacity_limits(inquiry, outcome, facts),
     )

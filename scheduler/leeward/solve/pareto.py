@@ -14,7 +14,7 @@ from typing import Literal
 
 from leeward.solve import solve
 from leeward.solve.evaluate import Metrics, evaluate
-from leeward.solve.outcome import Feasible, Infeasible, Optimal, Outcome, Unknown
+from leeward.solve.outcome import Effort, Infeasible, Optimal, Outcome, Unknown
 from leeward.solve.problem import Bounds, Deployment, Problem, Weights
 
 #: Relative distance of two values below which they are one: ten times the slack of the exact search.
@@ -101,16 +101,18 @@ class Tracer:
         metrics = evaluate(self.problem, best.deployment)
         return Point(deployment=best.deployment, metrics=metrics, proven=proven)
 
-    def least(self, goal: Goal, bounds: Bounds) -> Optimal | Feasible | Infeasible | Unknown:
+    def least(self, goal: Goal, bounds: Bounds) -> Outcome:
         """The problem with all weight on one goal."""
         left = self.deadline - self.clock()
+        if left <= 0:
+            why = "the time limit was reached before the curve was complete"
+            return Unknown(why=why, effort=Effort(method=self.method, seconds=0.0))
         names = {"r": "R", "c": "C", "d": "T_D"}
         self.notify(f"least {names[goal]} at C up to {bounds.c:.6g} $/h")
         weights = Weights(**{key: 1.0 if key == goal else 0.0 for key in "rcd"})
         problem = replace(self.problem, weights=weights, bounds=bounds)
-        limit = None if math.isinf(left) else max(0.05, left)
-        outcome: Outcome = solve(problem, method=self.method, time_limit_s=limit, seed=self.seed)
-        return outcome
+        limit = None if math.isinf(left) else left
+        return solve(problem, method=self.method, time_limit_s=limit, seed=self.seed)
 
 
 def even_caps(highest: float, lowest: float, points: int) -> tuple[float, ...]:

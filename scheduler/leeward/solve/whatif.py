@@ -24,7 +24,7 @@ Status = Literal["optimal", "feasible", "infeasible", "unknown", "not asked", "e
 #: Differences of F below this are the solvers' tolerance, not a gain.
 NOTHING = 1e-6
 #: A question gets this part of what is left of the time, so that one hard question does not eat the others.
-SHARE = 0.25
+SHARE = 0.1
 #: A group of nodes gets this many times the seconds of the first solve (and at least one second) before its
 #: members are asked about one by one: the more capacity, the weaker the bounds of a search.
 PATIENCE = 5.0
