@@ -33,7 +33,7 @@ def run(tmp_path):
 
 
 def test_json_has_the_stable_keys(run):
-    result = run(chain_document(), "--output", "json")
+    result = run(chain_document(), "--method", "ilp", "--output", "json")
     assert result.exit_code == 0
     document = json.loads(result.stdout)
     assert set(document) >= KEYS
@@ -44,6 +44,21 @@ def test_json_has_the_stable_keys(run):
     assert document["deployment"]["work"] == {"n0": 1} or sum(document["deployment"]["work"].values()) >= 1
     assert document["bound"] <= document["F"] and document["gap"] < 1e-6
     assert document["variables"] == 3 + 9 + 3 + 27 + 27
+
+
+def test_the_default_is_auto(run):
+    document = json.loads(run(chain_document(), "--output", "json").stdout)
+    assert set(document) >= KEYS
+    assert document["method"] == "auto" and document["status"] == "optimal"
+    assert document["variables"] is None
+
+
+def test_ctrl_c_is_exit_130(run, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("leeward.solve.auto.solve_auto", interrupt)
+    assert run(chain_document()).exit_code == 130
 
 
 def test_the_table_names_every_operator(run):

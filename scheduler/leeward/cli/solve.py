@@ -8,11 +8,15 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from leeward.solve import METHODS
 
 if TYPE_CHECKING:
     from leeward.solve.outcome import Outcome
@@ -36,9 +40,10 @@ def register(app: typer.Typer) -> None:
 
 def solve_command(
     file: Annotated[Path, typer.Argument(metavar="FILE.json", help="An EDRP instance.")],
-    method: Annotated[str, typer.Option(help="How to solve it: exact, ilp, compact or restricted.")] = "ilp",
+    method: Annotated[str, typer.Option(help=f"How to solve it: {', '.join(METHODS)}.")] = "auto",
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which the best so far is given.")
+        float | None,
+        typer.Option(help="Seconds after which the best so far is given; 60 for auto, else none, if not set."),
     ] = None,
     gap: Annotated[float, typer.Option(help="Relative gap at which a result counts as optimal.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the solver; a run with the same seed repeats.")] = 0,
@@ -47,7 +52,10 @@ def solve_command(
     ] = None,
     output: Annotated[Output, typer.Option(help="How to print the result.")] = Output.table,
 ) -> None:
-    """Find the best placement and number of replicas of each operator."""
+    """Find the best placement and number of replicas of each operator.
+
+    Example: leeward solve instance.json --time-limit 10 --gap 0.01 --output json
+    """
     from leeward.core.errors import LeewardError
     from leeward.solve import solve
     from leeward.solve.problem_json import read_problem
@@ -55,7 +63,8 @@ def solve_command(
     try:
         check_options(time_limit, gap, seed)
         problem = read_problem(file)
-        outcome = solve(problem, method=method, time_limit_s=time_limit, seed=seed, gap=gap, solver=solver)
+        with _busy(f"{method}: {problem.name or file.name}"):
+            outcome = solve(problem, method=method, time_limit_s=time_limit, seed=seed, gap=gap, solver=solver)
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
@@ -66,6 +75,19 @@ def solve_command(
     else:
         print_table(document)
     raise typer.Exit(EXIT_CODES[document["status"]])
+
+
+@contextmanager
+def _busy(what: str) -> Iterator[None]:
+    """Shows what is going on and for how long, on a terminal's stderr; clears it at the end."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        progress.add_task(what, total=None)
+        yield
 
 
 def check_options(time_limit: float | None, gap: float, seed: int) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "Bounds", "Node", "Operator", "Problem", "ProblemError", "Stream", "Weights", "solve"]
 
-METHODS = ("exact", "ilp", "compact", "restricted")
+METHODS = ("auto", "exact", "ilp", "compact", "restricted")
 #: Those that hand an integer programme to a solver.
 PROGRAMMES = ("ilp", "compact", "restricted")
 #: Most seconds for finding out why there is no solution.
@@ -22,7 +22,7 @@ REASONS_S = 20.0
 def solve(
     problem: Problem,
     *,
-    method: str = "ilp",
+    method: str = "auto",
     time_limit_s: float | None = None,
     seed: int = 0,
     gap: float = 0.0,
@@ -32,6 +32,7 @@ def solve(
 
     `gap` is the relative gap at which a result counts as optimal; `seed` makes a run repeatable; `solver` is the
     MILP solver of the methods that use one (cvxpy's name for it; HiGHS if none is given).
+    Without a `time_limit_s`, `auto` takes 60 s at most and the others as long as it takes.
     Where there is no solution, the time that is left goes into what would have to be relaxed, and by how much.
     Raises `ProblemError` for an unknown method or solver, or one that does not apply.
     """
@@ -54,6 +55,10 @@ def _solve(
         remedy = f"leave it out, or choose a method of {', '.join(PROGRAMMES)}"
         raise ProblemError("solver", solver, f"the method {method} uses no solver of integer programmes", remedy=remedy)
     match method:
+        case "auto":
+            from leeward.solve.auto import solve_auto
+
+            return solve_auto(problem, time_limit_s=time_limit_s, seed=seed, gap=gap)
         case "exact":
             from leeward.solve.exact import solve_exact
 

@@ -1,0 +1,32 @@
+"""The default method: the exact search under a time limit, begun with the present deployment.
+
+Whatever it returns carries a proven bound, and it is never worse than keeping a present deployment that meets
+the constraints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from leeward.solve.exact import solve_exact
+from leeward.solve.outcome import Outcome
+from leeward.solve.problem import Problem
+
+#: Seconds when no limit is given: the paper's planning period.  A plan that comes later is about the past.
+LIMIT_S = 60.0
+
+
+def solve_auto(
+    problem: Problem,
+    *,
+    time_limit_s: float | None = None,
+    seed: int = 0,
+    gap: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """The proven optimum, or what `time_limit_s` (60 s if None) allows, with its bound and gap."""
+    limit_s = LIMIT_S if time_limit_s is None else time_limit_s
+    outcome = solve_exact(problem, time_limit_s=limit_s, seed=seed, gap=gap, clock=clock)
+    return replace(outcome, effort=replace(outcome.effort, method="auto"))

@@ -1,0 +1,87 @@
+"""`auto`, the default: never worse than keeping, always with a proven bound, within its time."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+
+import pytest
+from solve_builders import chain_document, instance_document, reference_document
+
+from leeward.solve import auto, exact, solve
+from leeward.solve.evaluate import evaluate, verify
+from leeward.solve.outcome import Feasible, Infeasible, Optimal
+from leeward.solve.problem import Problem, ProblemError
+
+#: The first call on a machine compiles.
+pytestmark = pytest.mark.timeout(600)
+
+
+def ticking(step_s: float):
+    """A clock that goes on by a fixed step at each look."""
+    ticks = itertools.count()
+    return lambda: next(ticks) * step_s
+
+
+def test_it_is_the_default():
+    assert inspect.signature(solve).parameters["method"].default == "auto"
+    outcome = solve(Problem.from_json(chain_document()))
+    assert isinstance(outcome, Optimal) and outcome.effort.method == "auto"
+
+
+def test_it_keeps_the_present_deployment_when_nothing_is_worth_a_change():
+    present = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n2": 1}}
+    document = chain_document() | {
+        "current": present,
+        "weights": {"r": 0.1, "c": 0.1, "d": 0.8},
+        "bounds": {"r": 0.2, "c": 20, "d": 1},
+    }
+    outcome = solve(Problem.from_json(document))
+    assert isinstance(outcome, Optimal)
+    assert outcome.deployment == present and outcome.metrics.T_D == 0
+
+
+@pytest.mark.parametrize("name", ["b-", "c-", "g-"])
+def test_out_of_time_at_once_it_is_no_worse_than_keeping(name):
+    document = instance_document(name)
+    problem = Problem.from_json(document)
+    outcome = auto.solve_auto(problem, time_limit_s=1e-9, clock=ticking(1.0))
+    assert isinstance(outcome, Feasible | Optimal)
+    assert verify(problem, outcome.deployment) == ()
+    if not verify(problem, problem.current):
+        assert outcome.metrics.F <= evaluate(problem, problem.current).F
+    assert 0 < outcome.bound <= document["optimum"]["F"] + 1e-9
+    assert outcome.gap == pytest.approx((outcome.metrics.F - outcome.bound) / outcome.metrics.F)
+
+
+def test_a_gap_ends_the_search_early():
+    problem = Problem.from_json(instance_document("f-"))
+    wide, whole = solve(problem, gap=0.2), solve(problem)
+    assert isinstance(wide, Optimal) and isinstance(whole, Optimal)
+    assert whole.metrics.F <= wide.metrics.F <= whole.metrics.F / (1 - 0.2)
+    assert wide.bound < whole.bound and wide.gap <= 0.2 + 1e-6
+
+
+def test_the_same_problem_gives_the_same_deployment():
+    problem = Problem.from_json(instance_document("g-"))
+    first, second = solve(problem), solve(problem)
+    assert first.deployment == second.deployment and first.bound == second.bound
+
+
+def test_infeasible_is_infeasible():
+    assert isinstance(solve(Problem.from_json(instance_document("e-"))), Infeasible)
+
+
+def test_an_interrupt_is_not_swallowed(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    exact.warm_up()
+    monkeypatch.setattr(exact, "beam", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        solve(Problem.from_json(reference_document(5, 2)))
+
+
+def test_an_unknown_method_is_refused_with_the_known_ones():
+    with pytest.raises(ProblemError, match="auto"):
+        solve(Problem.from_json(chain_document()), method="guess")
