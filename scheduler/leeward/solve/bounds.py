@@ -20,6 +20,8 @@ from leeward.solve.tree import NONE, Tree, longest_paths, tree_along
 SPINES = 4
 #: Steps of the subgradient method.
 STEPS = 60
+#: Slots beside spread operators from which on nobody counts, and the most numbers in a table that counts them.
+SLOTS, MOST_CELLS = 4, 4_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +121,16 @@ def _best_tree(p: Arrays, reach: Reach) -> tuple[Tree, Reach]:
 def _with_inside(p: Arrays, tree: Tree, reach: Reach) -> Reach:
     inside, inside_one = np.zeros_like(reach.inside), np.zeros_like(reach.inside_one)
     fill_inside(p, tree, inside, inside_one)
-    return reach._replace(inside=inside, inside_one=inside_one)
+    beside = np.array([_slots(p, reach, g, int(q)) for g, q in enumerate(tree.parent)])
+    return reach._replace(inside=inside, inside_one=inside_one, beside=beside)
+
+
+def _slots(p: Arrays, reach: Reach, g: int, parent: int = NONE) -> int:
+    """Slots that at most are left on a node with a replica of g, and of its parent if one is given."""
+    usable = p.allowed[g] if parent == NONE else p.allowed[g] & p.allowed[parent]
+    taken = p.res_units[g] + (0 if parent == NONE else p.res_units[parent])
+    left = max(int(p.room_units[usable].max(initial=0)) - int(taken), 0)
+    return -(-left // reach.slot)
 
 
 def _reach(p: Arrays, some: np.ndarray, alone: np.ndarray) -> Reach:
@@ -128,7 +139,10 @@ def _reach(p: Arrays, some: np.ndarray, alone: np.ndarray) -> Reach:
     fill_reach(p, near_out, next_out, near_in, link_out)
     kmax = int(p.k.max())
     elsewhere = np.isfinite(near_out)  # another node may host the operator
-    return Reach(
+    priced = n > 1 and p.b > 0 and link_out.min() > 0
+    slot = int(min(p.res_units[p.res_units > 0], default=1))
+    cells = count * n * (int(p.room_units.max()) + 1) * (kmax + 1)
+    reach = Reach(
         some=some & p.allowed[:, None, :] & elsewhere[:, None, :],
         alone=alone & p.allowed[:, None, :],
         near_out=near_out,
@@ -137,9 +151,15 @@ def _reach(p: Arrays, some: np.ndarray, alone: np.ndarray) -> Reach:
         link_out=link_out,
         link_any=float(link_out.min()) if n > 1 else 0.0,
         levels=int(p.room_units.max()),
-        inside=np.zeros((count, kmax + 1, kmax + 1, kmax + 1)),
+        most=SLOTS if priced and cells * (SLOTS + 2) <= MOST_CELLS else 0,
+        slot=slot,
+        takes=p.res_units // slot,
+        fresh=np.zeros(count, dtype=np.int64),
+        beside=np.zeros(count, dtype=np.int64),
+        inside=np.zeros((count, kmax + 1, kmax + 1, kmax + 1, kmax + 1)),
         inside_one=np.zeros((count, kmax + 1, kmax + 1)),
     )
+    return reach._replace(fresh=np.array([_slots(p, reach, g) for g in range(count)]))
 
 
 def _table(
@@ -147,7 +167,7 @@ def _table(
     limit: float = np.inf,
 ) -> Table:  # fmt: skip
     count, n, kmax = len(p.k), len(p.speed), int(p.k.max())
-    keep = np.full((count, n, reach.levels + 1, kmax + 1, 2), np.inf)
+    keep = np.full((count, n, reach.levels + 1, kmax + 1, reach.most + 2), np.inf)
     together, spread, roots = np.empty((count, n)), np.empty((count, n)), np.empty(count)
     fill_keep(p, tree, reach, A, B, mu, keep, together, spread, roots)
     return Table(

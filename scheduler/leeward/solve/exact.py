@@ -39,6 +39,8 @@ FIRST_BEAM, BEAM, EACH = 4, 48, 32
 CHILDREN_BYTES = 120e6
 #: Seconds between two looks at the clock.
 SLICE_S = 0.05
+#: Fuel without end, and bounds a second on a slow machine, before it is known better.
+FUEL, PACE = 1 << 60, 200_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ def warm_up() -> None:
     bound = sharpen(p, prepare(p, least <= p.d_max, alone <= p.d_max), CEILING, steps=2)
     state, children, desk = _workspace(p, bound)
     beam(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 2, 2)
-    run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 4)
+    run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 0)
 
 
 def _conclude(problem: Problem, hunt: Hunt, bound: float, effort: Effort) -> Outcome:
@@ -116,6 +118,8 @@ class Hunt:
     gap: float
     deadline: float
     clock: Callable[[], float]
+    #: Bounds a second, as measured.
+    pace: float = PACE
     #: The best verified deployment.
     best: Deployment | None = None
 
@@ -146,6 +150,7 @@ class Hunt:
         for width in (FIRST_BEAM, BEAM):
             state, children, desk = _workspace(p, bound)
             known = float(h.best[0])
+            h.fuel[0] = FUEL if self.best is None else self._fuel()
             beam(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, width, EACH)
             self._adopt(known)
             if width == FIRST_BEAM:
@@ -158,19 +163,25 @@ class Hunt:
     def _descend(self, bound: Bound, state: State, children: Children, desk: Desk, root: float) -> float:
         p, h = self.p, self.h
         h.depth[0], h.lost[0] = -2, math.inf
-        budget = 16
         while h.depth[0] != -1 and self.clock() < self.deadline:
-            known, began = float(h.best[0]), self.clock()
-            run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, budget)
+            known, began, fuel = float(h.best[0]), self.clock(), self._fuel()
+            h.fuel[0] = fuel
+            reserve = max(0, fuel - int(self.pace * SLICE_S))
+            run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, reserve)
             self._adopt(known)
-            spent = self.clock() - began
-            budget = max(16, min(1_000_000, int(budget * min(4.0, SLICE_S / max(spent, 1e-6)))))
-        open_bounds = [float(h.lost[0]), self.threshold()]
+            pace = float(fuel - h.fuel[0]) / max(self.clock() - began, 1e-6)
+            self.pace = min(max(pace, self.pace / 4), self.pace * 4)
+        open_bounds = [max(root, float(h.lost[0])), self.threshold()]
         if h.depth[0] == -2:
             open_bounds.append(root)
         elif h.depth[0] != -1:
             open_bounds.append(max(root, _least_open(children, int(h.depth[0]))))
         return min(open_bounds)
+
+    def _fuel(self) -> int:
+        """What there is time for."""
+        left = self.deadline - self.clock()
+        return FUEL if left == math.inf else int(min(float(FUEL), max(0.0, left) * self.pace))
 
     def threshold(self) -> float:
         """What a finished search has proven as a bound: nothing beats the incumbent by more than the slack."""
@@ -248,6 +259,7 @@ def _blank_search(p: Arrays) -> Search:
         best_nodes=np.zeros(shape, dtype=np.int64),
         best_size=np.zeros(shape[0], dtype=np.int64),
         lost=np.array([np.inf]),
+        fuel=np.array([FUEL]),
         depth=np.array([-2]),
         slack=np.zeros(2),
         floor=np.zeros(2),

@@ -11,7 +11,7 @@ import numpy as np
 
 from leeward.solve.arrays import Arrays
 from leeward.solve.compiled import kernel
-from leeward.solve.kernel_bound import Reach
+from leeward.solve.kernel_bound import Reach, spread_state, state_of
 from leeward.solve.kernel_downtime import config_seconds
 from leeward.solve.kernel_paths import ends
 from leeward.solve.kernel_state import Children, Desk, Search, State, Tables, threshold
@@ -22,7 +22,7 @@ NONE = -1
 
 @kernel
 def bound_of(
-    p: Arrays, t: Tree, b: Tables, s: State, level: int, i: int, nodes: np.ndarray, given: int, size: int,
+    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, level: int, i: int, nodes: np.ndarray, given: int, size: int,
     late: float, cost: float, downtime: float,
 ) -> float:  # fmt: skip
     """The largest bound once i has `size` replicas of which the first `given` are on `nodes`; infinite: no use.
@@ -32,7 +32,6 @@ def bound_of(
     for a in range(p.held[i], given):
         s.units[nodes[a]] -= p.res_units[i]
     best = p.a * late + p.b * cost + p.e * downtime  # nothing costs less than nothing
-    single = given == size and nodes[0] == nodes[given - 1]
     for table in range(b.A.shape[0]):
         value = b.A[table] * late + b.B[table] * cost + b.constant[table] + b.root[table, level + 1] - s.price[table]
         for a in range(p.held[i], given):
@@ -45,12 +44,13 @@ def bound_of(
             if q == i:
                 for a in range(given):
                     v = nodes[a]
-                    worst = max(worst, keep[v, max(s.units[v], 0), size, 0 if single else 1])
+                    state = state_of(p, x, i, nodes, given, size, v, s.units)
+                    worst = max(worst, keep[v, max(s.units[v], 0), size, state])
             else:
-                alone = s.nodes[q, 0] == s.nodes[q, s.size[q] - 1]
                 for a in range(s.size[q]):
                     v = s.nodes[q, a]
-                    worst = max(worst, keep[v, max(s.units[v], 0), s.size[q], 0 if alone else 1])
+                    state = state_of(p, x, q, s.nodes[q], s.size[q], s.size[q], v, s.units)
+                    worst = max(worst, keep[v, max(s.units[v], 0), s.size[q], state])
             value += worst
         if np.isfinite(b.limit[table]):
             if value > b.limit[table]:
@@ -65,8 +65,8 @@ def bound_of(
 
 @kernel
 def judge(
-    p: Arrays, t: Tree, b: Tables, s: State, h: Search, desk: Desk, level: int, i: int, given: int, size: int,
-    least_traffic: float, values: np.ndarray,
+    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, desk: Desk, level: int, i: int, given: int,
+    size: int, least_traffic: float, values: np.ndarray,
 ) -> float:  # fmt: skip
     """The bound of the (partial) configuration `desk.nodes[:given]` of `size` replicas; fills `values`."""
     nodes = desk.nodes
@@ -98,7 +98,7 @@ def judge(
     values[0], values[1], values[2], values[3] = finish, cost, downtime, response
     if level + 1 == p.k.shape[0]:
         return p.a * response + p.b * cost + p.e * downtime
-    return bound_of(p, t, b, s, level, i, nodes, given, size, late, cost, downtime)
+    return bound_of(p, t, x, b, s, level, i, nodes, given, size, late, cost, downtime)
 
 
 @kernel
@@ -139,16 +139,18 @@ def scan(
         if q == i:
             child = other
             continue
-        alone = s.nodes[q, 0] == s.nodes[q, s.size[q] - 1]
         for table in range(b.A.shape[0]):
             worst = -np.inf
             for a in range(s.size[q]):
                 v = s.nodes[q, a]
-                worst = max(worst, b.keep[table, other, v, s.units[v], s.size[q], 0 if alone else 1])
+                state = state_of(p, x, q, s.nodes[q], s.size[q], s.size[q], v, s.units)
+                worst = max(worst, b.keep[table, other, v, s.units[v], s.size[q], state])
             desk.base[table] += worst
     downtime = max(s.downtime[level], h.floor[0])
     fixed_cost = s.cost[level] + size * p.price[i]
+    spread = spread_state(x, (size - 1) * x.fresh[i])
     limit = threshold(h)
+    h.fuel[0] -= p.speed.shape[0]
     for w in range(p.speed.shape[0]):
         desk.whole[w], desk.bound[w] = np.inf, np.inf
         if not p.allowed[i, w] or s.rest[w] < (1 - p.held[i]) * p.res[i]:
@@ -177,7 +179,7 @@ def scan(
             for table in range(b.A.shape[0]):
                 one = desk.base[table] + b.A[table] * late + b.B[table] * cost + b.mu[table, w] * needs * p.res[i]
                 if child != NONE:
-                    one += b.keep[table, child, w, left, size, part]
+                    one += b.keep[table, child, w, left, size, 0 if part == 0 else spread]
                 if np.isfinite(b.limit[table]):
                     if one > b.limit[table]:
                         value = np.inf
@@ -216,23 +218,26 @@ def expand(
         for w in range(n):
             if desk.whole[w] < limit:
                 desk.nodes[:size] = w
-                bound = judge(p, t, b, s, h, desk, level, i, size, size, 0.0, values)
+                bound = judge(p, t, x, b, s, h, desk, level, i, size, size, 0.0, values)
                 if bound < limit:
                     offer(h, c, desk, level, size, bound, values)
         survivors = np.nonzero(desk.bound < limit)[0]
         if survivors.shape[0] > 1:
             ranked = survivors[np.argsort(desk.bound[survivors], kind="mergesort")][:most]
-            spread_out(p, t, b, s, h, c, desk, level, i, size, ranked, least_traffic, values)
+            spread_out(p, t, x, b, s, h, c, desk, level, i, size, ranked, least_traffic, values)
     if c.count[level] > 0:
         c.order[level, : c.count[level]] = np.argsort(c.bound[level, : c.count[level]], kind="mergesort")
 
 
 @kernel
 def spread_out(
-    p: Arrays, t: Tree, b: Tables, s: State, h: Search, c: Children, desk: Desk, level: int, i: int, size: int,
-    ranked: np.ndarray, least_traffic: float, values: np.ndarray,
+    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, c: Children, desk: Desk, level: int, i: int,
+    size: int, ranked: np.ndarray, least_traffic: float, values: np.ndarray,
 ) -> None:  # fmt: skip
-    """Configurations on at least two nodes: multisets of the ranked nodes, pruned as they grow."""
+    """Configurations on at least two nodes: multisets of the ranked nodes, pruned as they grow.
+
+    Out of fuel it leaves the rest; none of it is better than its best node.
+    """
     pick, depth = desk.pick, 0
     pick[0] = 0
     while depth >= 0:
@@ -243,6 +248,11 @@ def spread_out(
                 pick[depth] += 1
             continue
         w = ranked[pick[depth]]
+        if h.fuel[0] <= 0:
+            h.lost[0] = min(h.lost[0], desk.bound[ranked[pick[0]]])
+            for up in range(depth):
+                s.rest[ranked[pick[up]]] += p.res[i]
+            return
         desk.nodes[depth] = w
         if desk.bound[w] >= threshold(h):
             pick[depth] = ranked.shape[0]  # they are sorted: nobody behind is better
@@ -250,7 +260,8 @@ def spread_out(
         spread = pick[depth] != pick[0]
         useless = s.rest[w] < p.res[i] or (depth + 1 == size and not spread)
         if not useless and (spread or depth + 1 == size):
-            bound = judge(p, t, b, s, h, desk, level, i, depth + 1, size, least_traffic, values)
+            h.fuel[0] -= depth + 1
+            bound = judge(p, t, x, b, s, h, desk, level, i, depth + 1, size, least_traffic, values)
             useless = bound >= threshold(h)
             if not useless and depth + 1 == size:
                 offer(h, c, desk, level, size, bound, values)

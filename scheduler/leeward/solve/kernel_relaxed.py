@@ -6,7 +6,7 @@ import numpy as np
 
 from leeward.solve.arrays import Arrays
 from leeward.solve.compiled import kernel
-from leeward.solve.kernel_bound import Reach, apart, staying
+from leeward.solve.kernel_bound import Reach, spread_state, staying
 from leeward.solve.tree import Tree
 
 NONE = -1
@@ -21,8 +21,8 @@ def relaxed_use(
 
     These are the subgradients of the bound: a node that is used beyond its capacity should cost more.
     """
-    place = np.zeros((p.k.shape[0], 4), dtype=np.int64)  # node, units left there, replicas, spread or not
-    choice = np.zeros(2, dtype=np.int64)
+    place = np.zeros((p.k.shape[0], 4), dtype=np.int64)  # node, units left there, replicas, index of KEEP
+    choice = np.zeros(3, dtype=np.int64)
     use[:] = 0.0
     totals[:] = 0.0
     for at in range(p.k.shape[0]):
@@ -41,12 +41,15 @@ def relaxed_use(
                 totals[0] += p.delay[v, w]
             totals[1] += p.rate[t.edge[g]] * (p.link[v, w] if s == 0 else x.link_any / m)
             continue
-        size, here = choice
-        place[g, 0], place[g, 2], place[g, 3] = v, size, 0 if here == size else 1
+        size, here = choice[0], choice[1]
+        place[g, 0], place[g, 2], place[g, 3] = v, size, choice[2]
         occupy(p, t, g, v, here, size, use, totals)
-        if t.on_spine[g] and (here < size or s == 1):
-            totals[0] += max(x.near_out[g, v] if here < size else 0.0, x.near_in[v] if s == 1 else 0.0)
-        totals[1] += apart(p.rate[t.edge[g]], g, m, s, size, here, x, v)
+        if t.on_spine[g] and (here < size or s > 0):
+            totals[0] += max(x.near_out[g, v] if here < size else 0.0, x.near_in[v] if s > 0 else 0.0)
+        if s > 0:
+            totals[1] += p.rate[t.edge[g]] * (1.0 - x.inside[g, m, size, here, size - here]) * x.link_any
+        elif here < size:
+            totals[1] += p.rate[t.edge[g]] * (1.0 - here / size) * x.link_out[v]
 
 
 @kernel
@@ -60,6 +63,7 @@ def choose(
     """
     weight = A if t.on_spine[g] else 0.0
     rate_price = B * p.rate[t.edge[g]]
+    cheapest = mu.min()
     away, to, by_spread = np.inf, v, False
     for w in range(p.speed.shape[0]):
         if w == v:
@@ -75,14 +79,14 @@ def choose(
     for given in range(rho + 1):
         value = away
         if p.allowed[g, v]:
-            value = min(value, staying(p, t, x, A, B, mu, g, keep, v, given, m, s, choice))
+            value = min(value, staying(p, t, x, A, B, mu, cheapest, g, keep, v, given, m, s, choice))
         if sibling != NONE:
             value += keep[sibling, v, rho - given, m, s]
         if value < best:
             best, best_given = value, given
     stay = np.inf
     if p.allowed[g, v]:
-        stay = staying(p, t, x, A, B, mu, g, keep, v, best_given, m, s, choice)
+        stay = staying(p, t, x, A, B, mu, cheapest, g, keep, v, best_given, m, s, choice)
     if stay <= away:
         place[t.parent[g], 1] = rho - best_given
         place[g, 1] = best_given - (choice[1] - p.held[g]) * p.res_units[g]
@@ -99,7 +103,7 @@ def land(
     """Puts g on w as the relaxed optimum does: the number of replicas that gives `together` or `spread`."""
     child = t.first[g]
     weight = A if t.on_spine[g] else 0.0
-    best, best_m = np.inf, 1
+    best, best_m, best_state = np.inf, 1, 0
     for m in range(2 if by_spread else 1, p.k[g] + 1):
         here = 1 if by_spread else m
         needs = here - p.held[g]
@@ -109,12 +113,13 @@ def land(
             continue
         value = B * m * p.price[g] + weight * p.latency[g, m] / p.speed[w] + mu[w] * needs * p.res[g]
         value += mu.min() * (m - here) * p.res[g]
-        value += keep[child, w, left, m, 1 if by_spread else 0] if child != NONE else 0.0
+        state = spread_state(x, (m - 1) * x.fresh[g]) if by_spread else 0
+        value += keep[child, w, left, m, state] if child != NONE else 0.0
         if value < best:
-            best, best_m = value, m
+            best, best_m, best_state = value, m, state
     here = 1 if by_spread else best_m
     place[g, 0], place[g, 1] = w, p.room_units[w] - (here - p.held[g]) * p.res_units[g]
-    place[g, 2], place[g, 3] = best_m, 1 if by_spread else 0
+    place[g, 2], place[g, 3] = best_m, best_state
     occupy(p, t, g, w, here, best_m, use, totals)
 
 

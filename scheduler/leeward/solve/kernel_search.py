@@ -59,9 +59,9 @@ def record(p: Arrays, s: State, h: Search, value: float) -> None:
 
 @kernel
 def run(
-    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, c: Children, desk: Desk, budget: int
-) -> int:  # fmt: skip
-    """Goes on with the depth-first search for `budget` expansions; returns how many of these are left.
+    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, c: Children, desk: Desk, reserve: int
+) -> None:  # fmt: skip
+    """Goes on with the depth-first search until no more than `reserve` of the fuel is left.
 
     It begins with `h.depth` at -2 and has seen everything when that is -1.
     """
@@ -70,7 +70,7 @@ def run(
     if depth == -2:
         expand(p, t, x, b, s, h, c, desk, 0, p.speed.shape[0])
         depth = 0
-    while depth >= 0 and budget > 0:
+    while depth >= 0 and h.fuel[0] > reserve:
         if c.at[depth] == c.count[depth]:
             depth -= 1
             if depth >= 0:
@@ -87,17 +87,18 @@ def run(
             unfix(p, t, b, s, depth)
             continue
         depth += 1
-        budget -= 1
         expand(p, t, x, b, s, h, c, desk, depth, p.speed.shape[0])
     h.depth[0] = depth
-    return budget
 
 
 @kernel
 def beam(
     p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, c: Children, desk: Desk, width: int, each: int
 ) -> None:  # fmt: skip
-    """Level by level the `width` best beginnings, from each of them at most the `each` best children."""
+    """Level by level the `width` best beginnings, from each of them at most the `each` best children.
+
+    Out of fuel it ends with what it has found.
+    """
     count, kmax = p.k.shape[0], c.nodes.shape[2]
     nodes, new_nodes = np.zeros((2, width, count, kmax), dtype=np.int64)
     size, new_size = np.zeros((2, width, count), dtype=np.int64)
@@ -111,6 +112,8 @@ def beam(
     for level in range(count):
         pooled = 0
         for at in range(beginnings):
+            if h.fuel[0] <= 0:
+                return
             for back in range(level):
                 fix(p, t, b, s, back, nodes[at, back], size[at, back], values[at, back])
             expand(p, t, x, b, s, h, c, desk, level, BEAM_NODES)

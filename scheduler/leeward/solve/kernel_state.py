@@ -15,7 +15,7 @@ from leeward.solve.compiled import kernel
 class Tables(NamedTuple):
     """Bounds, first axis: the table.  A table with a `limit` bounds a metric, the others bound F."""
 
-    keep: np.ndarray  # [T, G, n, levels + 1, kmax + 1, 2]
+    keep: np.ndarray  # [T, G, n, levels + 1, kmax + 1, most + 2]
     A: np.ndarray  # [T] weight of response time
     B: np.ndarray  # [T] weight of cost
     mu: np.ndarray  # [T, n] price of a unit
@@ -62,7 +62,8 @@ class Search(NamedTuple):
     best: np.ndarray  # [1] F of the incumbent, or more than any feasible deployment is worth
     best_nodes: np.ndarray  # [G, kmax]
     best_size: np.ndarray  # [G]
-    lost: np.ndarray  # [1] least bound of children dropped for want of space
+    lost: np.ndarray  # [1] least bound of children dropped for want of space or time
+    fuel: np.ndarray  # [1] bounds that may still be computed before the search has to stop where it is
     depth: np.ndarray  # [1]
     slack: np.ndarray  # [2] absolute and relative: what is not better by more is pruned
     floor: np.ndarray  # [2] downtime that every configuration in question has at least, and at most
