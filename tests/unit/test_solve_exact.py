@@ -11,7 +11,7 @@ from solve_builders import chain_document, instance_document, reference_document
 
 from leeward.solve import exact, solve
 from leeward.solve.arrays import arrays_of, units
-from leeward.solve.bounds import prepare
+from leeward.solve.bounds import lay_out, prepare
 from leeward.solve.compiled import clear_if_stale
 from leeward.solve.downtime import downtime_of
 from leeward.solve.evaluate import evaluate, verify
@@ -145,7 +145,10 @@ def test_the_root_bound_is_below_the_optimum_and_not_idle(name):
     document = instance_document(name)
     p = arrays_of(Problem.from_json(document))
     least, alone = exact.downtime_bounds(p)
-    root = prepare(p, np.isfinite(least), np.isfinite(alone)).root(p)
+    some, all_there = np.isfinite(least), np.isfinite(alone)
+    layout = lay_out(p, some, all_there)[0]
+    root = prepare(p, layout, some, all_there).root(p)
+    assert root >= layout.value
     assert 0.8 * document["optimum"]["F"] < root <= document["optimum"]["F"]
 
 

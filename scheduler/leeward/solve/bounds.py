@@ -6,6 +6,7 @@ deployment has a R + b C >= A R + B C - alpha R_max - beta C_max.  Two more boun
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from leeward.solve.tree import NONE, Tree, longest_paths, tree_along
 
 #: Paths that are tried as spine.
 SPINES = 4
+#: Number of nodes from which on deployments are split into classes.
+SPLIT_FROM = 150
 #: Steps of the subgradient method.
 STEPS = 60
 #: Slots beside spread operators from which on nobody counts, and the most numbers in a table that counts them.
@@ -58,9 +61,68 @@ class Bound:
         return float(max(0.0, values[~np.isfinite(b.limit)].max()))
 
 
-def prepare(p: Arrays, some: np.ndarray, alone: np.ndarray) -> Bound:
-    """The bounds when only configurations of `some` and `alone` (see `Reach`) may be chosen."""
-    tree, reach = _best_tree(p, _reach(p, some, alone))
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A class of deployments, by how many replicas an operator may have, and the tree for its bounds."""
+
+    sizes: np.ndarray  # [G, kmax + 1] which numbers of replicas
+    tree: Tree
+    reach: Reach
+    #: A bound on a R + b C.
+    value: float
+
+
+def lay_out(p: Arrays, some: np.ndarray, alone: np.ndarray) -> list[Layout]:
+    """All deployments as one class or, for many nodes, as two if that gives a better bound; the least bound first.
+
+    Only one path counts as response time.  Where two run side by side, an operator that is on one of them alone
+    seems to need no replicas with the other as spine, and seems to be all there is with its own.  Deployments with
+    few and with many replicas of it can each take the spine that shows what they lack.
+    """
+    reach = _reach(p, some, alone)
+    inner = p.delay[~np.eye(len(p.delay), dtype=bool)]
+    hop_s = float(np.median(inner)) / 2 if len(inner) else 0.0
+    paths = [path.operators for path in longest_paths(p, hop_s, SPINES)]
+    ways = [(tree, _with_inside(p, tree, reach)) for tree in (tree_along(p, path) for path in paths)]
+    sizes = np.ones(some.shape[:2], dtype=np.bool_)
+    whole = _best_layout(p, ways, some, alone, sizes)
+    if len(p.speed) < SPLIT_FROM:
+        return [whole]
+    best = [whole]
+    doubtful = set().union(*paths) - set(paths[0]).intersection(*paths)
+    for g in sorted(doubtful):
+        for few in range(1, int(p.k[g])):
+            enough, parts = best[0].value + 1e-3 * abs(whole.value), []
+            for side in (np.arange(sizes.shape[1]) <= few, np.arange(sizes.shape[1]) > few):
+                own = sizes.copy()
+                own[g] = side
+                parts.append(_best_layout(p, ways, some, alone, own))
+                if parts[-1].value < enough:
+                    break
+            else:
+                best = sorted(parts, key=lambda part: part.value)
+    return best
+
+
+def _best_layout(
+    p: Arrays, ways: list[tuple[Tree, Reach]], some: np.ndarray, alone: np.ndarray, sizes: np.ndarray
+) -> Layout:
+    """Of the possible spines the one that gives the greatest bound."""
+    mu = np.zeros(len(p.speed))
+    best = None
+    for tree, reach in ways:
+        own = _allowing(p, reach, some & sizes[:, :, None], alone & sizes[:, :, None])
+        value = float(_table(p, tree, own, p.a, p.b, mu).roots[tree.parent == NONE].sum())
+        if best is None or value > best.value:
+            best = Layout(sizes=sizes, tree=tree, reach=reach, value=max(0.0, value))
+    assert best is not None
+    return best
+
+
+def prepare(p: Arrays, layout: Layout, some: np.ndarray, alone: np.ndarray) -> Bound:
+    """The bounds for a class when only configurations of `some` and `alone` (see `Reach`) may be chosen."""
+    sizes, tree = layout.sizes[:, :, None], layout.tree
+    reach = _allowing(p, layout.reach, some & sizes, alone & sizes)
     mu = np.zeros(len(p.speed))
     tables = [
         _table(p, tree, reach, p.a, p.b, mu),
@@ -69,7 +131,9 @@ def prepare(p: Arrays, some: np.ndarray, alone: np.ndarray) -> Bound:
     return Bound(tree=tree, reach=reach, tables=_stack(p, tree, tables), parts=tuple(tables))
 
 
-def sharpen(p: Arrays, bound: Bound, upper: float, steps: int = STEPS) -> Bound:
+def sharpen(
+    p: Arrays, bound: Bound, upper: float, steps: int = STEPS, *, in_time: Callable[[], bool] = lambda: True
+) -> Bound:
     """Adds a table whose prices were raised, by a subgradient method, where the relaxed optimum uses too much.
 
     `upper` is the value of a known deployment, less its downtime's part; without one (infinite) a guess is used.
@@ -79,6 +143,8 @@ def sharpen(p: Arrays, bound: Bound, upper: float, steps: int = STEPS) -> Bound:
     best, best_value, stale, pace = None, -np.inf, 0, 1.0
     use, totals = np.empty(len(p.speed)), np.empty(2)
     for _ in range(steps):
+        if not in_time():
+            break
         table = _priced(p, tree, reach, prices)
         value = table.constant + table.roots[tree.parent == NONE].sum() - table.mu @ p.room
         if not np.isfinite(value):
@@ -107,17 +173,6 @@ def _priced(p: Arrays, tree: Tree, reach: Reach, prices: np.ndarray) -> Table:
     return _table(p, tree, reach, A, B, mu, constant=-float(alpha + beta))
 
 
-def _best_tree(p: Arrays, reach: Reach) -> tuple[Tree, Reach]:
-    """Of the longest paths, the one that gives the greatest bound."""
-    inner = p.delay[~np.eye(len(p.delay), dtype=bool)]
-    hop_s = float(np.median(inner)) / 2 if len(inner) else 0.0
-    trees = [tree_along(p, path.operators) for path in longest_paths(p, hop_s, SPINES)]
-    mu = np.zeros(len(p.speed))
-    ways = [(tree, _with_inside(p, tree, reach)) for tree in trees]
-    values = [_table(p, tree, own, p.a, p.b, mu).roots[tree.parent == NONE].sum() for tree, own in ways]
-    return ways[int(np.argmax(values))]
-
-
 def _with_inside(p: Arrays, tree: Tree, reach: Reach) -> Reach:
     inside, inside_one = np.zeros_like(reach.inside), np.zeros_like(reach.inside_one)
     fill_inside(p, tree, inside, inside_one)
@@ -138,13 +193,13 @@ def _reach(p: Arrays, some: np.ndarray, alone: np.ndarray) -> Reach:
     near_out, next_out, near_in, link_out = np.empty((count, n)), np.empty((count, n)), np.empty(n), np.empty(n)
     fill_reach(p, near_out, next_out, near_in, link_out)
     kmax = int(p.k.max())
-    elsewhere = np.isfinite(near_out)  # another node may host the operator
     priced = n > 1 and p.b > 0 and link_out.min() > 0
     slot = int(min(p.res_units[p.res_units > 0], default=1))
     cells = count * n * (int(p.room_units.max()) + 1) * (kmax + 1)
     reach = Reach(
-        some=some & p.allowed[:, None, :] & elsewhere[:, None, :],
-        alone=alone & p.allowed[:, None, :],
+        some=some,
+        alone=alone,
+        near=_nearest(p.delay),
         near_out=near_out,
         next_out=next_out,
         near_in=near_in,
@@ -159,7 +214,17 @@ def _reach(p: Arrays, some: np.ndarray, alone: np.ndarray) -> Reach:
         inside=np.zeros((count, kmax + 1, kmax + 1, kmax + 1, kmax + 1)),
         inside_one=np.zeros((count, kmax + 1, kmax + 1)),
     )
-    return reach._replace(fresh=np.array([_slots(p, reach, g) for g in range(count)]))
+    return _allowing(p, reach._replace(fresh=np.array([_slots(p, reach, g) for g in range(count)])), some, alone)
+
+
+def _allowing(p: Arrays, reach: Reach, some: np.ndarray, alone: np.ndarray) -> Reach:
+    elsewhere = np.isfinite(reach.near_out)  # another node may host the operator
+    allowed = p.allowed[:, None, :]
+    return reach._replace(some=some & allowed & elsewhere[:, None, :], alone=alone & allowed)
+
+
+def _nearest(delay: np.ndarray) -> np.ndarray:
+    return np.argsort(delay, axis=1, kind="stable").astype(np.int32)
 
 
 def _table(

@@ -1,8 +1,9 @@
 """The exact method: a branch and bound of our own that proves the optimum.
 
-Downtime is settled first: the search runs once for each interval of T_D, cheapest first, with the configurations
-that stay below the interval's upper end, and adds the price of its lower end to every bound.  Keeping the present
-deployment (T_D = 0) needs no search.  Within an interval: bounds (`bounds.py`), a beam search, then depth first.
+Downtime is settled first: the search runs once for each interval of T_D, with the configurations that stay
+below the interval's upper end, and adds the price of its lower end to every bound.  Keeping the present deployment
+(T_D = 0) needs no search.  First a quick bound (`bounds.py`) and a narrow beam search for each interval, then, the
+least bound first, a sharper bound, a wider beam and depth first to the end.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from itertools import pairwise
 import numpy as np
 
 from leeward.solve.arrays import LIVE, STORM, Arrays, arrays_of
-from leeward.solve.bounds import Bound, prepare, sharpen
+from leeward.solve.bounds import Bound, Layout, lay_out, prepare, sharpen
 from leeward.solve.evaluate import evaluate, verify
 from leeward.solve.kernel_downtime import downtime_tables
+from leeward.solve.kernel_improve import draft_of, improve
 from leeward.solve.kernel_search import beam, run
 from leeward.solve.kernel_state import Children, Desk, Search, State
 from leeward.solve.latency import MM1
@@ -31,10 +33,14 @@ from leeward.solve.problem import Bounds, Deployment, Node, Operator, Problem, S
 CEILING = 1.0 + 1e-5
 #: A deployment must be better by this, absolutely, to be looked for: far below what anybody can measure.
 SLACK = 1e-7
+#: Gives the bounds for an interval of downtime and a class of deployments.
+Prepared = Callable[["Interval", Layout], Bound]
 #: Most intervals of downtime.
 INTERVALS = 8
 #: Widths of the beam before and after the bounds are sharpened, and children taken from each of its members.
 FIRST_BEAM, BEAM, EACH = 4, 48, 32
+#: Deployments that the local search looks at.
+POLISH = 300_000
 #: Memory for children, bytes.
 CHILDREN_BYTES = 120e6
 #: Seconds between two looks at the clock.
@@ -89,10 +95,12 @@ def warm_up() -> None:
     p, h = arrays_of(problem), _blank_search(arrays_of(problem))
     least, alone = downtime_bounds(p)
     h.floor[:] = 0.0, p.d_max
-    bound = sharpen(p, prepare(p, least <= p.d_max, alone <= p.d_max), CEILING, steps=2)
+    some, all_there = least <= p.d_max, alone <= p.d_max
+    bound = sharpen(p, prepare(p, lay_out(p, some, all_there)[0], some, all_there), CEILING, steps=2)
     state, children, desk = _workspace(p, bound)
     beam(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 2, 2)
     run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 0)
+    improve(p, draft_of(p, h.best_nodes, h.best_size, 100))
 
 
 def _conclude(problem: Problem, hunt: Hunt, bound: float, effort: Effort) -> Outcome:
@@ -127,43 +135,64 @@ class Hunt:
         """Searches every interval that may matter; returns a proven lower bound on F."""
         p = self.p
         least, alone = downtime_bounds(p)
-        bound = math.inf  # of deployments that change something
         if self.problem.current is not None:
             self._take(self.problem.current)
-        for interval in intervals(p, least, alone):
-            found = self._search(interval, least, alone)
-            bound = min(bound, found)
-        return min(bound, float(self.h.best[0]))
+            self._polish()
+        layouts = lay_out(p, least <= p.d_max, alone <= p.d_max)
 
-    def _search(self, interval: Interval, least: np.ndarray, alone: np.ndarray) -> float:
-        """A lower bound on F within the interval; improves the incumbent on the way."""
+        def prepared(interval: Interval, layout: Layout) -> Bound:
+            return prepare(p, layout, least <= interval.high, alone <= interval.high)
+
+        glanced = [
+            (self._glance(interval, layout, prepared), interval, layout)
+            for interval in intervals(p, least, alone)
+            for layout in layouts
+        ]
+        glanced.sort(key=lambda one: (one[0], one[1].low))
+        proven = [self._search(interval, layout, root, prepared) for root, interval, layout in glanced]
+        return min([*proven, float(self.h.best[0])])
+
+    def _glance(self, interval: Interval, layout: Layout, prepared: Prepared) -> float:
+        """A quick bound on F within the interval and class; tries for an incumbent."""
+        price = self.p.e * interval.low
+        if price + layout.value >= self.threshold() or (self.best is not None and self._late()):
+            return price + layout.value
+        bound = prepared(interval, layout)
+        root = price + max(layout.value, bound.root(self.p))
+        if root < self.threshold():
+            self._beam(interval, bound, FIRST_BEAM)
+        return root
+
+    def _search(self, interval: Interval, layout: Layout, root: float, prepared: Prepared) -> float:
+        """A lower bound on F within the interval and class, given one; improves the incumbent on the way."""
         p, h = self.p, self.h
-        if p.e * interval.low >= self.threshold():
-            return self.threshold()
-        h.floor[:] = interval.low, interval.high
-        bound = prepare(p, least <= interval.high, alone <= interval.high)
-        root = bound.root(p) + p.e * interval.low
         if root >= self.threshold():
             return self.threshold()
-        if self.best is not None and self.clock() >= self.deadline:
-            return min(root, self.threshold())
-        for width in (FIRST_BEAM, BEAM):
-            state, children, desk = _workspace(p, bound)
-            known = float(h.best[0])
-            h.fuel[0] = FUEL if self.best is None else self._fuel()
-            beam(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, width, EACH)
-            self._adopt(known)
-            if width == FIRST_BEAM:
-                bound = sharpen(p, bound, float(h.best[0]) - p.e * interval.low)
-                root = max(root, bound.root(p) + p.e * interval.low)
-            if root >= self.threshold():
-                return self.threshold()
-        return self._descend(bound, state, children, desk, root)
+        if self._late():
+            return root
+        price = p.e * interval.low
+        bound = sharpen(p, prepared(interval, layout), float(h.best[0]) - price, in_time=lambda: not self._late())
+        root = max(root, bound.root(p) + price)
+        if root >= self.threshold():
+            return self.threshold()
+        space = self._beam(interval, bound, BEAM)
+        return self.threshold() if root >= self.threshold() else self._descend(bound, *space, root)
+
+    def _beam(self, interval: Interval, bound: Bound, width: int) -> tuple[State, Children, Desk]:
+        h = self.h
+        space = _workspace(self.p, bound)
+        known = float(h.best[0])
+        h.floor[:] = interval.low, interval.high
+        h.fuel[0] = FUEL if self.best is None else self._fuel()
+        beam(self.p, bound.tree, bound.reach, bound.tables, space[0], h, space[1], space[2], width, EACH)
+        if self._adopt(known):
+            self._polish()
+        return space
 
     def _descend(self, bound: Bound, state: State, children: Children, desk: Desk, root: float) -> float:
         p, h = self.p, self.h
         h.depth[0], h.lost[0] = -2, math.inf
-        while h.depth[0] != -1 and self.clock() < self.deadline:
+        while h.depth[0] != -1 and not self._late():
             known, began, fuel = float(h.best[0]), self.clock(), self._fuel()
             h.fuel[0] = fuel
             reserve = max(0, fuel - int(self.pace * SLICE_S))
@@ -177,6 +206,9 @@ class Hunt:
         elif h.depth[0] != -1:
             open_bounds.append(max(root, _least_open(children, int(h.depth[0]))))
         return min(open_bounds)
+
+    def _late(self) -> bool:
+        return self.clock() >= self.deadline
 
     def _fuel(self) -> int:
         """What there is time for."""
@@ -198,21 +230,33 @@ class Hunt:
             self.h.best[0] = value
             self.h.slack[:] = SLACK, self.gap  # before there is an incumbent, nothing may be passed over
 
-    def _adopt(self, known: float) -> None:
-        """Verifies what the compiled search has found since the incumbent was worth `known`."""
+    def _adopt(self, known: float) -> bool:
+        """Verifies what the compiled search has found since the incumbent was worth `known`; whether it found any."""
         h = self.h
         if not h.best[0] < known:
-            return
-        found, claimed = self._decode(), float(h.best[0])
+            return False
+        found, claimed = self._decode(h.best_nodes, h.best_size), float(h.best[0])
         h.best[0] = known
         self._take(found)
         if not h.best[0] <= claimed + 1e-9:  # less is fine: the claim has the interval's least downtime in it
             raise AssertionError(f"the search claimed F = {claimed}, the definitions say {h.best[0]}: {found}")
+        return True
 
-    def _decode(self) -> Deployment:
-        h = self.h
+    def _polish(self) -> None:
+        """Looks for something better close to the incumbent."""
+        if self.best is None or self._late():
+            return
+        nodes, size = np.zeros_like(self.h.best_nodes), np.zeros_like(self.h.best_size)
+        for i, op in enumerate(self.problem.operators):
+            placed = [self.problem.node_index[u] for u, count in self.best[op.id].items() for _ in range(count)]
+            nodes[i, : len(placed)], size[i] = placed, len(placed)
+        draft = draft_of(self.p, nodes, size, min(POLISH, self._fuel()))
+        improve(self.p, draft)
+        self._take(self._decode(draft.nodes, draft.size))
+
+    def _decode(self, nodes: np.ndarray, size: np.ndarray) -> Deployment:
         return {
-            op.id: dict(Counter(self.problem.nodes[u].id for u in h.best_nodes[i, : h.best_size[i]]))
+            op.id: dict(Counter(self.problem.nodes[u].id for u in nodes[i, : size[i]]))
             for i, op in enumerate(self.problem.operators)
         }
 

@@ -31,6 +31,7 @@ class Reach(NamedTuple):
 
     some: np.ndarray  # [G, kmax + 1, n] a configuration with a replica here and one elsewhere may be chosen
     alone: np.ndarray  # [G, kmax + 1, n] all replicas here may be chosen
+    near: np.ndarray  # [n, n] the nodes by their delay from one
     near_out: np.ndarray  # [G, n] least delay from here to another node that may host g
     next_out: np.ndarray  # [G, n] the same to the second nearest
     near_in: np.ndarray  # [n] least delay to here from another node
@@ -173,17 +174,26 @@ def ways_out(
     p: Arrays, x: Reach, g: int, delay_weight: float, link_price: float, whole: np.ndarray, part: np.ndarray,
     far: np.ndarray,
 ) -> None:  # fmt: skip
-    """Least of having nobody on v [n]: the way to w and what it costs to land there, all on w or a part."""
+    """Least of having nobody on v [n]: the way to w and what it costs to land there, all on w or a part.
+
+    It begins where landing is cheapest and goes on from near to far, until the way alone costs too much.
+    """
     n = p.speed.shape[0]
+    first, other = np.argmin(whole), np.argmin(part)
+    least = min(whole[first], part[other])
     for v in range(n):
         best = np.inf
         row, links = p.delay[v], p.link[v]
         second = delay_weight * x.next_out[g, v] if delay_weight > 0.0 else 0.0
         out = link_price * x.link_out[v] if link_price > 0.0 else 0.0
-        for w in range(n):
-            if w != v:
-                way = delay_weight * row[w]
-                best = min(best, way + link_price * links[w] + whole[w], max(way, second) + out + part[w])
+        for at in range(-2, n):
+            w = x.near[v, at] if at >= 0 else (first if at == -2 else other)
+            if w == v:
+                continue
+            way = delay_weight * row[w]
+            if at >= 0 and way + out + least >= best:
+                break
+            best = min(best, way + link_price * links[w] + whole[w], max(way, second) + out + part[w])
         far[v] = best
 
 

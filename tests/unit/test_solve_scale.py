@@ -1,0 +1,146 @@
+# ruff: noqa: SIM300  (F is a metric, not a constant)
+"""What the exact search needs for large problems: a local search, time limits within a step, one compilation."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import pkgutil
+
+import numpy as np
+import pytest
+from solve_builders import chain_document, instance_document, reference_document
+
+import leeward.solve
+from leeward.solve import exact, solve
+from leeward.solve.arrays import arrays_of
+from leeward.solve.bounds import lay_out
+from leeward.solve.evaluate import evaluate, verify
+from leeward.solve.kernel_improve import draft_of, improve, settle, worth
+from leeward.solve.outcome import Feasible, Optimal
+from leeward.solve.problem import Problem
+
+#: The first call on a machine compiles.
+pytestmark = pytest.mark.timeout(600)
+
+
+def positions(problem: Problem, deployment) -> tuple[np.ndarray, np.ndarray]:
+    nodes = np.zeros((len(problem.operators), max(op.k for op in problem.operators)), dtype=np.int64)
+    size = np.zeros(len(problem.operators), dtype=np.int64)
+    for i, op in enumerate(problem.operators):
+        placed = sorted(problem.node_index[u] for u, count in deployment[op.id].items() for _ in range(count))
+        nodes[i, : len(placed)], size[i] = placed, len(placed)
+    return nodes, size
+
+
+def deployment_of(problem: Problem, nodes: np.ndarray, size: np.ndarray):
+    names = [node.id for node in problem.nodes]
+    chosen = [[names[u] for u in nodes[i, : size[i]]] for i in range(len(size))]
+    return {op.id: {u: chosen[i].count(u) for u in chosen[i]} for i, op in enumerate(problem.operators)}
+
+
+def wide_document(nodes: int = 40, *, traffic: float = 0.02) -> dict:
+    """The reference application on random spots, three replicas of each operator at most."""
+    document = reference_document(nodes, 3)
+    spots = np.random.default_rng(3).random((nodes, 2)) * 0.06
+    document["delay"] = np.hypot(*(spots[:, None] - spots[None]).transpose(2, 0, 1)).tolist()
+    return document | {"link_cost": traffic, "bounds": {"r": 0.3, "c": 40, "d": 10}}
+
+
+@pytest.mark.parametrize("name", ["a-", "b-", "c-", "f-", "g-", "h-"])
+def test_the_compiled_value_of_a_deployment_is_that_of_the_definitions(name):
+    document = instance_document(name)
+    problem = Problem.from_json(document)
+    for deployment in (document["optimum"]["deployment"], document.get("current")):
+        if deployment is None or verify(problem, deployment):
+            continue
+        p = arrays_of(problem)
+        draft = draft_of(p, *positions(problem, deployment), 10)
+        for i in range(len(problem.operators)):
+            settle(p, draft, i)
+        assert worth(p, draft) == pytest.approx(evaluate(problem, deployment).F, abs=1e-12)
+
+
+@pytest.mark.parametrize("model", ["generic", "storm"])
+def test_the_local_search_ends_no_worse_and_within_every_constraint(model):
+    document = wide_document(12) | {"downtime_model": model, "weights": {"r": 0.4, "c": 0.4, "d": 0.2}}
+    names = [op["id"] for op in document["operators"]]
+    document["current"] = {name: {f"n{at}": 1} for at, name in enumerate(names)}
+    problem = Problem.from_json(document)
+    p = arrays_of(problem)
+    draft = draft_of(p, *positions(problem, problem.current), 100_000)
+    improve(p, draft)
+    found = deployment_of(problem, draft.nodes, draft.size)
+    assert verify(problem, found) == ()
+    assert evaluate(problem, found).F == pytest.approx(float(draft.value[0]), abs=1e-12)
+    assert draft.value[0] < evaluate(problem, problem.current).F
+    assert draft.fuel[0] > 0  # it ended by itself: nothing close is better
+
+
+def test_the_local_search_stops_when_its_fuel_is_gone():
+    problem = Problem.from_json(wide_document(12))
+    p = arrays_of(problem)
+    spread = {op.id: {f"n{at}": 1} for at, op in enumerate(problem.operators)}
+    draft = draft_of(p, *positions(problem, spread), 5)
+    improve(p, draft)
+    assert draft.fuel[0] > -20
+    assert verify(problem, deployment_of(problem, draft.nodes, draft.size)) == ()
+
+
+def test_a_search_without_fuel_leaves_its_rest_in_the_bound():
+    document = wide_document()
+    problem = Problem.from_json(document)
+    whole = solve(problem, method="exact")
+    assert isinstance(whole, Optimal)
+    ticks = itertools.count()
+    cut = exact.solve_exact(problem, time_limit_s=12.5, clock=lambda: next(ticks) * 1.0)
+    assert isinstance(cut, Feasible | Optimal)
+    assert verify(problem, cut.deployment) == ()
+    assert 0 < cut.bound <= whole.metrics.F + 1e-9 <= cut.metrics.F + 2e-9
+
+
+def test_room_beside_spread_replicas_makes_the_bound_of_traffic_tighter(monkeypatch):
+    document = wide_document(60)
+    for op in document["operators"]:
+        op["mu"] = min(op["mu"], 110) if op["k"] > 1 else op["mu"]  # a single replica is slow
+    problem = Problem.from_json(document)
+    p = arrays_of(problem)
+    least, alone = exact.downtime_bounds(p)
+    counted = lay_out(p, least <= p.d_max, alone <= p.d_max)[0].value
+    monkeypatch.setattr("leeward.solve.bounds.SLOTS", 0)
+    assert counted > lay_out(p, least <= p.d_max, alone <= p.d_max)[0].value + 1e-3
+    monkeypatch.undo()
+    assert counted <= solve(problem, method="exact").metrics.F
+
+
+def test_classes_by_the_replicas_of_an_operator_beside_the_spine_make_the_bound_tighter(monkeypatch):
+    document = wide_document(60, traffic=0.0) | {"bounds": {"r": 0.175, "c": 40, "d": 10}}
+    document["streams"] = [s for s in document["streams"] if s["from"] != "data_source" or s["to"] != "metronome"]
+    for op in document["operators"]:
+        op["mu"] = 100 if op["id"] == "compute_route_id" else op["mu"]
+        op["mu"] = 110 if op["id"] == "metronome" else op["mu"]
+    problem = Problem.from_json(document)
+    p = arrays_of(problem)
+    least, alone = exact.downtime_bounds(p)
+    [whole] = lay_out(p, least <= p.d_max, alone <= p.d_max)
+    expected = solve(problem, method="exact")
+    monkeypatch.setattr("leeward.solve.bounds.SPLIT_FROM", 1)
+    first, second = lay_out(p, least <= p.d_max, alone <= p.d_max)
+    assert whole.value < first.value <= second.value
+    assert (first.sizes ^ second.sizes).sum() == p.k.max() + 1 and not (first.sizes & second.sizes).all()
+    found = solve(problem, method="exact")
+    assert isinstance(found, Optimal) and found.metrics.F == pytest.approx(expected.metrics.F, abs=1e-9)
+
+
+def test_warming_up_compiles_all_that_a_real_search_runs():
+    exact.warm_up()
+    lone = chain_document(nodes=1)
+    lone["nodes"][0]["res"] = 4
+    solve(Problem.from_json(lone), method="exact")
+    solve(Problem.from_json(wide_document(10)), method="exact")
+    solve(Problem.from_json(instance_document("c-")), method="exact")
+    solve(Problem.from_json(instance_document("d-")), method="exact")
+    for name in sorted(m.name for m in pkgutil.iter_modules(leeward.solve.__path__) if m.name.startswith("kernel_")):
+        for function in vars(importlib.import_module(f"leeward.solve.{name}")).values():
+            if hasattr(function, "signatures"):
+                assert len(function.signatures) <= 1, (name, function, function.signatures)
