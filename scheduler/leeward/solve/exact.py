@@ -192,14 +192,20 @@ class Hunt:
     def _descend(self, bound: Bound, state: State, children: Children, desk: Desk, root: float) -> float:
         p, h = self.p, self.h
         h.depth[0], h.lost[0] = -2, math.inf
+        polishing, since_polish = 0.0, 0.0  # s: what it took last time, and how long ago that is
         while h.depth[0] != -1 and not self._late():
             known, began, fuel = float(h.best[0]), self.clock(), self._fuel()
             h.fuel[0] = fuel
             reserve = max(0, fuel - int(self.pace * SLICE_S))
             run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, reserve)
-            self._adopt(known)
-            pace = float(fuel - h.fuel[0]) / max(self.clock() - began, 1e-6)
+            spent = self.clock() - began
+            pace = float(fuel - h.fuel[0]) / max(spent, 1e-6)
             self.pace = min(max(pace, self.pace / 4), self.pace * 4)
+            since_polish += spent
+            if self._adopt(known) and since_polish > 10 * polishing:
+                began = self.clock()
+                self._polish()
+                polishing, since_polish = self.clock() - began, 0.0
         open_bounds = [max(root, float(h.lost[0])), self.threshold()]
         if h.depth[0] == -2:
             open_bounds.append(root)
