@@ -132,6 +132,15 @@ def test_classes_by_the_replicas_of_an_operator_beside_the_spine_make_the_bound_
     assert isinstance(found, Optimal) and found.metrics.F == pytest.approx(expected.metrics.F, abs=1e-9)
 
 
+def test_looking_for_classes_ends_when_its_time_is_up(monkeypatch):
+    monkeypatch.setattr("leeward.solve.bounds.SPLIT_FROM", 1)
+    p = arrays_of(Problem.from_json(wide_document(10)))
+    least, alone = exact.downtime_bounds(p)
+    looks = []
+    [whole] = lay_out(p, least <= p.d_max, alone <= p.d_max, in_time=lambda: bool(looks.append(1)))
+    assert len(looks) == 2 and whole.sizes.all()
+
+
 def test_warming_up_compiles_all_that_a_real_search_runs():
     exact.warm_up()
     lone = chain_document(nodes=1)

@@ -72,7 +72,9 @@ class Layout:
     value: float
 
 
-def lay_out(p: Arrays, some: np.ndarray, alone: np.ndarray) -> list[Layout]:
+def lay_out(
+    p: Arrays, some: np.ndarray, alone: np.ndarray, *, in_time: Callable[[], bool] = lambda: True
+) -> list[Layout]:
     """All deployments as one class or, for many nodes, as two if that gives a better bound; the least bound first.
 
     Only one path counts as response time.  Where two run side by side, an operator that is on one of them alone
@@ -85,13 +87,15 @@ def lay_out(p: Arrays, some: np.ndarray, alone: np.ndarray) -> list[Layout]:
     paths = [path.operators for path in longest_paths(p, hop_s, SPINES)]
     ways = [(tree, _with_inside(p, tree, reach)) for tree in (tree_along(p, path) for path in paths)]
     sizes = np.ones(some.shape[:2], dtype=np.bool_)
-    whole = _best_layout(p, ways, some, alone, sizes)
+    whole = _best_layout(p, ways if in_time() else ways[:1], some, alone, sizes)
     if len(p.speed) < SPLIT_FROM:
         return [whole]
     best = [whole]
     doubtful = set().union(*paths) - set(paths[0]).intersection(*paths)
     for g in sorted(doubtful):
         for few in range(1, int(p.k[g])):
+            if not in_time():
+                return best
             enough, parts = best[0].value + 1e-3 * abs(whole.value), []
             for side in (np.arange(sizes.shape[1]) <= few, np.arange(sizes.shape[1]) > few):
                 own = sizes.copy()

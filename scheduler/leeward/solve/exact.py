@@ -33,6 +33,8 @@ from leeward.solve.problem import Bounds, Deployment, Node, Operator, Problem, S
 CEILING = 1.0 + 1e-5
 #: A deployment must be better by this, absolutely, to be looked for: far below what anybody can measure.
 SLACK = 1e-7
+#: Share of the time for looking for spines and classes.
+LAYOUT_SHARE = 0.2
 #: Gives the bounds for an interval of downtime and a class of deployments.
 Prepared = Callable[["Interval", Layout], Bound]
 #: Most intervals of downtime.
@@ -138,7 +140,8 @@ class Hunt:
         if self.problem.current is not None:
             self._take(self.problem.current)
             self._polish()
-        layouts = lay_out(p, least <= p.d_max, alone <= p.d_max)
+        soon = self.clock() + LAYOUT_SHARE * (self.deadline - self.clock())
+        layouts = lay_out(p, least <= p.d_max, alone <= p.d_max, in_time=lambda: self.clock() < soon)
 
         def prepared(interval: Interval, layout: Layout) -> Bound:
             return prepare(p, layout, least <= interval.high, alone <= interval.high)
