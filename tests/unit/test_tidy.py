@@ -15,6 +15,7 @@ PACKAGE = ROOT / "scheduler/leeward"
 MAY_IMPORT = {
     "core": set(),
     "solve": {"core"},
+    "experiments": {"core", "solve"},
     "policies": {"core", "solve"},
     "control": {"core", "solve", "policies"},
     "adapters": {"core", "control"},
@@ -26,6 +27,7 @@ MAY_IMPORT = {
     "cli": {
         "core",
         "solve",
+        "experiments",
         "policies",
         "control",
         "adapters",
