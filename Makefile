@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration bench-replay lint jar lock clean
+.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration bench-replay bench-edrp lint jar lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 pytest := pytest -q
@@ -41,13 +41,16 @@ test-all: setup ## everything, slow tests too
 	$(MAKE) --no-print-directory test-java
 	$(pytest) tests
 
-bench: bench-migration bench-replay ## all measurements, into out/bench; many minutes
+bench: bench-migration bench-replay bench-edrp ## all measurements, into out/bench; many minutes
 
 bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
 	python tests/bench/migration.py
 
 bench-replay: setup ## memory of the replay on ten million rows
 	python tests/bench/replay_memory.py
+
+bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
+	python tests/bench/edrp.py
 
 lint: ## ruff: errors, import order, format of the code
 	ruff check .
