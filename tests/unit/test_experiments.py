@@ -16,7 +16,7 @@ from leeward.experiments import isolated, table3, table4
 from leeward.experiments.instances import SHAPES, graph_instance, reference_instance
 from leeward.experiments.isolated import Task, measure
 from leeward.experiments.network import City, Network, great_circle_km, read_graphml, scaled_delays_s
-from leeward.experiments.table3_report import PLAN_COLUMNS, SUMMARY_COLUMNS
+from leeward.experiments.table3_report import PLAN_COLUMNS, SUMMARY_COLUMNS, Hours, dependence
 from leeward.solve import solve
 from leeward.solve.evaluate import verify
 from leeward.solve.ilp import variable_count
@@ -136,10 +136,26 @@ def test_an_hour_is_a_first_deployment_and_plans(ansnet: Network):
 
 def test_without_a_first_deployment_there_is_no_row(ansnet: Network):
     impossible = table3.Assumptions(mean_delay_s=0.5)
-    plans = list(
-        table3.run_hour(ansnet, impossible, table3.OBJECTIVES[0], lambda p: solve(p, method="exact"), step=30)
-    )
+    plans = list(table3.run_hour(ansnet, impossible, table3.OBJECTIVES[0], lambda p: solve(p, method="exact"), step=30))
     assert plans == [] and table3.summarise(table3.OBJECTIVES[0], plans) is None
+
+
+def hours(name: str, response_ms: float, *, failed: int = 0) -> Hours:
+    rows = tuple(
+        table3.Row(
+            objective=objective, response_ms=response_ms, cost=10.0, downtime_s=2.0, reconfigurations=3,
+            most_replicas=12, unproven=0, failed=failed, seconds=1.0, slowest_s=0.1,
+        )
+        for objective in table3.OBJECTIVES
+    )  # fmt: skip
+    return Hours(assumptions=table3.Assumptions(name=name), rows=rows, plans=())
+
+
+def test_what_the_figures_hang_on_is_said():
+    varied = [hours("a", 101.0), hours("b", 80.0), hours("c", 130.0, failed=2), hours("d", 90.0)]
+    first, *others = dependence(hours("reference", 100.0), varied, most=2)
+    assert first == "mean R hangs most on: b (-20 %), d (-10 %); each other moves it by 1 % at most."
+    assert len(others) == 2
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

@@ -181,6 +181,7 @@ def _run_all(network: Network, todo: list[Assumptions], method: str, time_limit_
 
 def _print_table3(console: Console, reference: Hours, varied: list[Hours], method: str) -> None:
     from leeward.experiments.table3 import OBJECTIVES
+    from leeward.experiments.table3_report import dependence
 
     assumed = reference.assumptions
     ratios = assumed.ratios
@@ -204,6 +205,8 @@ def _print_table3(console: Console, reference: Hours, varied: list[Hours], metho
         for hours in (reference, *varied):
             table.add_row(hours.assumptions.name, *(_short(row) for row in hours.rows))
         console.print(table)
+        for sentence in dependence(reference, varied):
+            console.print(sentence, highlight=False)
         if any(row.failed for hours in varied for row in hours.rows if row is not None):
             console.print(
                 "(n): n minutes had no deployment within the bounds; the present one stayed.", highlight=False

@@ -34,8 +34,8 @@ class Ratios:
     parser: float = 1.0
     filter_by_coordinates: float = 1.0
     compute_route_id: float = 1.0
-    #: Pulses for each tuple that the metronome sees.  0.1 makes the balance of latency and cost replicate
-    #: count_by_window just before the source's peak of 220 tuples/s, as the paper reports.
+    #: Pulses for each tuple that the metronome sees.  With 0.1 a second count_by_window pays, by latency alone, just
+    #: below the source's peak of 220 tuples/s, where the paper launches it.
     metronome: float = 0.1
     #: Changes for each routed tuple.  21.2 makes a second partial_rank pay from 105 tuples/s on, which the source
     #: reaches in the seventh minute, when the paper launches it; one replica cannot keep up from 112 on.

@@ -91,6 +91,34 @@ def plan_rows(plans: Iterable[Plan]) -> list[dict[str, Any]]:
     ]
 
 
+def dependence(reference: Hours, varied: Sequence[Hours], *, most: int = 3) -> list[str]:
+    """For each column of the table, a sentence: which assumptions move it most, by the mean over the objectives.
+
+    Variations in which some minute had no deployment are left out: their means are not of a whole hour.
+    """
+    if not _is_whole(reference):
+        return []
+    whole = [hours for hours in varied if _is_whole(hours)]
+    sentences = []
+    for name, column in (("mean R", "response_ms"), ("mean C", "cost"), ("downtime", "downtime_s")):
+        before = _over_objectives(reference, column)
+        changes = [(hours.assumptions.name, _over_objectives(hours, column) / before - 1) for hours in whole if before]
+        changes.sort(key=lambda change: (-abs(change[1]), change[0]))
+        told = ", ".join(f"{what} ({100 * change:+.0f} %)" for what, change in changes[:most])
+        rest = max((abs(change) for _, change in changes[most:]), default=0.0)
+        if told:
+            sentences.append(f"{name} hangs most on: {told}; each other moves it by {100 * rest:.0f} % at most.")
+    return sentences
+
+
+def _is_whole(hours: Hours) -> bool:
+    return all(row is not None and not row.failed for row in hours.rows)
+
+
+def _over_objectives(hours: Hours, column: str) -> float:
+    return sum(getattr(row, column) for row in hours.rows)
+
+
 def write(folder: Path, reference: Hours, varied: Sequence[Hours], network: Network, *, method: str) -> list[Path]:
     """All files of the experiment; returns their paths."""
     every = (reference, *varied)
@@ -103,6 +131,7 @@ def write(folder: Path, reference: Hours, varied: Sequence[Hours], network: Netw
         "mean_over": "the plans of an hour, the first among them; downtime is a sum",
         "nodes": [city.name for city in network.cities if city.name not in reference.assumptions.without],
         "runs": [asdict(hours.assumptions) for hours in every],
+        "dependence": dependence(reference, varied),
     }
     (folder / "assumptions.json").write_text(json.dumps(assumed, indent=1) + "\n", encoding="utf-8")
     draw_table(folder / "table3.png", reference, varied)
