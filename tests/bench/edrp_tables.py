@@ -59,31 +59,45 @@ def ratios_of(cell: list[Result], results: list[Result]) -> list[float]:
 
 
 def print_tables(console: Console, results: list[Result]) -> None:
-    """A table for each group."""
+    """A table for each group; what was not run is told below it."""
     lines = summaries(results)
     for group in dict.fromkeys(line["group"] for line in lines):
+        mine = [line for line in lines if line["group"] == group]
         console.print(f"\n[bold]{group}[/bold]")
         table = Table(box=box.SIMPLE, pad_edge=False)
-        heads = ("method", "shape", "operators", "nodes", "k", "solved", "proven", "median, s", "max, s", "gap", "MB")
-        for head in (*heads, "x ours, min", "not run"):
-            table.add_column(head)
-        for line in (line for line in lines if line["group"] == group):
-            table.add_row(
-                line["method"],
-                line["shape"],
-                str(line["operators"]),
-                str(line["nodes"]),
-                str(line["k"]),
-                str(line["instances"]),
-                str(line["proven"]),
-                _number(line["median_s"], 3),
-                _number(line["max_s"], 3),
-                _number(line["gap_max"], 4),
-                _number(line["peak_mb"], 0),
-                _number(line["times_slower_than_ours_min"], 0),
-                f"{line['not_run']}: {'; '.join(line['why_not_run'])}" if line["not_run"] else "",
-            )
+        compared = any(line["times_slower_than_ours_min"] is not None for line in mine)
+        for head in ("method", "application", "nodes", "k", "solved", "proven", "median, s", "max, s", "gap", "MB"):
+            table.add_column(head, no_wrap=True)
+        if compared:
+            table.add_column("times ours, least", no_wrap=True)
+        for line in (line for line in mine if line["instances"]):
+            ratio = (_number(line["times_slower_than_ours_min"], 0),) if compared else ()
+            table.add_row(*_cells(line), *ratio)
         console.print(table)
+        for reason in sorted({why for line in mine for why in line["why_not_run"]}):
+            sizes = ", ".join(_size(line) for line in mine if reason in line["why_not_run"])
+            console.print(f"{reason}: {sizes}", style="dim")
+
+
+def _size(line: dict[str, Any]) -> str:
+    if line["shape"] == "reference":
+        return f"{line['nodes']} nodes k {line['k']}"
+    return f"{line['shape']} of {line['operators']}"
+
+
+def _cells(line: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        line["method"],
+        line["shape"] if line["shape"] == "reference" else f"{line['shape']} of {line['operators']}",
+        str(line["nodes"]),
+        str(line["k"]),
+        str(line["instances"]),
+        str(line["proven"]),
+        _number(line["median_s"], 3),
+        _number(line["max_s"], 3),
+        _number(line["gap_max"], 4),
+        _number(line["peak_mb"], 0),
+    )
 
 
 def _number(value: float | None, digits: int) -> str:
@@ -91,7 +105,7 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def draw(path: Path, results: list[Result]) -> None:
-    """Left: seconds over nodes (a dot for each solve); right: seconds over operators. Crosses: not proven."""
+    """Left: seconds over nodes; right: seconds over operators.  A mark for each solve, a cross if not proven."""
     figure, (left, right) = figure_of(1, 2, size=(13, 5))
     for method in dict.fromkeys(r["method"] for r in results):
         mine = [r for r in results if r["method"] == method and r["group"] != "operators" and r["status"] in RAN]
@@ -110,17 +124,22 @@ def draw(path: Path, results: list[Result]) -> None:
         axis.set(yscale="log", ylabel="seconds")
         plain(axis)
         if axis.get_legend_handles_labels()[0]:
-            axis.legend(frameon=False, loc="upper left")
-    figure.suptitle("EDRP: seconds to a proven optimum (x: stopped at the limit, with a gap)", fontsize=12)
+            axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4)
+    title = "EDRP: seconds to a proven optimum (triangles: traffic has a price; x: not proven, with a gap)"
+    figure.suptitle(title, fontsize=12)
     save(figure, path)
 
 
 def _dots(axis: Any, mine: list[Result], over: str, colour: str, label: str) -> None:
-    proven = [r for r in mine if r["proven"]]
+    style = {"color": colour, "alpha": 0.6, "linewidths": 0}
+    if mine:
+        axis.scatter([], [], s=30, label=label, **style)
+    for traffic, marker in ((False, "o"), (True, "^")):
+        proven = [r for r in mine if r["proven"] and r["traffic"] == traffic]
+        axis.scatter(_column(proven, over), _column(proven, "seconds"), s=22, marker=marker, **style)
     rest = [r for r in mine if not r["proven"]]
-    if proven:
-        x, y = [r[over] for r in proven], [max(r["seconds"], 1e-3) for r in proven]
-        axis.scatter(x, y, s=18, color=colour, alpha=0.5, linewidths=0, label=label)
-    if rest:
-        name = None if proven else label
-        axis.scatter([r[over] for r in rest], [r["seconds"] for r in rest], s=36, color=colour, marker="x", label=name)
+    axis.scatter(_column(rest, over), _column(rest, "seconds"), s=40, color=colour, marker="x")
+
+
+def _column(results: list[Result], name: str) -> list[float]:
+    return [max(r[name], 1e-3) for r in results]
