@@ -211,6 +211,13 @@ def test_a_cell_shows_the_paper_beside_ours():
     assert row["paper_variables_k"] == 1.6 and row["our_variables_k"] == pytest.approx(1.6, abs=0.3)
 
 
+def test_what_is_too_large_to_build_is_said_and_not_tried():
+    cells = [cell for cell in table4.PAPER if cell.k == 4]
+    assert [task.key for task in table4.tasks(cells, ["ilp"], limit_s=1.0)] == ["8 4 ilp"]
+    rows = table4.rows(cells, ["ilp"], [])
+    assert rows[1]["status"] == "not built" and rows[1]["paper_variables_k"] is None
+
+
 def test_an_unknown_method_is_refused():
     done = CliRunner().invoke(_build(), ["experiment", "edrp-table4", "--methods", "exact,guess"])
     assert done.exit_code == 2 and "'guess' is not a method" in done.output

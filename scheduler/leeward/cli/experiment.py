@@ -293,7 +293,7 @@ def _number(value: float | None, digits: int = 1) -> str:
 def _seconds(row: dict[str, Any], limit_s: float) -> str:
     paper = row.get("paper_seconds")
     printed = f"{'-' if paper is None else paper} / " if "paper_seconds" in row else ""
-    done = row["status"] in ("optimal", "infeasible") or (row["method"] == "restricted" and row["F"] is not None)
+    done = row["status"] in ("optimal", "infeasible") or (row["method"] == "restricted" and row.get("F") is not None)
     if done:
         return f"{printed}{row['our_seconds']:.2f}"
-    return f"{printed}{'-' if row['status'] == 'refused' else f'> {limit_s:g}'}"
+    return f"{printed}{'-' if row['status'] in ('refused', 'not built') else f'> {limit_s:g}'}"
