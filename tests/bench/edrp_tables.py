@@ -115,16 +115,20 @@ def draw(path: Path, results: list[Result]) -> None:
     for shape, colour in shapes.items():
         mine = [r for r in results if r["group"] == "operators" and r["shape"] == shape and r["status"] in RAN]
         _dots(right, mine, "operators", colour, shape)
-    left.set(xscale="log", xlabel="nodes", title="the reference application, k = 2 to 4")
+    left.set(xlabel="nodes", title="the reference application, k = 2 to 4")
     sizes = sorted({r["nodes"] for r in results if r["group"] != "operators"})
-    left.set_xticks(sizes, [str(n) for n in sizes], fontsize=8)
-    left.minorticks_off()
+    if sizes:
+        left.set(xscale="log")
+        left.set_xticks(sizes, [str(n) for n in sizes], fontsize=8)
+        left.minorticks_off()
     right.set(xlabel="operators", title="random graphs on 24 nodes, k = 3")
     for axis in (left, right):
+        if not axis.get_legend_handles_labels()[0]:
+            axis.set_visible(False)  # a group that was not asked for
+            continue
         axis.set(yscale="log", ylabel="seconds")
         plain(axis)
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4)
+        axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4)
     title = "EDRP: seconds to a proven optimum (triangles: traffic has a price; x: not proven, with a gap)"
     figure.suptitle(title, fontsize=12)
     save(figure, path)

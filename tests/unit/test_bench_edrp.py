@@ -83,9 +83,8 @@ def test_two_optima_of_one_instance_are_an_error(bench: ModuleType):
 
 
 def test_a_picture_of_what_there_is(bench: ModuleType, tmp_path: Path):
-    found = [
-        result(bench, method="exact", group="sizes", seconds=0.01, F=0.5),
-        result(bench, method="exact", group="operators", seconds=10.0, F=0.5, shape="tree", proven=False),
-    ]
-    bench.draw(tmp_path / "edrp.png", found)
-    assert (tmp_path / "edrp.png").read_bytes().startswith(b"\x89PNG")
+    sizes = result(bench, method="exact", group="sizes", seconds=0.01, F=0.5)
+    tree = result(bench, method="exact", group="operators", seconds=10.0, F=0.5, shape="tree", proven=False)
+    for name, found in (("both", [sizes, tree]), ("left", [sizes]), ("right", [tree])):
+        bench.draw(tmp_path / f"{name}.png", found)
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
