@@ -55,7 +55,7 @@ def pareto_command(
     ] = None,
     output: Annotated[Form, typer.Option(help="How to print the curves.")] = Form.table,
     picture: Annotated[Path | None, typer.Option(help="Also draw them: a .png or .svg file.")] = None,
-    method: Annotated[str, typer.Option(help="How to solve, as for `leeward solve`.")] = "exact",
+    method: Annotated[str, typer.Option(help="How to solve, as for `leeward solve`.")] = "auto",
     time_limit: Annotated[float | None, typer.Option(help="Seconds for everything.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the solver; a run with the same seed repeats.")] = 0,
 ) -> None:

@@ -104,7 +104,7 @@ class Explanation:
 def explain(
     problem: Problem,
     *,
-    method: str = "exact",
+    method: str = "auto",
     time_limit_s: float | None = None,
     seed: int = 0,
     notify: Callable[[str], None] = lambda question: None,

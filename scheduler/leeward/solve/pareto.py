@@ -42,7 +42,7 @@ class Tracer:
     """Solves one problem for one goal at a time until the deadline."""
 
     problem: Problem
-    method: str = "exact"
+    method: str = "auto"
     seed: int = 0
     deadline: float = math.inf
     clock: Callable[[], float] = time.monotonic
