@@ -122,7 +122,7 @@ def test_no_answer_keeps_the_present_one(outcome):
     plan = decide(before, solver=solver)
     assert plan.tables == before.tables and plan.placement == before.assignment
     assert "no deployment found: the present one stays" in plan.reason
-    assert asked == ["restricted", "restricted", "ilp"]
+    assert asked == ["restricted", "restricted", "auto"]
 
 
 def test_same_view_same_plan():

@@ -16,7 +16,7 @@ from leeward.core.errors import ConfigError
 from leeward.core.orders import Limits
 
 POLICIES = ("edrp", "even", "none")
-METHODS = ("ilp", "restricted")
+METHODS = ("restricted", "auto", "exact", "compact", "ilp")
 DOWNTIME_MODELS = ("storm", "generic")
 
 

@@ -81,15 +81,19 @@ class Edrp:
 
     def _search(self, problem: Problem, remarks: tuple[str, ...], *, seed: int) -> _Result | None:
         """Try the method of the settings, then wider bounds, then the whole problem."""
-        first = self._settings.method if problem.current is not None else "ilp"
+        method = self._settings.method
+        whole = "auto" if method == "restricted" else method
+        first = method if problem.current is not None else whole
         wide = replace(problem, bounds=_wider(problem.bounds))
         widened = f"bounds widened {WIDER:g} times (R_max {problem.bounds.r:g} s cannot be met)"
         attempts = [(first, problem, ()), (first, wide, (widened,))]
-        if first != "ilp":
-            attempts.append(("ilp", wide, (widened, "solved whole, as no neighbour of the present one will do")))
+        if first != whole:
+            attempts.append((whole, wide, (widened, "solved whole, as no neighbour of the present one will do")))
         seconds = 0.0
         for method, instance, more in attempts:
-            outcome = self._solve(instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed)
+            outcome = self._solve(  # the next attempt is the answer to "why not", and the clock runs
+                instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed, reasons=False
+            )
             seconds += outcome.effort.seconds
             match outcome:
                 case Optimal() | Feasible():

@@ -27,20 +27,22 @@ def solve(
     seed: int = 0,
     gap: float = 0.0,
     solver: str | None = None,
+    reasons: bool = True,
 ) -> Outcome:
     """Solves `problem`: `Optimal`, `Feasible`, `Infeasible` or `Unknown`, every deployment verified.
 
     `gap` is the relative gap at which a result counts as optimal; `seed` makes a run repeatable; `solver` is the
     MILP solver of the methods that use one (cvxpy's name for it; HiGHS if none is given).
     Without a `time_limit_s`, `auto` takes 60 s at most and the others as long as it takes.
-    Where there is no solution, the time that is left goes into what would have to be relaxed, and by how much.
+    Where there is no solution, the time that is left goes into what would have to be relaxed, and by how much,
+    unless `reasons` are not wanted.
     Raises `ProblemError` for an unknown method or solver, or one that does not apply.
     """
     from leeward.solve.outcome import Infeasible
 
     started = time.monotonic()
     outcome = _solve(problem, method, time_limit_s, seed, gap, solver)
-    if not isinstance(outcome, Infeasible):
+    if not isinstance(outcome, Infeasible) or not reasons:
         return outcome
     from leeward.solve.relax import with_reasons
 
