@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.cluster.harness import Running, Stage, stage
 
-BASE = 22000
+#: Another checkout on the same machine takes another one.
+BASE = int(os.environ.get("LEEWARD_TEST_PORT", "22000"))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,8 @@ import pytest
 
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
-from leeward.core.table import even_table
+from leeward.core.keys import key_group
+from leeward.core.table import even_table, tables_text
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, elastic, keyed
 
 
@@ -320,3 +321,82 @@ def test_specs_carry_the_marker_stream():
 def test_bad_specs_are_refused(build, message):
     with pytest.raises(ConfigError, match=message):
         build()
+
+
+# --- handover
+
+
+class FakeCourier:
+    """Keeps what it was asked to do; the test answers."""
+
+    def __init__(self, url, topology_id, task, owner, post):
+        self.post, self.asked = post, []
+
+    def send(self, epoch, parcels, sent, failed):
+        self.asked.append(("send", epoch, parcels, sent))
+
+    def receive(self, epoch, groups, arrived, failed):
+        self.asked.append(("receive", epoch, set(groups), arrived, failed))
+
+    def cancel(self):
+        self.asked.append(("cancel",))
+
+
+@pytest.fixture
+def keyed_bolt(monkeypatch, tmp_path):
+    monkeypatch.setattr(elastic, "Courier", FakeCourier)
+    conf = {"leeward.keyed": {"pass": {"default": ["key"]}}, "leeward.replicas": {"count": 2}}
+    worker = Worker(Count, monkeypatch, tmp_path, conf=conf, **BOLT)
+    yield worker
+    worker.close()
+
+
+def begin_handover(worker, count_table):
+    """Markers of handover 1 on both channels; what the bolt said."""
+    record = ControlRecord(epoch=1, handover=1, tables=TABLES | {"count": count_table})
+    worker.beat()
+    for task in (3, 4):
+        worker.marker("pass", task, "route", 1, body=record.to_json())
+    return worker.beat()
+
+
+def test_a_lost_group_leaves_the_state_at_once_and_its_receiver_is_named(keyed_bolt):
+    table = even_table([5, 6])
+    mine = next(key for key in "abcdefgh" if table[key_group(key)] == 5)
+    keyed_bolt.tuple("pass", 3, [mine])
+    said = begin_handover(keyed_bolt, even_table([6]))
+    assert [entry[:2] for entry in emitted(said, "marker")] == [["route", 1]]
+    assert emitted(said, "marker")[0][2] == tables_text({"sink": TABLES["sink"]})
+    ((_, epoch, parcels, sent),) = keyed_bolt.component._courier.asked
+    assert epoch == 1 and parcels[6][key_group(mine)] == {mine: 1}
+    assert keyed_bolt.component.state.groups == ()
+    assert not [entry for entry in keyed_bolt.link.done if entry[0] == "report"]
+    keyed_bolt.link.post(sent)
+    keyed_bolt.beat()
+    assert ("report", "handover-1", "") in keyed_bolt.link.done
+
+
+def test_a_tuple_waits_for_its_group_and_no_other_does(keyed_bolt):
+    table = even_table([5, 6])
+    theirs, mine = (next(key for key in "abcdefgh" if table[key_group(key)] == task) for task in (6, 5))
+    begin_handover(keyed_bolt, even_table([5]))
+    ((_, _, groups, arrived, _),) = keyed_bolt.component._courier.asked
+    assert groups == set(range(1, 128, 2))
+    for key in (theirs, mine, theirs):
+        keyed_bolt.tuple("pass", 3, [key])
+    keyed_bolt.marker("pass", 3, "pulse", 1, body={})
+    keyed_bolt.marker("pass", 4, "pulse", 1, body={})
+    assert emitted(keyed_bolt.beat()) == [[mine, 1]]
+    keyed_bolt.link.post(lambda: arrived({key_group(theirs): {theirs: 7}}, 10))
+    assert emitted(keyed_bolt.beat() + keyed_bolt.beat()) == [[theirs, 8], [theirs, 9]]
+    keyed_bolt.link.post(lambda: arrived({g: {} for g in groups - {key_group(theirs)}}, 10))
+    said = keyed_bolt.beat() + keyed_bolt.beat()
+    assert ["pulse", 1] in emitted(said)
+    assert ("report", "handover-1", "") in keyed_bolt.link.done
+
+
+def test_specs_tell_by_which_fields_their_input_is_keyed():
+    passing = Pass.spec(inputs={Source.spec(name="source"): balanced()}, par=2)
+    count = Count.spec(name="count", inputs={passing: keyed("key")}, par=3)
+    passing.name = "passing"  # as the topology's class gives names: late
+    assert json.loads(count.common.json_conf)["leeward.keyed"] == {"passing": {"default": ["key"]}}

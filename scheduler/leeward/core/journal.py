@@ -16,7 +16,7 @@ from leeward.core.errors import ProtocolError
 from leeward.core.plan import Slot
 from leeward.core.table import Table
 
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
 
 
 class StepName(StrEnum):
@@ -26,6 +26,7 @@ class StepName(StrEnum):
     MOVE = "move"  #: barrier 1 was reached: MOVE, placement, rebalance
     UNDO = "undo"  #: the new placement cannot be had: back to the old one
     RESTORE = "restore"  #: fence, then RESTORE
+    HANDOVER = "handover"  #: fence, then RUN with new tables
     CLOSED = "closed"  #: nothing is in progress
 
 
@@ -33,12 +34,13 @@ class StepName(StrEnum):
 class Journal:
     """See the module. Times are seconds of the coordinator's clock."""
 
-    kind: str = ""  #: "restart" (a plan's reconfiguration) or "reset" (a process was lost)
+    kind: str = ""  #: "restart" or "handover" (a plan's reconfiguration), or "reset" (a process was lost)
     step: StepName = StepName.CLOSED
     epoch: int = 0  #: newest epoch that this reconfiguration has used, or is about to use
     cut: int = 0  #: cut that it exports, or (reset) restores from
     last_cut: int = 0  #: highest cut number ever used
     old_cut: int = 0  #: cut of the base before
+    old_handover: int = 0  #: newest handover before
     old_tables: Mapping[str, Table] = field(default_factory=dict)  #: in force before
     new_tables: Mapping[str, Table] = field(default_factory=dict)  #: wanted
     old_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot before, as Storm had it

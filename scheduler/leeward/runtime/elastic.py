@@ -11,19 +11,21 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pystorm.exceptions import StormWentAwayError
 
-from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, ready_barrier
+from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, handover_barrier, ready_barrier
 from leeward.core.errors import LeewardError
-from leeward.core.protocol import (
+from leeward.core.instructions import (
     Deliver,
     DeliverPulse,
     Export,
+    HandedOver,
+    HandOver,
     Instruction,
     Kind,
     Load,
@@ -33,11 +35,12 @@ from leeward.core.protocol import (
     Recover,
     Resumed,
     Send,
-    TaskProtocol,
 )
-from leeward.core.table import first_tables, owned, tables_text
+from leeward.core.protocol import TaskProtocol
+from leeward.core.table import Table, first_tables, owned, tables_text
 from leeward.runtime import snapshot
-from leeward.runtime.conf import redis_url, service_time, zookeeper
+from leeward.runtime.conf import key_groups, redis_url, service_time, zookeeper
+from leeward.runtime.courier import Courier
 from leeward.runtime.dsl import MARKER_STREAM
 from leeward.runtime.link import Link
 from leeward.runtime.pipe import PipeSerializer, protect_stdout
@@ -59,6 +62,24 @@ class Pulse:
     data: dict[str, Any]  #: what the spout and the operators on the way put in, merged over all channels
 
 
+class Handover:
+    """What is told of a task's part in a handover."""
+
+    def __init__(self, now: float) -> None:
+        self.began = now
+        self.bytes = self.keys = 0  #: received
+        self._since: float | None = None
+
+    def look(self, waiting: bool) -> None:
+        """Something waits for a group, or not."""
+        if waiting and self._since is None:
+            self._since = time.perf_counter()
+
+    def waited(self, now: float) -> float:
+        """How long the first one that waited did so, in seconds."""
+        return 0.0 if self._since is None else now - self._since
+
+
 class Elastic:
     """What spouts and bolts share. Mixed in before streamparse's class."""
 
@@ -78,6 +99,7 @@ class Elastic:
         self._busy_s = 0.0
         self._state_bytes = 0  # as of the last export
         self._timer_due = 0.0
+        self._handover: Handover | None = None  # while this task's part in one is not over
         self.state = KeyedState("a component that has not started", ())
 
     # --- start ---
@@ -99,7 +121,13 @@ class Elastic:
             name for name, streams in context.get("source->stream->grouping", {}).items() if MARKER_STREAM in streams
         }
         self._downstream = sorted(context.get("stream->target->grouping", {}).get(MARKER_STREAM) or ())
-        self._protocol = TaskProtocol(self.task_id, [task for task, name in components.items() if name in sources])
+        self._protocol = TaskProtocol(
+            self.task_id,
+            [task for task, name in components.items() if name in sources],
+            component=self.component_name,
+            group_of=key_groups(conf, context) if self.kind == "stateful" else None,
+        )
+        self._courier = Courier(redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post)
         self._server = Server(service_time(conf))
         self._committed_states: dict[int, dict] = {}
         paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
@@ -158,8 +186,8 @@ class Elastic:
         marker = instruction.marker
         if self._downstream:
             tables = ""
-            if marker.kind is Kind.PROBE:
-                tables = tables_text({name: self._protocol.record.tables[name] for name in self._downstream})
+            if instruction.tables is not None:
+                tables = tables_text({name: instruction.tables[name] for name in self._downstream})
             body = json.dumps(marker.body, separators=(",", ":"))
             self.emit([str(marker.kind), marker.number, tables, "", body], stream=MARKER_STREAM)
 
@@ -198,7 +226,8 @@ class Elastic:
 
     def _load(self, instruction: Load) -> None:
         record = instruction.record
-        groups = self._groups(record)
+        self._end_handover()
+        groups = self._groups(record.tables)
         kept = (
             {group: self.state.group(group) for group in groups if group in set(self.state.groups)}
             if instruction.keep
@@ -231,14 +260,60 @@ class Elastic:
     def _start_running(self, instruction: Resumed) -> None:
         self._server.rest()
         if instruction.record.base == 0 and not self.state.groups:
-            self.state = KeyedState(self._name, self._groups(instruction.record))
+            self.state = KeyedState(self._name, self._groups(instruction.tables))
             self.resumed()
 
-    def _groups(self, record: ControlRecord) -> tuple[int, ...]:
-        """The groups whose state this task owns under the record."""
+    def _groups(self, tables: Mapping[str, Table]) -> tuple[int, ...]:
+        """The groups whose state this task owns by the tables."""
         if self.kind == "stateless":
             return ()
-        return owned(record.tables[self.component_name], self.task_id)
+        return owned(tables[self.component_name], self.task_id)
+
+    # --- a handover
+
+    def _hand_over(self, instruction: HandOver) -> None:
+        """What goes leaves `self.state` at once and is sent in the background; what comes is added as it comes."""
+        epoch, protocol = instruction.record.handover, self._protocol
+        handover = self._handover = Handover(time.perf_counter())
+
+        def failed(why: str) -> None:
+            report = Report(task=self.task_id, component=self.component_name, error=why)
+            self._link.report(handover_barrier(epoch), report)
+
+        def arrived(groups: dict[int, dict], size: int) -> None:
+            handover.bytes += size
+            handover.keys += sum(map(len, groups.values()))
+            if groups:
+                self.state.add(groups)
+                self.regrouped(tuple(sorted(groups)), ())
+                self._carry_out(protocol.arrived(epoch, sorted(groups)))
+
+        if instruction.lost:
+            parcels: dict[int, dict[int, dict]] = {}
+            for group, entries in self.state.release(instruction.lost).items():
+                parcels.setdefault(instruction.lost[group], {})[group] = entries
+            self._courier.send(epoch, parcels, lambda: self._carry_out(protocol.sent(epoch)), failed)
+            self.regrouped((), tuple(sorted(instruction.lost)))
+        if instruction.gained:
+            self._courier.receive(epoch, instruction.gained, arrived, failed)
+
+    def _handed_over(self, instruction: HandedOver) -> None:
+        now = time.perf_counter()
+        part, self._handover = self._handover or Handover(now), None
+        report = Report(
+            task=self.task_id,
+            component=self.component_name,
+            bytes=part.bytes,
+            keys=part.keys,
+            seconds=round(now - part.began, 6),
+            waited=round(part.waited(now), 6),
+        )
+        self._link.report(handover_barrier(instruction.epoch), report)
+
+    def _end_handover(self) -> None:
+        """A reset undoes it."""
+        self._handover = None
+        self._courier.cancel()
 
     @property
     def _name(self) -> str:
@@ -261,7 +336,10 @@ class Elastic:
         Export: _export,
         Load: _load,
         Ready: lambda self, i: self._link.report(ready_barrier(i.epoch), self._imported),
+        HandOver: _hand_over,
+        HandedOver: _handed_over,
         Recover: lambda self, i: (
+            self._end_handover(),
             log.warning("asking for a reset: %s", i.reason),
             self._link.recover(i.epoch, i.reason),
         ),
@@ -306,6 +384,10 @@ class Elastic:
 
     def resumed(self) -> None:
         """Called after self.state was loaded or re-loaded."""
+
+    def regrouped(self, gained: tuple[int, ...], lost: tuple[int, ...]) -> None:
+        """Called after a handover added key groups to self.state, or took some away."""
+        self.resumed()
 
     def pulse(self, pulse: Pulse) -> dict | None:
         """Called when the pulse is in from all upstream tasks."""

@@ -23,7 +23,7 @@ def encode(entries: dict, *, cut: int, owner: str) -> bytes:
     try:
         payload = msgpack.packb(entries, strict_types=True)
     except (TypeError, ValueError, OverflowError):
-        raise _untravellable(entries, owner) from None
+        raise untravellable(entries, owner) from None
     return _HEADER.pack(_MAGIC, VERSION, cut, len(payload), crc32(payload)) + payload
 
 
@@ -50,7 +50,8 @@ def decode(blob: bytes, *, cut: int, where: str) -> dict:
 _OLDER = "The coordinator falls back to the cut before it; look after the disk and memory of Redis."
 
 
-def _untravellable(entries: dict, owner: str) -> SnapshotError:
+def untravellable(entries: dict, owner: str) -> SnapshotError:
+    """The error that names what of the entries cannot be packed."""
     for key, value in entries.items():
         try:
             msgpack.packb(value, strict_types=True)

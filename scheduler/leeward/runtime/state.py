@@ -62,6 +62,14 @@ class KeyedState(MutableMapping):
         """The entries of an owned group (live, not a copy)."""
         return self._groups[number]
 
+    def release(self, groups: Iterable[int]) -> dict[int, dict]:
+        """Give up these groups; their entries."""
+        return {group: self._groups.pop(group) for group in groups}
+
+    def add(self, groups: dict[int, dict]) -> None:
+        """Own these groups too, with these entries."""
+        self._groups |= groups
+
     def replace(self, groups: dict[int, dict]) -> None:
         """Own exactly these groups with these entries."""
         self._groups = groups

@@ -39,6 +39,7 @@ def restore(m: Machine, now: float, *, again: bool = False) -> Step:
         phase=Phase.RESTORE,
         base=epoch,
         cut=journal.cut,
+        handover=0,
         tables=dict(journal.new_tables),
         stays=(),
         restarts=() if again else restarting(journal.old_slots, m.slots),

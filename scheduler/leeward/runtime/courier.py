@@ -1,0 +1,157 @@
+"""Carries key groups from task to task while both go on working: threads that live as long as a handover.
+
+Redis keys, prefix `leeward:<topology id>:`
+  handover:<epoch>:<task>   stream: pieces (`leeward.runtime.pieces`) for a receiving task, in the order of sending
+
+A stream and not a list: reading takes nothing away, so a connection that breaks loses no piece. The receiver deletes
+what it has taken; an expiry deletes what nobody takes.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from importlib.resources import files
+
+import redis
+
+from leeward.core.errors import FencedError, LeewardError
+from leeward.runtime.pieces import Assembly, cut
+
+log = logging.getLogger(__name__)
+
+_HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
+#: After this time nothing of a handover is left in Redis, in seconds.
+EXPIRY_S = 900
+#: Pieces that wait for one receiver; a sender that is ahead by so many waits.
+AHEAD = 64
+#: Longest time that Redis keeps a reader waiting, and between two tries, in seconds.
+_BLOCK_S, _RETRY_S, _FULL_S = 0.25, 0.1, 0.002
+_TIMEOUT_S = 5.0
+#: Threads that pack and unpack give way to the task's own thread this often, in seconds; Python's default is 5 ms.
+_SWITCH_S = 0.0005
+
+Post = Callable[[Callable[[], None]], None]
+Failed = Callable[[str], None]
+
+
+class Courier:
+    """One task's part in handovers; what it calls back is posted to the task's own thread."""
+
+    def __init__(self, url: str, topology_id: str, task: int, owner: str, post: Post) -> None:
+        self._url, self._prefix = url, f"leeward:{topology_id}:"
+        self._task, self._owner, self._post = task, owner, post
+        self._client: redis.Redis | None = None
+        self._stop = threading.Event()
+
+    def send(
+        self, epoch: int, parcels: Mapping[int, Mapping[int, dict]], sent: Callable[[], None], failed: Failed
+    ) -> None:
+        """Send groups: receiving task -> group -> entries, which nobody may change any more."""
+        self._start("send", lambda stop: self._send(epoch, parcels, stop), sent, failed)
+
+    def receive(
+        self, epoch: int, groups: Iterable[int], arrived: Callable[[dict[int, dict], int], None], failed: Failed
+    ) -> None:
+        """Receive these groups; `arrived(group -> entries, bytes)` as they become whole."""
+        wanted = set(groups)
+        self._start("receive", lambda stop: self._receive(epoch, wanted, arrived, stop), lambda: None, failed)
+
+    def cancel(self) -> None:
+        """Stop whatever is under way; nothing more is called back."""
+        self._stop.set()
+        self._stop = threading.Event()
+
+    # --- threads
+
+    def _start(self, name: str, work: Callable, done: Callable[[], None], failed: Failed) -> None:
+        sys.setswitchinterval(_SWITCH_S)
+        if self._client is None:
+            self._client = redis.Redis.from_url(
+                self._url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
+            )
+            self._script = self._client.register_script(_HAND_OVER)
+        stop = self._stop
+
+        def post(what: Callable[[], None]) -> None:
+            self._post(lambda: None if stop.is_set() else what())
+
+        def run() -> None:
+            try:
+                work(stop)
+            except Exception as failure:
+                log.warning("handover, %s: %s", name, failure)
+                why = f"{type(failure).__name__}: {failure}"
+                post(lambda: failed(why))
+            else:
+                post(done)
+
+        threading.Thread(target=run, name=f"leeward-{name}", daemon=True).start()
+
+    def _send(self, epoch: int, parcels: Mapping[int, Mapping[int, dict]], stop: threading.Event) -> None:
+        for target, groups in parcels.items():
+            for piece in cut(groups, epoch=epoch, sender=self._task, owner=self._owner):
+                arguments = [epoch, piece, EXPIRY_S, AHEAD]
+                keys = [self._prefix + "fence", self._key(epoch, target)]
+                while not stop.is_set():
+                    answer = self._patiently(lambda k=keys, a=arguments: self._script(keys=k, args=a), stop)
+                    if answer == 1:
+                        break
+                    if answer is not None and answer < 0:
+                        raise FencedError(
+                            f"task {self._task} may not hand over in epoch {epoch}: epoch {-answer} is in force.",
+                            remedy="Nothing is to be done: a reset has undone this handover.",
+                        )
+                    stop.wait(_FULL_S)
+
+    def _receive(
+        self, epoch: int, wanted: set[int], arrived: Callable[[dict[int, dict], int], None], stop: threading.Event
+    ) -> None:
+        assembly, key, last = Assembly(epoch), self._key(epoch, self._task), "0"
+        while wanted and not stop.is_set():
+            answer = self._patiently(lambda after=last: self._read(key, after), stop)
+            if not answer:
+                continue
+            groups: dict[int, dict] = {}
+            size = 0
+            for _, fields in answer[0][1]:
+                groups |= assembly.take(fields[b"p"])
+                size += len(fields[b"p"])
+            if foreign := groups.keys() - wanted:
+                raise LeewardError(
+                    f"handover {epoch} brought group {min(foreign)}, which task {self._task} does not gain.",
+                    remedy="This is a fault of Leeward: please report it.",
+                )
+            wanted -= groups.keys()
+            taken = [name for name, _ in answer[0][1]]
+            last = taken[-1]
+            self._deliver(arrived, groups, size, stop)
+            self._patiently(lambda names=taken if wanted else []: self._forget(key, names), stop)
+
+    def _read(self, key: str, after: bytes | str) -> list:
+        return self._client.xread({key: after}, count=8, block=int(_BLOCK_S * 1000))
+
+    def _forget(self, key: str, names: Iterable[bytes]) -> None:
+        """These pieces, or with none named everything."""
+        if names:
+            self._client.xdel(key, *names)
+        else:
+            self._client.delete(key)
+
+    def _deliver(self, arrived: Callable, groups: dict[int, dict], size: int, stop: threading.Event) -> None:
+        self._post(lambda: None if stop.is_set() else arrived(groups, size))
+
+    def _patiently(self, ask: Callable, stop: threading.Event) -> object:
+        """What Redis answers; it is asked until it does, or until `stop`: the coordinator's deadline ends that."""
+        while not stop.is_set():
+            try:
+                return ask()
+            except (redis.ConnectionError, redis.TimeoutError, redis.ResponseError) as failure:
+                log.info("handover: Redis does not take part (%s); still trying", failure)
+                stop.wait(_RETRY_S)
+        return None
+
+    def _key(self, epoch: int, task: int) -> str:
+        return f"{self._prefix}handover:{epoch}:{task}"
