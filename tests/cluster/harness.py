@@ -243,7 +243,7 @@ class Pilot:
         *,
         fault: Callable[[str], None] | None = None,
         checkpoint_every_s: float = 3.0,
-        mode: str = "live",
+        mode: str = "restart",
         handover_s: float = 60.0,
     ) -> None:
         self.running, self._fault = running, fault
