@@ -17,7 +17,7 @@ from leeward.control.memory import (
     World,
     snapshot_text,
 )
-from leeward.core.control import Phase, Report, cut_barrier, handover_barrier, ready_barrier
+from leeward.core.control import Phase, Report, ahead_barrier, cut_barrier, handover_barrier, ready_barrier
 from leeward.core.errors import FencedError
 from leeward.core.orders import Limits
 from leeward.core.plan import Placement, Plan, Slot
@@ -96,6 +96,7 @@ class Task:
     first: bool = True  #: no process of this task has run before
     tables: dict[str, Table] = field(default_factory=dict)
     checkpoint: int = 0
+    ahead: int = 0  #: handover that it copies ahead for
     handover: int = 0  #: newest one that it has passed
     awaits: set[int] = field(default_factory=set)  #: tasks whose groups it is to get, in that handover
     fail_next: str = ""  #: error of the next export
@@ -106,7 +107,7 @@ class Task:
         started = self.mode != "starting" or self.deaths
         self.first = self.first and not started
         self.mode, self.base, self.tables, self.handover = "starting", -1, {}, 0
-        self.awaits = set()
+        self.awaits, self.ahead = set(), 0
         self.deaths += 1
 
     def act(self) -> None:
@@ -136,6 +137,10 @@ class Task:
         self.first, self.mode = False, "running"
         if record.checkpoint > self.checkpoint:
             self._export(record.checkpoint, record)
+        if record.ahead != self.ahead and "redis" not in self.cluster.world.refuse:
+            self.ahead, error, self.fail_next = record.ahead, self.fail_next, ""
+            if self.ahead:
+                self._report(ahead_barrier(self.ahead), error)
         if record.handover > self.handover:
             self._hand_over(record)
 

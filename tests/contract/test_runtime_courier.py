@@ -5,12 +5,13 @@ from __future__ import annotations
 import queue
 import threading
 
+import msgpack
 import pytest
 from servers import RedisServer
 
 from leeward.runtime import courier as courier_module
 from leeward.runtime.courier import Courier
-from leeward.runtime.pieces import PIECE_BYTES
+from leeward.runtime.pieces import PIECE_BYTES, pack
 
 LONG_S = 20
 
@@ -41,9 +42,15 @@ class Task:
         work()
 
     def send(self, epoch, parcels):
-        self.courier.send(
-            epoch, parcels, lambda: self.said.put("sent"), lambda why: self.said.put(f"failed: {why}")
+        sending = self.courier.send(
+            epoch, lambda: self.said.put("sent"), lambda why: self.said.put(f"failed: {why}")
         )
+        whole = {
+            task: {group: (entries.items(), ()) for group, entries in groups.items()}
+            for task, groups in parcels.items()
+        }
+        sending.finish(whole)
+        return sending
 
     def receive(self, epoch, groups):
         wanted = set(groups)
@@ -147,6 +154,19 @@ def test_a_piece_that_was_sent_twice_counts_once(server, client):
     receiver = Task(server, 3)
     receiver.receive(3, (0,))
     assert receiver.word() == "whole" and len(receiver.groups[0]) == 1000
+
+
+def test_what_is_sent_later_of_a_key_counts(server, client):
+    sender, receiver = Task(server, 1), Task(server, 3)
+    receiver.receive(3, (0,))
+    sending = sender.courier.send(3, lambda: sender.said.put("sent"), sender.said.put)
+    for entries in ([("a", 1), ("b", 1), ("c", 1)], [("b", 2)]):
+        packer = msgpack.Packer(autoreset=False)
+        pack(packer, 0, entries, ["c"] if len(entries) == 1 else [], last=False, owner="count")
+        sending.put({3: packer.bytes()})
+    sending.finish({3: {0: ([("a", 3)], ["d"])}})
+    assert sender.word() == "sent" and receiver.word() == "whole"
+    assert receiver.groups == {0: {"a": 3, "b": 2}}
 
 
 def test_a_sender_that_is_far_ahead_waits_for_its_receiver(server, client, monkeypatch):

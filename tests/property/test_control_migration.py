@@ -42,9 +42,9 @@ class Migration(RuleBasedStateMachine):
 
     # --- the coordinator's life
 
-    @initialize(live=st.sampled_from([True, True, False]))
-    def begin(self, live) -> None:
-        self.limits = Limits(live=live)
+    @initialize(live=st.sampled_from([True, True, False]), ahead=st.booleans())
+    def begin(self, live, ahead) -> None:
+        self.limits = Limits(live=live, ahead_bytes=-1 if ahead else 10**9)
         self.start()
 
     def fault(self, _step: str) -> None:

@@ -226,6 +226,88 @@ def test_killed_after_each_step(cluster, clock, sink, at, dies):
     checkpointed(cluster, clock, successor)
 
 
+# --- copying ahead
+
+
+@pytest.fixture
+def copying(cluster, clock, sink):
+    """A coordinator that copies ahead whatever little there is."""
+    coord = coordinator(cluster, clock, sink, limits=Limits(ahead_bytes=-1, ahead_s=30.0))
+    coord.start()
+    settle(cluster, clock, coord)
+    checkpointed(cluster, clock, coord)
+    return coord
+
+
+def test_much_state_is_copied_ahead_under_the_old_tables(cluster, clock, sink, copying):
+    copying.submit(plan([2, 3]))
+    record = cluster.world.record
+    assert (record.epoch, record.tables, record.handover) == (0, FIRST, 0)
+    assert (record.ahead, record.coming) == (1, plan([2, 3]).tables)
+    assert copying.machine.state is State.COPYING and not copying.idle
+    settle(cluster, clock, copying)
+    record = cluster.world.record
+    assert (record.epoch, record.handover, record.ahead, record.coming) == (1, 1, 0, {})
+    assert record.tables == plan([2, 3]).tables
+    (end,) = sink.of("reconfiguration_ended")
+    assert end["result"] == "done" and set(end["phases"]) == {"ahead_s", "handover_s"}
+    assert len(sink.of("reconfiguration_started")) == 1
+
+
+def test_what_cannot_be_copied_is_given_up_before_anything_changed(cluster, clock, sink, copying):
+    cluster.tasks[2].fail_next = "SnapshotError: a set cannot travel"
+    copying.submit(plan([2, 3]))
+    for task in cluster.tasks.values():
+        task.act()
+    copying.work()
+    clock.time += 1
+    copying.work()
+    record = cluster.world.record
+    assert (record.tables, record.ahead, record.base) == (FIRST, 0, 0)
+    assert record.epoch == 2, "the pieces of epoch 1 are nobody's"
+    assert "a set cannot travel" in sink.of("reconfiguration_ended")[0]["result"]
+
+
+def test_copying_that_takes_too_long_is_given_up(cluster, clock, sink, copying):
+    copying.submit(plan([2, 3]))
+    clock.time += 31
+    copying.work()
+    assert results(sink) == [("handover", "aborted")]
+    settle(cluster, clock, copying)
+    assert cluster.world.record.tables == FIRST
+
+
+def test_a_process_lost_while_copying_restores_the_old_tables(cluster, clock, sink, copying):
+    copying.submit(plan([2, 3]))
+    cluster.tasks[3].die()
+    settle(cluster, clock, copying)
+    assert results(sink) == [("handover", "aborted"), ("reset", "reset")]
+    record = cluster.world.record
+    assert (record.tables, record.ahead) == (FIRST, 0)
+
+
+@pytest.mark.parametrize("at", ["journal:ahead", "control:ahead"])
+def test_killed_while_copying(cluster, clock, sink, at):
+    armed = []
+
+    def fault(name):
+        if armed and name == at:
+            raise Killed(name)
+
+    coord = coordinator(cluster, clock, sink, fault=fault, limits=Limits(ahead_bytes=-1))
+    coord.start()
+    settle(cluster, clock, coord)
+    armed.append(True)
+    with pytest.raises(Killed):
+        coord.submit(plan([2, 3]))
+    successor = coordinator(cluster, clock, sink)
+    successor.start()
+    settle(cluster, clock, successor)
+    record = cluster.world.record
+    assert (record.tables, record.ahead, record.epoch) == (FIRST, 0, 2)
+    assert results(sink) == [("handover", "aborted")]
+
+
 def test_one_change_at_a_time(cluster, clock, sink, running):
     running.submit(plan([2, 3]))
     running.submit(plan([3]))

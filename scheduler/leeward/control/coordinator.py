@@ -45,11 +45,11 @@ WATCHED = ("snapshot", "recover", "barrier")
 STEPS = (
     "claimed", "journal:announce", "fence", "control:pause", "journal:move", "control:move", "placement", "rebalance",
     "journal:undo", "journal:restore", "control:restore", "control:run", "journal:closed", "control:checkpoint",
-    "journal:handover", "control:handover",
+    "journal:ahead", "control:ahead", "journal:handover", "control:handover",
 )  # fmt: skip
 
 #: What the record asks for in these states, while its phase is RUN.
-_ASKED = {State.CHECKPOINTING: "checkpoint", State.HANDING: "handover"}
+_ASKED = {State.CHECKPOINTING: "checkpoint", State.COPYING: "ahead", State.HANDING: "handover"}
 
 #: Called with the name of each step after it was taken; tests end the coordinator there.
 FaultHook = Callable[[str], None]

@@ -54,12 +54,15 @@ class ControlRecord:
     restarts: tuple[int, ...] = ()  #: RESTORE: tasks whose worker Storm is about to restart; their processes wait
     stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to its swap area
     handover: int = 0  #: epoch of the newest handover since the base (0: none)
+    ahead: int = 0  #: epoch of a handover to come: what will change hands is to be copied ahead (0: nothing)
+    coming: Mapping[str, Table] = field(default_factory=dict)  #: its tables
     version: int = RECORD_VERSION
 
     def to_json(self) -> str:
         """Compact JSON; equal records give equal text."""
         document = {name: getattr(self, name) for name in self.__slots__}
-        document["tables"] = {name: list(self.tables[name]) for name in sorted(self.tables)}
+        for name in ("tables", "coming"):
+            document[name] = {key: list(table) for key, table in sorted(getattr(self, name).items())}
         return json.dumps(document, separators=(",", ":"))
 
     @staticmethod
@@ -74,7 +77,8 @@ class ControlRecord:
                     remedy="Update Leeward in the topology's environment.",
                 )
             document["phase"] = Phase(document["phase"])
-            document["tables"] = {name: tuple(table) for name, table in document["tables"].items()}
+            for name in ("tables", "coming"):
+                document[name] = {key: tuple(table) for key, table in document.get(name, {}).items()}
             document["committed"] = tuple(document["committed"])
             document["stays"] = tuple(document["stays"])
             document["restarts"] = tuple(document["restarts"])
@@ -143,6 +147,11 @@ def cut_barrier(cut: int) -> str:
 def ready_barrier(epoch: int) -> str:
     """Barrier that a task reaches when its state is in and every upstream channel has carried a probe."""
     return f"ready-{epoch}"
+
+
+def ahead_barrier(epoch: int) -> str:
+    """Barrier that a task reaches when nearly all that it will lose in this handover is copied."""
+    return f"ahead-{epoch}"
 
 
 def handover_barrier(epoch: int) -> str:

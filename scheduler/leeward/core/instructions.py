@@ -113,6 +113,15 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyAhead:
+    """These groups will change hands: begin to send and receive them, and report at the barrier; 0: give it up."""
+
+    number: int  #: epoch of the handover to come
+    gained: Mapping[int, int]  #: group -> the task that sends it
+    lost: Mapping[int, int]  #: group -> the task that is to have it
+
+
+@dataclass(frozen=True, slots=True)
 class HandOver:
     """Groups change hands here: send those that go, then call `sent`; receive those that come, calling `arrived`."""
 
@@ -128,4 +137,16 @@ class HandedOver:
     epoch: int
 
 
-Instruction = Deliver | DeliverPulse | Send | Export | Load | Ready | Recover | Resumed | HandOver | HandedOver
+Instruction = (
+    Deliver
+    | DeliverPulse
+    | Send
+    | Export
+    | Load
+    | Ready
+    | Recover
+    | Resumed
+    | CopyAhead
+    | HandOver
+    | HandedOver
+)

@@ -26,6 +26,7 @@ class StepName(StrEnum):
     MOVE = "move"  #: barrier 1 was reached: MOVE, placement, rebalance
     UNDO = "undo"  #: the new placement cannot be had: back to the old one
     RESTORE = "restore"  #: fence, then RESTORE
+    AHEAD = "ahead"  #: state that will change hands is to be copied while all goes on
     HANDOVER = "handover"  #: fence, then RUN with new tables
     CLOSED = "closed"  #: nothing is in progress
 

@@ -18,6 +18,7 @@ class State(StrEnum):
     OFF = "off"  #: journal and record are not read yet
     IDLE = "idle"  #: the time of the next checkpoint, or a plan
     CHECKPOINTING = "checkpointing"  #: every task's part of a cut, while the stream goes on
+    COPYING = "copying"  #: every task's word that what it will lose in a handover is nearly all copied
     HANDING = "handing"  #: every task's word that it owns by the new tables, while the stream goes on
     PAUSING = "pausing"  #: barrier 1: every task's part of the cut, then it is stopped
     MOVING = "moving"  #: Storm to have every executor where the plan wants it
@@ -40,6 +41,8 @@ class Limits:
     restore_tries: int = 3  #: of barrier 2 before an alert
     retry_s: float = 2.0  #: after Redis refused
     held_s: float = 30.0  #: between tries in HELD
+    ahead_bytes: int = 256 * 1024  #: state that changes hands in a handover is copied ahead if it is more
+    ahead_s: float = 600.0  #: for copying ahead: then the plan is given up
     handover_s: float = 60.0  #: for one handover: then everything is restored, by the new tables
     live: bool = True  #: a plan that moves no executor is carried out by handover, not by restart
     checkpoint_every_s: float = 15.0  #: from the end of one checkpoint to the next

@@ -34,6 +34,7 @@ from leeward.core.awaiting import Awaited, GroupOf
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ProtocolError
 from leeward.core.instructions import (
+    CopyAhead,
     Deliver,
     DeliverPulse,
     Export,
@@ -78,6 +79,7 @@ class TaskProtocol:
         self._component, self._stateful = component, group_of is not None
         self._awaited = Awaited(group_of or (lambda _: None))
         self._handover = 0  # epoch of the newest handover that was passed
+        self._ahead = 0  # handover whose groups are copied ahead
         self._unsent = False  # groups that it lost are still on their way out
         self._channels = {source: _Channel() for source in sorted(upstream)}
         self._checkpoint = 0  # newest cut exported or begun
@@ -184,7 +186,8 @@ class TaskProtocol:
     def _run(self, record: ControlRecord, first: bool) -> list[Instruction]:
         if self.mode is Mode.RUNNING and record.base == self._base:
             self._drop_pauses(record.epoch)
-            return self._begin_checkpoint(record) + self._begin_handover(record) + self._drain()
+            begun = self._begin_checkpoint(record) + self._copy_ahead(record) + self._begin_handover(record)
+            return begun + self._drain()
         joined = self._base == record.base and (self.mode is not Mode.RESTORING or self._ready)
         if not joined:  # a handover needs every task, so one that begins finds none in its base
             if self.mode is not Mode.STARTING or record.base or not first or record.handover:
@@ -195,7 +198,7 @@ class TaskProtocol:
         self.mode = Mode.RUNNING
         self._drop_pauses(record.epoch)
         resumed = [self._probe(), Resumed(record, self.tables)]
-        return resumed + self._begin_handover(record) + self._drain()
+        return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
 
     def _restore(self, record: ControlRecord) -> list[Instruction]:
         if self.mode is Mode.RESTORING and self._base == record.base:
@@ -208,7 +211,7 @@ class TaskProtocol:
         self.mode, self._base = Mode.RESTORING, record.base
         self._state_cut = -1
         self._loaded = self._ready = self._unsent = False
-        self.tables, self._handover = record.tables, record.handover
+        self.tables, self._handover, self._ahead = record.tables, record.handover, 0
         self._awaited.clear()
         for channel in self._channels.values():
             self._fence(channel, record.epoch)
@@ -243,6 +246,16 @@ class TaskProtocol:
         marker = Marker(kind=Kind.CHECKPOINT, number=record.checkpoint, body=record.to_json())
         return [Send(marker), Export(record.checkpoint, record)]
 
+    def _copy_ahead(self, record: ControlRecord) -> list[Instruction]:
+        """Begin to copy what a coming handover will move, or give it up; not if that handover is on its way here."""
+        if record.ahead == self._ahead or record.handover == self._ahead != 0:
+            return []
+        self._ahead = record.ahead
+        if not record.ahead or not self._stateful:
+            return [CopyAhead(record.ahead, {}, {})]
+        old, new = self.tables[self._component], record.coming[self._component]
+        return [CopyAhead(record.ahead, gained(old, new, self.task), gained(new, old, self.task))]
+
     def _begin_handover(self, record: ControlRecord) -> list[Instruction]:
         """A spout starts the handover that the record tells of; bolts wait for its marker."""
         if self._channels or record.handover <= self._handover:
@@ -252,6 +265,7 @@ class TaskProtocol:
     def _route(self, record: ControlRecord) -> list[Instruction]:
         """From here on the tables of a handover are in force."""
         before, self.tables, self._handover = self.tables, record.tables, record.handover
+        self._ahead = 0
         marker = Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
         out: list[Instruction] = [Send(marker, self.tables)]
         if self._stateful:

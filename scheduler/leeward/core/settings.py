@@ -58,6 +58,8 @@ class Settings:
     seed: int = _setting(0, "", "seed of the solver and of the policy")
     # the coordinator
     mode: str = _setting("live", "", "live: where no executor moves, tables change without a stop", choices=MODES)
+    ahead_bytes: int = _setting(262144, "bytes", "state that changes hands is copied ahead if it is more")
+    ahead_s: float = _setting(600.0, "s", "deadline of copying ahead: then the plan is given up", least=0.1)
     handover_s: float = _setting(60.0, "s", "deadline of a handover: then the newest cut is restored", least=0.1)
     pause_s: float = _setting(20.0, "s", "deadline of barrier 1: then the reconfiguration is given up", least=0.1)
     move_s: float = _setting(10.0, "s", "time between two calls of rebalance", least=0.1)
@@ -82,6 +84,7 @@ class Settings:
         """The coordinator's part."""
         return Limits(
             live=self.mode == "live", handover_s=self.handover_s,
+            ahead_bytes=self.ahead_bytes, ahead_s=self.ahead_s,
             pause_s=self.pause_s, move_s=self.move_s, restore_s=self.restore_s, checkpoint_s=self.checkpoint_s,
             checkpoint_every_s=self.checkpoint_every_s, restore_from_start=self.restore_from_start,
         )  # fmt: skip

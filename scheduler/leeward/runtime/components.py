@@ -69,8 +69,8 @@ class ElasticBolt(Elastic, Bolt):
         else:
             self._in[tup.component] += 1
             self._carry_out(self._protocol.on_tuple(tup.task, tup))
-            if self._handover is not None:
-                self._handover.look(self._protocol.waiting)
+            if self._handovers.epoch:
+                self._handovers.look()
 
     def _deliver(self, instruction: Deliver) -> None:
         start = time.perf_counter()

@@ -9,16 +9,20 @@ what it has taken; an expiry deletes what nobody takes.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
+from itertools import islice
 
+import msgpack
 import redis
 
 from leeward.core.errors import FencedError, LeewardError
-from leeward.runtime.pieces import Assembly, cut
+from leeward.runtime.pieces import PIECE_BYTES, Assembly, Cutter, Rest, pack
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +31,10 @@ _HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
 EXPIRY_S = 900
 #: Pieces that wait for one receiver; a sender that is ahead by so many waits.
 AHEAD = 64
+#: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
+ROOM = 16
+#: Entries packed at once.
+_CHUNK = 32
 #: Longest time that Redis keeps a reader waiting, and between two tries, in seconds.
 _BLOCK_S, _RETRY_S, _FULL_S = 0.25, 0.1, 0.002
 _TIMEOUT_S = 5.0
@@ -35,6 +43,67 @@ _SWITCH_S = 0.0005
 
 Post = Callable[[Callable[[], None]], None]
 Failed = Callable[[str], None]
+
+
+class Sending:
+    """Groups on their way out in one handover, in a thread of its own."""
+
+    def __init__(self, epoch: int, push: Callable[[int, bytes, threading.Event], None], task: int, owner: str) -> None:
+        self.epoch = epoch
+        self._push, self._task, self._owner = push, task, owner
+        self._jobs: queue.SimpleQueue[Callable[[threading.Event], bool]] = queue.SimpleQueue()
+        self._cutters: dict[int, Cutter] = {}
+
+    @property
+    def has_room(self) -> bool:
+        """What was given to it is mostly gone."""
+        return self._jobs.qsize() < ROOM
+
+    def put(self, parts: Mapping[int, bytes]) -> None:
+        """Chunks, packed: receiving task -> bytes."""
+
+        def job(stop: threading.Event) -> bool:
+            for target, data in parts.items():
+                self._add(target, data, stop)
+            return False
+
+        self._jobs.put(job)
+
+    def finish(self, parcels: Mapping[int, Mapping[int, Rest]]) -> None:
+        """The last of each group: receiving task -> group -> what nobody changes any more."""
+
+        def job(stop: threading.Event) -> bool:
+            packer = msgpack.Packer(strict_types=True, autoreset=False)
+            for target, groups in parcels.items():
+                for group, (items, gone) in groups.items():
+                    entries = iter(items)
+                    for left in range(len(items), 0, -_CHUNK):
+                        some = list(islice(entries, _CHUNK))
+                        if left > _CHUNK:
+                            pack(packer, group, some, (), last=False, owner=self._owner)
+                        else:
+                            pack(packer, group, some, gone, last=True, owner=self._owner)
+                        if len(packer.getbuffer()) >= PIECE_BYTES:
+                            self._add(target, _taken(packer), stop)
+                    if not items:
+                        pack(packer, group, (), gone, last=True, owner=self._owner)
+                self._add(target, _taken(packer), stop, end=True)
+            return True
+
+        self._jobs.put(job)
+
+    def run(self, stop: threading.Event) -> None:
+        """The thread: until everything is out, or `stop`."""
+        done = False
+        while not done and not stop.is_set():
+            with contextlib.suppress(queue.Empty):
+                done = self._jobs.get(timeout=_BLOCK_S)(stop)
+
+    def _add(self, target: int, data: bytes, stop: threading.Event, *, end: bool = False) -> None:
+        if target not in self._cutters:
+            self._cutters[target] = Cutter(epoch=self.epoch, sender=self._task)
+        for piece in self._cutters[target].add(data, end=end):
+            self._push(target, piece, stop)
 
 
 class Courier:
@@ -46,11 +115,13 @@ class Courier:
         self._client: redis.Redis | None = None
         self._stop = threading.Event()
 
-    def send(
-        self, epoch: int, parcels: Mapping[int, Mapping[int, dict]], sent: Callable[[], None], failed: Failed
-    ) -> None:
-        """Send groups: receiving task -> group -> entries, which nobody may change any more."""
-        self._start("send", lambda stop: self._send(epoch, parcels, stop), sent, failed)
+    def send(self, epoch: int, sent: Callable[[], None], failed: Failed) -> Sending:
+        """Begin to send groups; `sent` when all that was given to it by `finish` is where the receivers find it."""
+        sending = Sending(
+            epoch, lambda target, piece, stop: self._push(epoch, target, piece, stop), self._task, self._owner
+        )
+        self._start("send", sending.run, sent, failed)
+        return sending
 
     def receive(
         self, epoch: int, groups: Iterable[int], arrived: Callable[[dict[int, dict], int], None], failed: Failed
@@ -90,21 +161,19 @@ class Courier:
 
         threading.Thread(target=run, name=f"leeward-{name}", daemon=True).start()
 
-    def _send(self, epoch: int, parcels: Mapping[int, Mapping[int, dict]], stop: threading.Event) -> None:
-        for target, groups in parcels.items():
-            for piece in cut(groups, epoch=epoch, sender=self._task, owner=self._owner):
-                arguments = [epoch, piece, EXPIRY_S, AHEAD]
-                keys = [self._prefix + "fence", self._key(epoch, target)]
-                while not stop.is_set():
-                    answer = self._patiently(lambda k=keys, a=arguments: self._script(keys=k, args=a), stop)
-                    if answer == 1:
-                        break
-                    if answer is not None and answer < 0:
-                        raise FencedError(
-                            f"task {self._task} may not hand over in epoch {epoch}: epoch {-answer} is in force.",
-                            remedy="Nothing is to be done: a reset has undone this handover.",
-                        )
-                    stop.wait(_FULL_S)
+    def _push(self, epoch: int, target: int, piece: bytes, stop: threading.Event) -> None:
+        arguments = [epoch, piece, EXPIRY_S, AHEAD]
+        keys = [self._prefix + "fence", self._key(epoch, target)]
+        while not stop.is_set():
+            answer = self._patiently(lambda: self._script(keys=keys, args=arguments), stop)
+            if answer == 1:
+                return
+            if answer is not None and answer < 0:
+                raise FencedError(
+                    f"task {self._task} may not hand over in epoch {epoch}: epoch {-answer} is in force.",
+                    remedy="Nothing is to be done: a reset has undone this handover.",
+                )
+            stop.wait(_FULL_S)
 
     def _receive(
         self, epoch: int, wanted: set[int], arrived: Callable[[dict[int, dict], int], None], stop: threading.Event
@@ -155,3 +224,10 @@ class Courier:
 
     def _key(self, epoch: int, task: int) -> str:
         return f"{self._prefix}handover:{epoch}:{task}"
+
+
+def _taken(packer: msgpack.Packer) -> bytes:
+    """What is in the buffer, which is empty then."""
+    data = packer.bytes()
+    packer.reset()
+    return data

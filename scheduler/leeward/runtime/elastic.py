@@ -18,9 +18,10 @@ from typing import Any
 
 from pystorm.exceptions import StormWentAwayError
 
-from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, handover_barrier, ready_barrier
+from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, ready_barrier
 from leeward.core.errors import LeewardError
 from leeward.core.instructions import (
+    CopyAhead,
     Deliver,
     DeliverPulse,
     Export,
@@ -42,6 +43,7 @@ from leeward.runtime import snapshot
 from leeward.runtime.conf import key_groups, redis_url, service_time, zookeeper
 from leeward.runtime.courier import Courier
 from leeward.runtime.dsl import MARKER_STREAM
+from leeward.runtime.handover import Handovers
 from leeward.runtime.link import Link
 from leeward.runtime.pipe import PipeSerializer, protect_stdout
 from leeward.runtime.service import Server
@@ -60,24 +62,6 @@ class Pulse:
 
     number: int  #: increasing along the stream
     data: dict[str, Any]  #: what the spout and the operators on the way put in, merged over all channels
-
-
-class Handover:
-    """What is told of a task's part in a handover."""
-
-    def __init__(self, now: float) -> None:
-        self.began = now
-        self.bytes = self.keys = 0  #: received
-        self._since: float | None = None
-
-    def look(self, waiting: bool) -> None:
-        """Something waits for a group, or not."""
-        if waiting and self._since is None:
-            self._since = time.perf_counter()
-
-    def waited(self, now: float) -> float:
-        """How long the first one that waited did so, in seconds."""
-        return 0.0 if self._since is None else now - self._since
 
 
 class Elastic:
@@ -99,7 +83,6 @@ class Elastic:
         self._busy_s = 0.0
         self._state_bytes = 0  # as of the last export
         self._timer_due = 0.0
-        self._handover: Handover | None = None  # while this task's part in one is not over
         self.state = KeyedState("a component that has not started", ())
 
     # --- start ---
@@ -127,7 +110,8 @@ class Elastic:
             component=self.component_name,
             group_of=key_groups(conf, context) if self.kind == "stateful" else None,
         )
-        self._courier = Courier(redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post)
+        courier = Courier(redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post)
+        self._handovers = Handovers(self, courier)
         self._server = Server(service_time(conf))
         self._committed_states: dict[int, dict] = {}
         paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
@@ -165,11 +149,15 @@ class Elastic:
         if now >= self._timer_due:
             self._timer_due = now + 0.2
             self._carry_out(self._protocol.on_timer())
+        if self._handovers.copying:
+            self._handovers.step()
 
     def _attend(self) -> None:
         """Between two messages: whatever other threads or the clock want."""
         if self._inbox or (self._protocol.mode is Mode.RESTORING and time.monotonic() >= self._timer_due):
             self._on_idle()
+        elif self._handovers.copying:
+            self._handovers.step()
 
     def _on_record(self, record: ControlRecord, first: bool) -> None:
         self._carry_out(self._protocol.on_record(record, first=first))
@@ -226,7 +214,7 @@ class Elastic:
 
     def _load(self, instruction: Load) -> None:
         record = instruction.record
-        self._end_handover()
+        self._handovers.cancel()
         groups = self._groups(record.tables)
         kept = (
             {group: self.state.group(group) for group in groups if group in set(self.state.groups)}
@@ -269,52 +257,6 @@ class Elastic:
             return ()
         return owned(tables[self.component_name], self.task_id)
 
-    # --- a handover
-
-    def _hand_over(self, instruction: HandOver) -> None:
-        """What goes leaves `self.state` at once and is sent in the background; what comes is added as it comes."""
-        epoch, protocol = instruction.record.handover, self._protocol
-        handover = self._handover = Handover(time.perf_counter())
-
-        def failed(why: str) -> None:
-            report = Report(task=self.task_id, component=self.component_name, error=why)
-            self._link.report(handover_barrier(epoch), report)
-
-        def arrived(groups: dict[int, dict], size: int) -> None:
-            handover.bytes += size
-            handover.keys += sum(map(len, groups.values()))
-            if groups:
-                self.state.add(groups)
-                self.regrouped(tuple(sorted(groups)), ())
-                self._carry_out(protocol.arrived(epoch, sorted(groups)))
-
-        if instruction.lost:
-            parcels: dict[int, dict[int, dict]] = {}
-            for group, entries in self.state.release(instruction.lost).items():
-                parcels.setdefault(instruction.lost[group], {})[group] = entries
-            self._courier.send(epoch, parcels, lambda: self._carry_out(protocol.sent(epoch)), failed)
-            self.regrouped((), tuple(sorted(instruction.lost)))
-        if instruction.gained:
-            self._courier.receive(epoch, instruction.gained, arrived, failed)
-
-    def _handed_over(self, instruction: HandedOver) -> None:
-        now = time.perf_counter()
-        part, self._handover = self._handover or Handover(now), None
-        report = Report(
-            task=self.task_id,
-            component=self.component_name,
-            bytes=part.bytes,
-            keys=part.keys,
-            seconds=round(now - part.began, 6),
-            waited=round(part.waited(now), 6),
-        )
-        self._link.report(handover_barrier(instruction.epoch), report)
-
-    def _end_handover(self) -> None:
-        """A reset undoes it."""
-        self._handover = None
-        self._courier.cancel()
-
     @property
     def _name(self) -> str:
         return f"task {self.task_id} of {self.component_name}"
@@ -336,10 +278,11 @@ class Elastic:
         Export: _export,
         Load: _load,
         Ready: lambda self, i: self._link.report(ready_barrier(i.epoch), self._imported),
-        HandOver: _hand_over,
-        HandedOver: _handed_over,
+        CopyAhead: lambda self, i: self._handovers.copy_ahead(i),
+        HandOver: lambda self, i: self._handovers.hand_over(i),
+        HandedOver: lambda self, i: self._handovers.handed_over(i),
         Recover: lambda self, i: (
-            self._end_handover(),
+            self._handovers.cancel(),
             log.warning("asking for a reset: %s", i.reason),
             self._link.recover(i.epoch, i.reason),
         ),

@@ -1,7 +1,8 @@
 """Key groups as a sequence of pieces of bounded size, and back. Pure; never pickle.
 
-A sender's stream is MessagePack objects one after the other: group, number of entries, then key, value, key, value, ...
-of each group. It is cut into pieces wherever they are full, so that one large value is no special case.
+A sender's stream is MessagePack objects one after the other, in chunks: group, whether it is the group's last chunk,
+number of entries, key, value, key, value, ..., number of keys that are gone, key, key, ... What a later chunk says of a
+key counts. The stream is cut into pieces wherever they are full, so that one large value is no special case.
 
 Header of a piece, big endian: magic `LWP`, version (1 byte), epoch of the handover (8 bytes), sender's task (4 bytes),
 number of the piece from this sender (4 bytes), payload length (4 bytes), crc32 of the payload (4 bytes).
@@ -10,7 +11,8 @@ number of the piece from this sender (4 bytes), payload length (4 bytes), crc32 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator
+from typing import Any
 from zlib import crc32
 
 import msgpack
@@ -26,39 +28,45 @@ _HEADER = struct.Struct(">3sBQIIII")
 _REMEDY = "The coordinator restores the newest cut; look after the disk and memory of Redis."
 
 
-def cut(
-    groups: Mapping[int, dict], *, epoch: int, sender: int, owner: str, size: int = PIECE_BYTES
-) -> Iterator[bytes]:
-    """The groups as pieces of at most `size` bytes of payload; raises SnapshotError for what cannot travel."""
-    packer = msgpack.Packer(strict_types=True, autoreset=False)
-    number = 0
-    for group, entries in groups.items():
-        packer.pack(group)
-        packer.pack(len(entries))
-        for key, value in entries.items():
-            try:
-                packer.pack(key)
-                packer.pack(value)
-            except (TypeError, ValueError, OverflowError):
-                raise untravellable({key: value}, owner) from None
-            if len(packer.getbuffer()) >= size:
-                for payload in _full(packer, size):
-                    yield _piece(epoch, sender, number, payload)
-                    number += 1
-    if rest := packer.bytes():
-        yield _piece(epoch, sender, number, rest)
+#: What is to be sent of a group: entries as (key, value), and keys that are gone.
+Rest = tuple[Collection[tuple[object, object]], Collection[object]]
 
 
-def _full(packer: msgpack.Packer, size: int) -> Iterator[bytes]:
-    """Takes whole pieces out of the buffer; what is left of the last one too."""
-    data = packer.bytes()
-    packer.reset()
-    for start in range(0, len(data), size):
-        yield data[start : start + size]
+def pack(packer: msgpack.Packer, group: int, items: Collection, gone: Collection, *, last: bool, owner: str) -> None:
+    """Adds one chunk to the packer's buffer; raises SnapshotError for what cannot travel."""
+    packer.pack(group)
+    packer.pack(last)
+    packer.pack(len(items))
+    for key, value in items:
+        try:
+            packer.pack(key)
+            packer.pack(value)
+        except (TypeError, ValueError, OverflowError):
+            raise untravellable({key: value}, owner) from None
+    packer.pack(len(gone))
+    for key in gone:
+        packer.pack(key)
 
 
-def _piece(epoch: int, sender: int, number: int, payload: bytes) -> bytes:
-    return _HEADER.pack(_MAGIC, VERSION, epoch, sender, number, len(payload), crc32(payload)) + payload
+class Cutter:
+    """Cuts one sender's stream to one receiver into pieces of at most `size` bytes of payload."""
+
+    def __init__(self, *, epoch: int, sender: int, size: int = PIECE_BYTES) -> None:
+        self._epoch, self._sender, self._size = epoch, sender, size
+        self._number = 0
+        self._rest = bytearray()
+
+    def add(self, data: bytes, *, end: bool = False) -> Iterator[bytes]:
+        """The pieces that are full now; with `end` also the last one."""
+        self._rest += data
+        while len(self._rest) >= self._size or (end and self._rest):
+            payload = bytes(self._rest[: self._size])
+            del self._rest[: self._size]
+            number, self._number = self._number, self._number + 1
+            head = _HEADER.pack(
+                _MAGIC, VERSION, self._epoch, self._sender, number, len(payload), crc32(payload)
+            )
+            yield head + payload
 
 
 class Assembly:
@@ -101,28 +109,31 @@ class _Sender:
     def __init__(self) -> None:
         self.next = 0  #: number of the piece to come
         self._unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=0)
-        self._group: int | None = None
-        self._left: int | None = None  # entries still to come
-        self._entries: dict = {}
-        self._key: object = None
+        self._groups: dict[int, dict] = {}
+        self._done: dict[int, dict] = {}
+        self._read = self._chunks()
+        next(self._read)
 
     def take(self, payload: bytes) -> dict[int, dict]:
+        """The groups whose last chunk is in now."""
         self._unpacker.feed(payload)
-        done: dict[int, dict] = {}
         for item in self._unpacker:
-            if self._group is None:
-                self._group = item
-                continue
-            if self._left is None:
-                self._left = item
-            elif self._key is None:
-                self._key = item
-                continue
-            else:
-                self._entries[self._key] = item
-                self._key = None
-                self._left -= 1
-            if not self._left:
-                done[self._group] = self._entries
-                self._group, self._left, self._entries = None, None, {}
+            self._read.send(item)
+        done, self._done = self._done, {}
         return done
+
+    def _chunks(self) -> Generator[None, Any, None]:
+        while True:
+            group = yield
+            last = yield
+            entries = self._groups.setdefault(group, {})
+            count = yield
+            for _ in range(count):
+                key = yield
+                entries[key] = yield
+            gone = yield
+            for _ in range(gone):
+                key = yield
+                entries.pop(key, None)
+            if last:
+                self._done[group] = self._groups.pop(group)

@@ -9,17 +9,24 @@ from typing import Any
 from leeward.core.errors import ProtocolError
 from leeward.core.keys import GROUPS, key_group
 
+#: Values of these types cannot change without being set.
+_UNCHANGING = frozenset({int, float, str, bytes, bool, type(None)})
+
 
 class KeyedState(MutableMapping):
     """`self.state` of a stateful component: str or int keys, plain values.
 
     Only keys of groups that this task owns may be read or written; anything else means that tuples are routed by
     another key than state is kept by, and raises ProtocolError.
+
+    Look a list or dict up each time before you change it: a handover copies state ahead while work goes on, and what
+    was changed behind this mapping's back would arrive as it was before.
     """
 
     def __init__(self, owner: str, groups: Iterable[int] = range(GROUPS)) -> None:
         self._owner = owner
         self._groups: dict[int, dict] = {group: {} for group in groups}
+        self._marks: dict[int, set] = {}  # of groups that are being copied: keys that may have changed since
 
     def _of(self, key: object) -> dict:
         group = key_group(key)
@@ -32,17 +39,32 @@ class KeyedState(MutableMapping):
             ) from None
 
     def __getitem__(self, key: object) -> Any:
-        return self._of(key)[key]
+        value = self._of(key)[key]
+        if self._marks and type(value) not in _UNCHANGING:
+            self._mark(key)
+        return value
 
     def __setitem__(self, key: object, value: Any) -> None:
         self._of(key)[key] = value
+        if self._marks:
+            self._mark(key)
 
     def __delitem__(self, key: object) -> None:
         del self._of(key)[key]
+        if self._marks:
+            self._mark(key)
 
     def get(self, key: object, default: Any = None) -> Any:
         """The value of `key`, or `default`."""
-        return self._of(key).get(key, default)
+        value = self._of(key).get(key, default)
+        if self._marks and type(value) not in _UNCHANGING:
+            self._mark(key)
+        return value
+
+    def _mark(self, key: object) -> None:
+        marks = self._marks.get(key_group(key))
+        if marks is not None:
+            marks.add(key)
 
     def __contains__(self, key: object) -> bool:
         return key in self._of(key)
@@ -61,6 +83,22 @@ class KeyedState(MutableMapping):
     def group(self, number: int) -> dict:
         """The entries of an owned group (live, not a copy)."""
         return self._groups[number]
+
+    def track(self, group: int) -> set:
+        """From now on remember which keys of an owned group may have changed; those remembered until now.
+
+        A key counts as changed when it is set or deleted, and when a list or dict is looked up under it.
+        """
+        before, self._marks[group] = self._marks.get(group, set()), set()
+        return before
+
+    def marked(self, group: int) -> set:
+        """The keys remembered for a tracked group (live)."""
+        return self._marks[group]
+
+    def untrack(self) -> None:
+        """Remember nothing any more."""
+        self._marks = {}
 
     def release(self, groups: Iterable[int]) -> dict[int, dict]:
         """Give up these groups; their entries."""

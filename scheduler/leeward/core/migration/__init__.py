@@ -14,13 +14,13 @@ Rules
 - Failing ZooKeeper ends the coordinator (the next one reads journal and record); failing Nimbus or Redis is an event.
 - Every state but IDLE has a deadline at which it goes on, back, or tries again.
 
-    IDLE --plan that moves no executor--> HANDING --all there--> IDLE
+    IDLE --plan that moves no executor--> [COPYING] --> HANDING --all there--> IDLE
     IDLE --plan--> PAUSING --all exported--> MOVING --placed--> RESTORING --all ready--> IDLE
       |  ^            |                        |                   ^    |
       v  |            +--deadline, error: IDLE +--misfit: UNDOING--+    +--cut unreadable, none older: HELD
     CHECKPOINTING                                                  |
     IDLE, CHECKPOINTING, HANDING, PAUSING --a process was lost-----+ (by SETTLING)
-    HANDING --deadline, error: as a process lost
+    COPYING --deadline, error--> IDLE        HANDING --deadline, error: as a process lost
 """
 
 from leeward.core.migration.machine import Machine

@@ -6,9 +6,21 @@ from dataclasses import replace
 
 from leeward.core.migration.machine import Machine, Step, arrive, errors_of, missing_of
 from leeward.core.migration.moving import reset
-from leeward.core.migration.pausing import abort, close
+from leeward.core.migration.pausing import abort, close, hand_over
 from leeward.core.orders import DeadlinePassed, FenceFailed, Instruction, Reported, WritePlacement
 from leeward.core.plan import Placement
+
+
+def ahead_report(m: Machine, event: Reported, now: float) -> Step:
+    m = arrive(m, event)
+    errors = errors_of(m)
+    if errors:
+        return abort(m, errors, now)
+    return hand_over(m, now) if m.complete else (m, ())
+
+
+def ahead_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
+    return abort(m, f"not copied after {m.limits.ahead_s} s: {missing_of(m)}", now)
 
 
 def handover_report(m: Machine, event: Reported, now: float) -> Step:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leeward.core.control import Phase, cut_barrier, handover_barrier
+from leeward.core.control import Phase, ahead_barrier, cut_barrier, handover_barrier
 from leeward.core.journal import Journal, StepName
 from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, watch
 from leeward.core.migration.telling import changes_of, summary_of
@@ -38,7 +38,7 @@ def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = 
 
 
 def begin(m: Machine, event: PlanAccepted, now: float) -> Step:
-    return (hand_over if is_live(m, event) else announce)(m, event, now)
+    return (plan_handover if is_live(m, event) else announce)(m, event, now)
 
 
 def is_live(m: Machine, event: PlanAccepted) -> bool:
@@ -46,7 +46,8 @@ def is_live(m: Machine, event: PlanAccepted) -> bool:
     return m.limits.live and dict(event.plan.placement) == dict(m.slots)
 
 
-def hand_over(m: Machine, event: PlanAccepted, now: float) -> Step:
+def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
+    """Much state is copied ahead first, under the epoch that the handover will have."""
     plan, epoch = event.plan, m.next_epoch
     journal = Journal(
         kind="handover",
@@ -60,17 +61,35 @@ def hand_over(m: Machine, event: PlanAccepted, now: float) -> Step:
         new_tables=plan.tables,
         old_slots=m.slots,
         new_slots=plan.placement,
-    ).at(StepName.HANDOVER, now)
-    record = replace(m.record, epoch=epoch, handover=epoch, tables=dict(plan.tables))
-    m = replace(m, record=record, journal=journal, pending=None)
-    after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
-    return after, (
-        WriteJournal(journal=journal),
-        started(m),
-        SetFence(epoch=epoch),
-        WriteControl(record=record),
-        *todo,
     )
+    m = replace(m, journal=journal, pending=None)
+    if moved_bytes(m) <= m.limits.ahead_bytes:
+        after, todo = hand_over(m, now)
+        return after, (todo[0], started(after), *todo[1:])
+    journal = journal.at(StepName.AHEAD, now)
+    record = replace(m.record, ahead=epoch, coming=dict(plan.tables))
+    m = replace(m, record=record, journal=journal)
+    after, todo = watch(m, State.COPYING, ahead_barrier(epoch), now + m.limits.ahead_s)
+    return after, (WriteJournal(journal=journal), started(m), WriteControl(record=record), *todo)
+
+
+def moved_bytes(m: Machine) -> float:
+    """About how much state changes hands by the journal's tables, as of the newest cut."""
+    total = 0.0
+    for component, new in m.journal.new_tables.items():
+        old = m.journal.old_tables[component]
+        total += m.sizes.get(component, 0) * sum(a != b for a, b in zip(old, new, strict=True)) / len(new)
+    return total
+
+
+def hand_over(m: Machine, now: float) -> Step:
+    """What the journal plans: from here on there is no way back to the old tables."""
+    journal = m.journal.at(StepName.HANDOVER, now)
+    epoch, tables = journal.epoch, dict(journal.new_tables)
+    record = replace(m.record, epoch=epoch, handover=epoch, tables=tables, ahead=0, coming={})
+    m = replace(m, record=record, journal=journal)
+    after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
+    return after, (WriteJournal(journal=journal), SetFence(epoch=epoch), WriteControl(record=record), *todo)
 
 
 def started(m: Machine, **fields: object) -> Note:
@@ -121,6 +140,8 @@ def abort(m: Machine, why: str, now: float) -> Step:
         tables=dict(journal.old_tables),
         cut=journal.old_cut,
         handover=journal.old_handover,
+        ahead=0,
+        coming={},
         stays=(),
     )
     return close(replace(m, record=record), f"aborted: {why}", now, first=(WriteControl(record=record),))

@@ -9,7 +9,7 @@ from leeward.core.control import ControlRecord, Phase, cut_barrier, handover_bar
 from leeward.core.errors import ProtocolError
 from leeward.core.journal import Journal, StepName
 from leeward.core.migration.checkpoints import accept, checkpoint, checkpoint_late, checkpoint_report, defer
-from leeward.core.migration.handing import handover_late, handover_report, handover_unfenced
+from leeward.core.migration.handing import ahead_late, ahead_report, handover_late, handover_report, handover_unfenced
 from leeward.core.migration.machine import Handler, Machine, Step, watch
 from leeward.core.migration.moving import (
     lost,
@@ -122,9 +122,9 @@ def refuse(m: Machine, event: PlanAccepted, now: float) -> Step:
 
 
 S = State
-_BUSY = (S.HANDING, S.PAUSING, S.MOVING, S.UNDOING, S.SETTLING, S.RESTORING, S.HELD)
+_BUSY = (S.COPYING, S.HANDING, S.PAUSING, S.MOVING, S.UNDOING, S.SETTLING, S.RESTORING, S.HELD)
 _RESET = (S.SETTLING, S.RESTORING)
-_BEGUN = (S.HANDING, S.PAUSING)
+_BEGUN = (S.COPYING, S.HANDING, S.PAUSING)
 
 
 def rows(states: Iterable[State], event: type, handler: Handler) -> dict[tuple[State, type], tuple]:
@@ -150,6 +150,9 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     (S.CHECKPOINTING, PlanAccepted): (defer, (S.CHECKPOINTING,)),
     (S.CHECKPOINTING, RecoverRequested): (lost, (S.CHECKPOINTING, *_RESET)),
     # a handover
+    (S.COPYING, Reported): (ahead_report, (S.COPYING, S.HANDING, S.IDLE)),
+    (S.COPYING, DeadlinePassed): (ahead_late, (S.IDLE,)),
+    (S.COPYING, RecoverRequested): (lost, (S.COPYING, *_RESET)),
     (S.HANDING, Reported): (handover_report, (S.HANDING, S.IDLE, *_RESET)),
     (S.HANDING, DeadlinePassed): (handover_late, _RESET),
     (S.HANDING, FenceFailed): (handover_unfenced, (S.IDLE,)),
