@@ -1,13 +1,14 @@
 """What a reconfiguration does to a stream of 1,000 tuples/s over 10,000 keys: rebalance, restart, handover; in one run.
 
-    python tests/bench/handover.py [--quick] [--many 1000]
+    python tests/bench/handover.py [--quick] [--many 1000] [--state 1 10 100]
 
 tests/cluster/counting runs on three workers, one a node, of four nodes. Its count is scaled out, scaled in and moved
 (a) by Storm's `rebalance` with its default wait, on plain streamparse (tests/bench/stock);
 (b) by the papers' restart, with executors moved and, separately, where only tables change;
 (c) by handover to a warm task on another node.
 Measured at the sink: the longest silence, the delay of tuples, what was lost or doubled. Then `--many` handovers in a
-row. Prints a table, writes `out/bench/handover.json`; exit code 1 if Leeward lost, doubled or reordered anything.
+row, and `--state` MB moved at once. Prints a table, writes `out/bench/handover.json`; exit code 1 if Leeward lost,
+doubled or reordered anything.
 """
 
 from __future__ import annotations
@@ -105,6 +106,36 @@ class Handover(Restart):
         return answer
 
 
+class Big(Handover):
+    """(c) with a large state behind the count, which moves as a whole."""
+
+    def __init__(self, cluster: LocalCluster, project: Path, folder: Path, megabytes: int) -> None:
+        self.keys = max(Restart.keys, megabytes * 1000)
+        self.more = (f"counting.fill={megabytes * 1_000_000 // self.keys}",)
+        self.megabytes = megabytes
+        super().__init__(cluster, project, folder)
+
+    def move(self) -> dict[str, Any]:
+        """Move it once; what that took, and what tuples noticed until the answer."""
+        (home,) = self.count_nodes()
+        there = self.warm_node(home)
+        quiet = self.sink.await_steady(10.0)
+        began = time.time()
+        answer = self.ask((there,))
+        ended = time.time()
+        time.sleep(1.0)
+        told = [json.loads(line) for line in (self.folder / "events.jsonl").read_text().splitlines()]
+        event = [event for event in told if event["action"] == "reconfiguration_ended"][-1]
+        self.sink.await_steady()
+        rows = self.sink.rows()
+        (damage,) = assess(rows, [Window(began_s=began, ended_s=ended)])
+        return {
+            "megabytes": self.megabytes, "keys": self.keys, "answer": answer, "seconds": round(ended - began, 2),
+            "bytes": event["bytes_imported"], "phases": event["phases"], "pause_s": event["pause_s"],
+            "quiet_gap_s": quiet, **_delays(rows, began, ended), **asdict(damage), "exact": damage.exact,
+        }  # fmt: skip
+
+
 class Stock(Plain):
     """(a)."""
 
@@ -137,6 +168,7 @@ def main() -> None:
             cases += _cases(system)
             if isinstance(system, Handover) and options.many:
                 many |= _measured(system, many.pop("window"))
+        big = [_big(cluster, project, folder, size, console) for size in options.state]
         (folder / Stock.title).mkdir()
         plain = Stock(
             cluster, stage(ROOT / "tests/bench/stock", folder / "plain", with_leeward=False), folder / Stock.title
@@ -146,7 +178,7 @@ def main() -> None:
             _repeat(plain, 1, console)
         cases += _cases(plain)
         versions = _versions(cluster)
-    result = _result(cases, many, versions, repetitions, time.time() - began)
+    result = _result(cases, many, big, versions, repetitions, time.time() - began)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
     _print(result, console)
@@ -159,10 +191,22 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one repetition")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--many", type=int, default=MANY, help="handovers in a row (0: none)")
+    parser.add_argument("--state", type=int, nargs="*", default=[1, 10, 100], help="moves of so many MB of state")
     parser.add_argument("--base-port", type=int, default=23000, help="first port of the cluster")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench" / "handover", help="run folder, emptied")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "bench" / "handover.json")
     return parser.parse_args()
+
+
+def _big(cluster: LocalCluster, project: Path, folder: Path, megabytes: int, console: Console) -> dict[str, Any]:
+    where = folder / f"state-{megabytes}"
+    where.mkdir()
+    system = Big(cluster, project, where, megabytes)
+    with system.running(), system.serving("live", "checkpoint_every_s=20", "checkpoint_s=60"):
+        time.sleep(WARM_UP_S + 20.0)  # one checkpoint, which tells how much state there is
+        told = system.move()
+    console.print({name: told[name] for name in ("megabytes", "answer", "seconds", "bytes", "longest_s", "p999_s")})
+    return told
 
 
 def _repeat(system: System, repetitions: int, console: Console) -> None:
@@ -210,8 +254,9 @@ def _worst(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _result(
-    cases: list[dict[str, Any]], many: dict[str, Any], versions: dict[str, str], repetitions: int, seconds: float
-) -> dict[str, Any]:
+    cases: list[dict[str, Any]], many: dict[str, Any], big: list[dict[str, Any]], versions: dict[str, str],
+    repetitions: int, seconds: float,
+) -> dict[str, Any]:  # fmt: skip
     ours = [run for case in cases if case["how"] != Stock.title for run in case["runs"]]
     live = [case for case in cases if case["how"] == Handover.title]
     papers = [case for case in cases if case["how"] == Restart.title and "executors" in case["case"]]
@@ -227,8 +272,9 @@ def _result(
             "p99.9 delay": {"value": p999, "bar": P999_S, "met": p999 <= P999_S},
             "times shorter than (b)": {"value": round(times, 1), "bar": TIMES, "met": times >= TIMES},
         },
-        "ours_exact": all(run["exact"] for run in ours) and many.get("exact", True),
+        "ours_exact": all(run["exact"] for run in [*ours, *big]) and many.get("exact", True),
         "many": many,
+        "state": big,
         "cases": cases,
         "notes": list(NOTES),
     }  # fmt: skip
@@ -244,6 +290,11 @@ def _print(result: dict[str, Any], console: Console) -> None:
     console.print(table)
     if result["many"]:
         console.print({name: value for name, value in result["many"].items() if name != "window"})
+    for told in result["state"]:
+        console.print(
+            f"{told['megabytes']} MB moved in {told['seconds']:.2f} s: "
+            f"longest delay {told['longest_s'] * 1000:.0f} ms, p99.9 {told['p999_s'] * 1000:.0f} ms"
+        )
     for name, bar in result["bars"].items():
         console.print(f"{name}: {bar['value']:g}, bar {bar['bar']:g} {'met' if bar['met'] else 'NOT met'}")
 

@@ -85,6 +85,7 @@ class System:
 
     name = ""
     rate, keys, workers = RATE, KEYS, WORKERS
+    more: tuple[str, ...] = ()  #: options of the topology
 
     def __init__(self, cluster: LocalCluster, project: Path, folder: Path) -> None:
         self.cluster, self.project, self.folder = cluster, project, folder
@@ -98,6 +99,7 @@ class System:
         build_jar(jar, src=self.project / "src", worker_jar=checkout() / "build/jars/leeward-worker.jar")
         options = [f"leeward.redis.url={self.cluster.redis_url}", f"topology.workers={self.workers}"]
         options += [f"counting.rate={self.rate}", f"counting.keys={self.keys}", f"counting.out={self.sink.path}"]
+        options += self.more
         submit_topology(self.name, nimbus=self.cluster.nimbus, jar=jar, project=self.project, options=options)
         with open_ports_of(self) as ports:
             self.ports = ports
@@ -169,9 +171,9 @@ class Ours(System):
     name = "counting"
 
     @contextmanager
-    def serving(self, mode: str = "restart") -> Iterator[None]:
+    def serving(self, mode: str = "restart", *more: str) -> Iterator[None]:
         """`leeward serve counting -o policy=none -o mode=...`, on a thread of this process."""
-        settings = settings_from({}, ["policy=none", f"mode={mode}"])
+        settings = settings_from({}, ["policy=none", f"mode={mode}", *more])
         events = self.folder / "events.jsonl"
         stop = threading.Event()
         with open_ports(self.name, _addresses(self.cluster), events=events, quiet=True) as ports:

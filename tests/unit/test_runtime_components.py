@@ -61,8 +61,13 @@ class FakeLink:
         self.record = record
         self.post(lambda: self.on_record(record, True))
 
-    def export(self, cut, epoch, blobs, owned, swap, barrier, report):
-        self.done.append(("export", cut, sorted(blobs), sorted(swap), barrier, report("", 0.0).error))
+    def export(self, cut, epoch, encode, owned, barrier, report):
+        try:
+            blobs, swap = encode()
+        except LeewardError as failure:
+            self.report(barrier, report(str(failure), 0.0))
+        else:
+            self.done.append(("export", cut, sorted(blobs), sorted(swap), barrier, report("", 0.0).error))
 
     def load(self, cut, groups, done, failed):
         entries = {group: self.snapshots.get(group, {}) for group in groups}

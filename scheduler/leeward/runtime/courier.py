@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
@@ -38,8 +37,6 @@ _CHUNK = 32
 #: Longest time that Redis keeps a reader waiting, and between two tries, in seconds.
 _BLOCK_S, _RETRY_S, _FULL_S = 0.25, 0.1, 0.002
 _TIMEOUT_S = 5.0
-#: Threads that pack and unpack give way to the task's own thread this often, in seconds; Python's default is 5 ms.
-_SWITCH_S = 0.0005
 
 Post = Callable[[Callable[[], None]], None]
 Failed = Callable[[str], None]
@@ -138,7 +135,6 @@ class Courier:
     # --- threads
 
     def _start(self, name: str, work: Callable, done: Callable[[], None], failed: Failed) -> None:
-        sys.setswitchinterval(_SWITCH_S)
         if self._client is None:
             self._client = redis.Redis.from_url(
                 self._url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S

@@ -19,7 +19,6 @@ from typing import Any
 from pystorm.exceptions import StormWentAwayError
 
 from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, ready_barrier
-from leeward.core.errors import LeewardError
 from leeward.core.instructions import (
     CopyAhead,
     Deliver,
@@ -64,6 +63,10 @@ class Pulse:
     data: dict[str, Any]  #: what the spout and the operators on the way put in, merged over all channels
 
 
+#: Threads that encode, send and receive give way to the task's own so often, in seconds; Python's default is 5 ms.
+SWITCH_S = 0.0005
+
+
 class Elastic:
     """What spouts and bolts share. Mixed in before streamparse's class."""
 
@@ -98,6 +101,7 @@ class Elastic:
 
     def _setup_component(self, conf: dict, context: dict) -> None:
         super()._setup_component(conf, context)
+        sys.setswitchinterval(SWITCH_S)
         self._node = conf.get("storm.local.hostname") or os.uname().nodename
         components = {int(task): name for task, name in context["task->component"].items()}
         sources = {
@@ -180,37 +184,35 @@ class Elastic:
             self.emit([str(marker.kind), marker.number, tables, "", body], stream=MARKER_STREAM)
 
     def _export(self, instruction: Export) -> None:
-        """Encode now (the state of this very moment), write and report in the background."""
+        """The state of this very moment is encoded, written and reported in the background."""
         cut, record = instruction.cut, instruction.record
-        blobs, swap, entries, error = {}, {}, 0, ""
         table = record.tables.get(self.component_name, ()) if self.task_id in record.stays else ()
-        try:
-            for group in self.state.groups:
-                content = self.state.group(group)
-                if content:
-                    entries += len(content)
-                    blob = snapshot.encode(content, cut=cut, owner=f"{self.component_name} (task {self.task_id})")
-                    (swap if table and table[group] == self.task_id else blobs)[group] = blob
-        except LeewardError as failure:
-            error = str(failure)
+        state, frozen = self.state, self.state.freeze()
+        owned_now, counts = state.groups, {"bytes": 0, "keys": 0}
+        owner = f"{self.component_name} (task {self.task_id})"
         if self.kind == "source":
             self._committed_states[cut] = copy.deepcopy(dict(self.state))
-        size = self._state_bytes = sum(map(len, blobs.values())) + sum(map(len, swap.values()))
+
+        def encode() -> tuple[dict[int, bytes], dict[int, bytes]]:
+            blobs: dict[int, bytes] = {}
+            swap: dict[int, bytes] = {}
+            for group in owned_now:
+                entries = frozen[group]
+                if entries:
+                    stays = bool(table) and table[group] == self.task_id
+                    blob = (swap if stays else blobs)[group] = snapshot.encode(entries, cut=cut, owner=owner)
+                    counts["bytes"] += len(blob)
+                    counts["keys"] += len(entries)
+            return blobs, swap
 
         def report(why: str, seconds: float) -> Report:
+            self._state_bytes = counts["bytes"]
+            self._post(lambda: state.thaw(frozen))
             return Report(
-                task=self.task_id,
-                component=self.component_name,
-                error=why,
-                bytes=size,
-                keys=entries,
-                seconds=seconds,
+                task=self.task_id, component=self.component_name, error=why, seconds=seconds, **counts
             )
 
-        if error:
-            self._link.report(cut_barrier(cut), report(error, 0.0))
-        else:
-            self._link.export(cut, record.epoch, blobs, self.state.groups, swap, cut_barrier(cut), report)
+        self._link.export(cut, record.epoch, encode, owned_now, cut_barrier(cut), report)
 
     def _load(self, instruction: Load) -> None:
         record = instruction.record

@@ -80,8 +80,7 @@ class Handovers:
             if not self._told:
                 self._told = True
                 self._shell.serializer.timer_s = _SMALL_EVERY_S
-                self._bytes, self._keys, self._began = ahead.bytes, ahead.entries, now
-                self._report(ahead_barrier(sending.epoch))
+                self._report(ahead_barrier(sending.epoch), bytes=ahead.bytes, keys=ahead.entries)
 
     # --- the switch
 
@@ -91,7 +90,6 @@ class Handovers:
         if epoch not in (self._receiving, self._sending.epoch if self._sending else 0):
             self.cancel()
         self.epoch, self._began = epoch, time.perf_counter()
-        self._since, self._bytes, self._keys = None, 0, 0
         if instruction.lost:
             self._finish(epoch, instruction.lost)
             shell.regrouped((), tuple(sorted(instruction.lost)))
@@ -149,10 +147,10 @@ class Handovers:
         )
 
     def _arrived(self, epoch: int, groups: dict[int, dict], size: int) -> None:
+        self._bytes += size
         if self.epoch != epoch:
             self._early |= groups
             return
-        self._bytes += size
         self._keys += sum(map(len, groups.values()))
         if groups:
             shell = self._shell
@@ -169,7 +167,7 @@ class Handovers:
 
         return failed
 
-    def _report(self, barrier: str, error: str = "") -> None:
+    def _report(self, barrier: str, error: str = "", **counts: int) -> None:
         now, shell = time.perf_counter(), self._shell
         shell._link.report(
             barrier,
@@ -177,8 +175,7 @@ class Handovers:
                 task=shell.task_id,
                 component=shell.component_name,
                 error=error,
-                bytes=self._bytes,
-                keys=self._keys,
+                **({"bytes": self._bytes, "keys": self._keys} | counts),
                 seconds=round(now - self._began, 6) if self._began else 0.0,
                 waited=round(now - self._since, 6) if self._since is not None else 0.0,
             ),

@@ -58,17 +58,20 @@ class Link:
         self,
         cut: int,
         epoch: int,
-        blobs: Mapping[int, bytes],
+        encode: Callable[[], tuple[Mapping[int, bytes], Mapping[int, bytes]]],
         owned: Iterable[int],
-        swap: Mapping[int, bytes],
         barrier: str,
         report: Callable[[str, float], Report],
     ) -> None:
-        """Write this task's part of a cut, then report at the barrier (the error, if it failed)."""
+        """Encode and write this task's part of a cut, then report at the barrier (the error, if it failed).
+
+        `encode()`, called in the background, gives by group what goes to Redis and what to the node's swap area.
+        """
 
         def job() -> None:
             start, error = time.perf_counter(), ""
             try:
+                blobs, swap = encode()
                 self._store.export(cut, epoch, blobs, owned, swap)
             except Exception as failure:
                 log.warning("export of cut %d failed: %s", cut, failure)

@@ -20,10 +20,15 @@ _HEADER = struct.Struct(">3sBQQI")
 
 def encode(entries: dict, *, cut: int, owner: str) -> bytes:
     """Bytes of the entries of one group; raises SnapshotError naming owner, key and type of what cannot travel."""
+    packer = msgpack.Packer(strict_types=True, autoreset=False)
+    packer.pack_map_header(len(entries))
     try:
-        payload = msgpack.packb(entries, strict_types=True)
+        for key, value in entries.items():  # one by one, so that other threads get their turn
+            packer.pack(key)
+            packer.pack(value)
     except (TypeError, ValueError, OverflowError):
         raise untravellable(entries, owner) from None
+    payload = packer.bytes()
     return _HEADER.pack(_MAGIC, VERSION, cut, len(payload), crc32(payload)) + payload
 
 

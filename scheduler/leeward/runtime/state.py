@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, MutableMapping
 from itertools import chain
 from typing import Any
@@ -19,14 +20,16 @@ class KeyedState(MutableMapping):
     Only keys of groups that this task owns may be read or written; anything else means that tuples are routed by
     another key than state is kept by, and raises ProtocolError.
 
-    Look a list or dict up each time before you change it: a handover copies state ahead while work goes on, and what
-    was changed behind this mapping's back would arrive as it was before.
+    Look a list or dict up each time before you change it: checkpoints and handovers copy state while work goes on, and
+    what is changed behind this mapping's back is copied as it was, or half done.
     """
 
     def __init__(self, owner: str, groups: Iterable[int] = range(GROUPS)) -> None:
         self._owner = owner
         self._groups: dict[int, dict] = {group: {} for group in groups}
         self._marks: dict[int, set] = {}  # of groups that are being copied: keys that may have changed since
+        self._frozen: list[dict[int, dict]] = []  # what it was at moments that are still being written
+        self._watched = False  # one of the two wants to know of changes
 
     def _of(self, key: object) -> dict:
         group = key_group(key)
@@ -40,31 +43,38 @@ class KeyedState(MutableMapping):
 
     def __getitem__(self, key: object) -> Any:
         value = self._of(key)[key]
-        if self._marks and type(value) not in _UNCHANGING:
-            self._mark(key)
+        if self._watched and type(value) not in _UNCHANGING:
+            self._touch(key, value)
         return value
 
     def __setitem__(self, key: object, value: Any) -> None:
         self._of(key)[key] = value
-        if self._marks:
-            self._mark(key)
+        if self._watched:
+            self._touch(key, None)
 
     def __delitem__(self, key: object) -> None:
         del self._of(key)[key]
-        if self._marks:
-            self._mark(key)
+        if self._watched:
+            self._touch(key, None)
 
     def get(self, key: object, default: Any = None) -> Any:
         """The value of `key`, or `default`."""
         value = self._of(key).get(key, default)
-        if self._marks and type(value) not in _UNCHANGING:
-            self._mark(key)
+        if self._watched and type(value) not in _UNCHANGING:
+            self._touch(key, value)
         return value
 
-    def _mark(self, key: object) -> None:
-        marks = self._marks.get(key_group(key))
+    def _touch(self, key: object, value: object) -> None:
+        """A key changes, or (with its value) may change in the caller's hands."""
+        group = key_group(key)
+        marks = self._marks.get(group)
         if marks is not None:
             marks.add(key)
+        if value is not None:
+            for frozen in self._frozen:
+                entries = frozen.get(group, {})
+                if entries.get(key) is value:
+                    entries[key] = copy.deepcopy(value)
 
     def __contains__(self, key: object) -> bool:
         return key in self._of(key)
@@ -90,6 +100,7 @@ class KeyedState(MutableMapping):
         A key counts as changed when it is set or deleted, and when a list or dict is looked up under it.
         """
         before, self._marks[group] = self._marks.get(group, set()), set()
+        self._watched = True
         return before
 
     def marked(self, group: int) -> set:
@@ -99,6 +110,22 @@ class KeyedState(MutableMapping):
     def untrack(self) -> None:
         """Remember nothing any more."""
         self._marks = {}
+        self._watched = bool(self._frozen)
+
+    def freeze(self) -> dict[int, dict]:
+        """The entries by group as of now; they stay so, whatever is done to the state, until `thaw`.
+
+        Costs one shallow copy; a list or dict is copied whole when it is looked up for the first time after.
+        """
+        frozen = {group: dict(entries) for group, entries in self._groups.items()}
+        self._frozen.append(frozen)
+        self._watched = True
+        return frozen
+
+    def thaw(self, frozen: dict[int, dict]) -> None:
+        """What `freeze` gave is not needed any more."""
+        self._frozen = [other for other in self._frozen if other is not frozen]
+        self._watched = bool(self._frozen or self._marks)
 
     def release(self, groups: Iterable[int]) -> dict[int, dict]:
         """Give up these groups; their entries."""
