@@ -232,6 +232,24 @@ def test_a_request_that_ends_at_once_is_answered():
     assert service.run(clock.stop, until=name).startswith("aborted: the fence could not be set")
 
 
+def test_a_request_that_comes_while_the_service_looks_is_not_overlooked(monkeypatch):
+    look, names = MemoryRequests.pending, []
+
+    def pending(self, wake):
+        found = look(self, wake)
+        if not names:
+            names.append(self.ask({"replicas": {"work": {"n2": 1}}}))  # just after it has looked
+        return found
+
+    def answered(_, cluster):
+        return bool(names) and MemoryRequests(cluster.world).answer_to(names[0]) is not None
+
+    monkeypatch.setattr(MemoryRequests, "pending", pending)
+    service, clock, _, cluster = stage(None, until=answered, limit=100)
+    service.run(clock.stop)
+    assert MemoryRequests(cluster.world).answer_to(names[0]) == "done"
+
+
 def test_an_aborted_request_says_so():
     restart = Settings(period_s=0.5, mode="restart")
     service, clock, _, cluster = stage(None, until=lambda *_: False, settings=restart)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.instructions import (
+    CopyAhead,
     Deliver,
     DeliverPulse,
     HandedOver,
@@ -157,3 +158,35 @@ def test_a_reset_forgets_what_waits():
     protocol.on_record(ControlRecord(epoch=2, phase=Phase.RESTORE, base=2, tables=HALVES))
     assert protocol.buffered == 0
     assert protocol.arrived(1, range(0, 128, 2)) == []
+
+
+# --- copying ahead
+
+
+def ahead(number: int, coming: dict, **changes: object) -> ControlRecord:
+    return replace(ControlRecord(tables=ALL_MINE), ahead=number, coming=coming, **changes)
+
+
+def test_what_will_move_is_copied_once_and_until_its_handover():
+    protocol = counting(ALL_MINE)
+    lost = dict.fromkeys(range(1, 128, 2), 8)
+    assert protocol.on_record(ahead(1, HALVES)) == [CopyAhead(1, {}, lost)]
+    assert protocol.on_record(ahead(1, HALVES)) == []
+    record = handover(1, HALVES)
+    assert protocol.on_record(record) == [], "the marker is still to come: copying goes on"
+    protocol.on_marker(3, route(record))
+    assert protocol.on_marker(4, route(record)) == [Send(route(record), HALVES), HandOver(record, {}, lost)]
+    assert protocol.on_record(record) == []
+
+
+def test_copying_is_given_up_when_the_record_says_so():
+    protocol = counting(ALL_MINE)
+    protocol.on_record(ahead(1, HALVES))
+    assert protocol.on_record(ControlRecord(epoch=2, tables=ALL_MINE)) == [CopyAhead(0, {}, {})]
+    assert protocol.on_record(ahead(3, OTHERS, epoch=2)) == [CopyAhead(3, {}, dict.fromkeys(range(128), 8))]
+
+
+def test_who_loses_nothing_takes_part_all_the_same():
+    stateless = TaskProtocol(3, (1,))
+    stateless.on_record(ControlRecord(tables=ALL_MINE), first=True)
+    assert stateless.on_record(ahead(1, HALVES)) == [CopyAhead(1, {}, {})]

@@ -297,10 +297,11 @@ class Term:
         """Begin with the request that waits, or say why not."""
         if not self._asked:
             return
+        self._asked = False  # before looking: whoever asks from here on sets it again
         request = self._mine.requests.pending(self._wake_request)
-        self._asked = request is not None  # there may be another behind it
         if request is None:
             return
+        self._asked = True  # there may be another behind it
         name = str(request["id"])
         try:
             plan, view = self._manual_plan(request.get("replicas"))

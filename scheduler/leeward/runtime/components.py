@@ -12,6 +12,9 @@ User code may define, besides streamparse's methods:
   pulse(pulse)       the pulse is in from all upstream tasks; may emit; may return a dict to add to what travels on
   committed(state)   (spout) a cut is durable; `state` is a copy of self.state as of the oldest cut still kept:
                      input before it will not be asked for again
+
+Look a list or dict in `self.state` up each time before you change it; do not keep it from one tuple to the next:
+checkpoints and handovers copy state while work goes on.
 """
 
 from __future__ import annotations
