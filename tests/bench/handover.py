@@ -32,6 +32,7 @@ from systems import PATIENCE_S, ROOT, Ours, Plain, System, stage
 
 from leeward.local import ClusterSpec, LocalCluster
 
+PARTS = ("handover", "restart", "state", "rebalance")
 NODES, MANY, WARM_UP_S = 4, 1000, 15.0
 DELAY_S, P999_S, TIMES = 0.100, 0.025, 50  # the bars of (c), and against (b)
 NOTES = (
@@ -157,6 +158,8 @@ def main() -> None:
     with LocalCluster(spec) as cluster:
         project = stage(ROOT / "tests/cluster/counting", folder / "ours", with_leeward=True)
         for kind, mode in ((Handover, "live"), (Restart, "restart")):
+            if kind.title not in options.only:
+                continue
             (folder / kind.title).mkdir()
             system = kind(cluster, project, folder / kind.title)
             with system.running(), system.serving(mode):
@@ -168,15 +171,17 @@ def main() -> None:
             cases += _cases(system)
             if isinstance(system, Handover) and options.many:
                 many |= _measured(system, many.pop("window"))
-        big = [_big(cluster, project, folder, size, console) for size in options.state]
-        (folder / Stock.title).mkdir()
-        plain = Stock(
-            cluster, stage(ROOT / "tests/bench/stock", folder / "plain", with_leeward=False), folder / Stock.title
-        )
-        with plain.running():
-            time.sleep(WARM_UP_S)
-            _repeat(plain, 1, console)
-        cases += _cases(plain)
+        sizes = options.state if "state" in options.only else []
+        big = [_big(cluster, project, folder, size, console) for size in sizes]
+        if Stock.title in options.only:
+            (folder / Stock.title).mkdir()
+            plain = Stock(
+                cluster, stage(ROOT / "tests/bench/stock", folder / "plain", with_leeward=False), folder / Stock.title
+            )
+            with plain.running():
+                time.sleep(WARM_UP_S)
+                _repeat(plain, 1, console)
+            cases += _cases(plain)
         versions = _versions(cluster)
     result = _result(cases, many, big, versions, repetitions, time.time() - began)
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -191,6 +196,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one repetition")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--many", type=int, default=MANY, help="handovers in a row (0: none)")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts of it")
     parser.add_argument("--state", type=int, nargs="*", default=[1, 10, 100], help="moves of so many MB of state")
     parser.add_argument("--base-port", type=int, default=23000, help="first port of the cluster")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench" / "handover", help="run folder, emptied")
@@ -260,18 +266,20 @@ def _result(
     ours = [run for case in cases if case["how"] != Stock.title for run in case["runs"]]
     live = [case for case in cases if case["how"] == Handover.title]
     papers = [case for case in cases if case["how"] == Restart.title and "executors" in case["case"]]
-    longest, p999 = max(case["longest_s"] for case in live), max(case["p999_s"] for case in live)
-    times = min(case["best_silence_s"] for case in papers) / max(case["silence_s"] for case in live)
+    bars: dict[str, dict[str, Any]] = {}
+    if live:
+        longest, p999 = max(case["longest_s"] for case in live), max(case["p999_s"] for case in live)
+        bars["longest delay, s"] = {"value": longest, "bar": DELAY_S, "met": longest <= DELAY_S}
+        bars["p99.9 delay, s"] = {"value": p999, "bar": P999_S, "met": p999 <= P999_S}
+    if live and papers:
+        times = min(case["best_silence_s"] for case in papers) / max(case["silence_s"] for case in live)
+        bars["times shorter than (b)"] = {"value": round(times, 1), "bar": TIMES, "met": times >= TIMES}
     return {
         "command": f"python tests/bench/handover.py ({repetitions} repetitions, {seconds:.0f} s)",
         "settings": {"tuples_per_s": Restart.rate, "keys": Restart.keys, "nodes": NODES, "workers": Restart.workers},
         "versions": versions,
         "machine": {"cores": os.cpu_count(), "memory_gb": _memory_gb()},
-        "bars": {
-            "longest delay": {"value": longest, "bar": DELAY_S, "met": longest <= DELAY_S},
-            "p99.9 delay": {"value": p999, "bar": P999_S, "met": p999 <= P999_S},
-            "times shorter than (b)": {"value": round(times, 1), "bar": TIMES, "met": times >= TIMES},
-        },
+        "bars": bars,
         "ours_exact": all(run["exact"] for run in [*ours, *big]) and many.get("exact", True),
         "many": many,
         "state": big,

@@ -77,6 +77,9 @@ class FakeLink:
     def report(self, barrier, report):
         self.done.append(("report", barrier, report.error))
 
+    def soon(self, job):
+        self.done.append(("soon",))
+
     def recover(self, epoch, reason):
         self.done.append(("recover", epoch, reason))
 
@@ -354,6 +357,9 @@ class FakeCourier:
 
     def __init__(self, url, topology_id, task, owner, post):
         self.post, self.asked = post, []
+
+    def warm(self):
+        self.asked.append(("warm",))
 
     def send(self, epoch, sent, failed):
         sending = FakeSending(epoch, sent)

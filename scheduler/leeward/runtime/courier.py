@@ -110,7 +110,26 @@ class Courier:
         self._url, self._prefix = url, f"leeward:{topology_id}:"
         self._task, self._owner, self._post = task, owner, post
         self._client: redis.Redis | None = None
+        self._lock = threading.Lock()
         self._stop = threading.Event()
+
+    def warm(self) -> None:
+        """Connect before the first handover does: to one connection that sends and one that reads."""
+        client = self._connected()
+        with contextlib.suppress(redis.RedisError):
+            client.script_load(_HAND_OVER)
+            pool = client.connection_pool
+            for connection in [pool.get_connection(), pool.get_connection()]:
+                pool.release(connection)
+
+    def _connected(self) -> redis.Redis:
+        with self._lock:
+            if self._client is None:
+                self._client = redis.Redis.from_url(
+                    self._url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
+                )
+                self._script = self._client.register_script(_HAND_OVER)
+            return self._client
 
     def send(self, epoch: int, sent: Callable[[], None], failed: Failed) -> Sending:
         """Begin to send groups; `sent` when all that was given to it by `finish` is where the receivers find it."""
@@ -135,11 +154,7 @@ class Courier:
     # --- threads
 
     def _start(self, name: str, work: Callable, done: Callable[[], None], failed: Failed) -> None:
-        if self._client is None:
-            self._client = redis.Redis.from_url(
-                self._url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
-            )
-            self._script = self._client.register_script(_HAND_OVER)
+        self._connected()
         stop = self._stop
 
         def post(what: Callable[[], None]) -> None:

@@ -138,6 +138,8 @@ class Elastic:
             metrics=self._metrics,
         )
         self._link.start()
+        if self.kind == "stateful":
+            self._link.soon(courier.warm)
 
     # --- the task's own thread ---
 

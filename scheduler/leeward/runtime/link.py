@@ -110,6 +110,10 @@ class Link:
         """Arrive at a barrier."""
         self._jobs.put(lambda: self._create(f"{self._paths.barrier(barrier)}/{self._task}", report.to_json()))
 
+    def soon(self, job: Callable[[], None]) -> None:
+        """Do something that may block."""
+        self._jobs.put(job)
+
     def recover(self, epoch: int, reason: str) -> None:
         """Ask the coordinator for a reset."""
         self._jobs.put(lambda: self._create(self._paths.recover(epoch), reason))
