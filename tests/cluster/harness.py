@@ -245,6 +245,7 @@ class Pilot:
         checkpoint_every_s: float = 3.0,
         mode: str = "restart",
         handover_s: float = 60.0,
+        ahead_bytes: int = 262144,
     ) -> None:
         self.running, self._fault = running, fault
         self._settings = Settings(
@@ -255,6 +256,7 @@ class Pilot:
             checkpoint_every_s=checkpoint_every_s,
             mode=mode,
             handover_s=handover_s,
+            ahead_bytes=ahead_bytes,
             pause_s=60.0,
             checkpoint_s=30.0,
             restore_s=120.0,

@@ -14,16 +14,11 @@ from tests.cluster.harness import At, Builder, Pilot, Running, await_, die, scal
 pytestmark = pytest.mark.timeout(400)
 
 #: stateful and stateless, out and in
-ROUND: list[Builder] = [
-    scaled("count", 2),
-    scaled("passing", 2),
-    scaled("count", 3),
-    scaled("count", 1),
-    scaled("passing", 1),
-    scaled("count", 3),
-    scaled("count", 2),
-    scaled("count", 1),
+STEPS = [
+    *(("count", 2), ("passing", 2), ("count", 3), ("count", 1)),
+    *(("passing", 1), ("count", 3), ("count", 2), ("count", 1)),
 ]
+ROUND: list[Builder] = [scaled(*step) for step in STEPS]
 
 
 def handed_over(pilot: Pilot, builder: Builder) -> dict:
@@ -51,6 +46,20 @@ def test_handovers_under_load(counting: Running):
         assert stream.tally.tasks == set(counting.tasks("count"))
         stream.tally.tasks.clear()
         assert stream.exact().tasks == set(replicas(record.tables["count"]))
+        assert not pilot.events.named("reset", "alert", "checkpoint_failed")
+
+
+def test_handovers_with_everything_copied_ahead(counting: Running):
+    stream = counting.stream
+    repeated = stream.flow().repeated
+    with counting.pilot(mode="live", ahead_bytes=0) as pilot:
+        pilot.checkpoint()  # tells how much state there is
+        for component, count in [*STEPS, *STEPS]:
+            if len(replicas(counting.record().tables[component])) != count:
+                ended = handed_over(pilot, scaled(component, count))
+                assert ("ahead_s" in ended["phases"]) == (component == "count")
+        tally = stream.settled(400)
+        assert tally.repeated == repeated
         assert not pilot.events.named("reset", "alert", "checkpoint_failed")
 
 
@@ -83,6 +92,25 @@ def test_kill_9_of_a_task_in_the_middle_restores_everybody_with_the_new_tables(c
         await_(lambda: counting.record().base > base, "the reset")
         await_(lambda: pilot.check() and pilot.idle and not counting.journal().open, "the topology to be whole")
         assert dict(counting.record().tables) == dict(tables)
+        handed_over(pilot, other_count(counting))
+        counting.stream.settled(400)
+
+
+def test_kill_9_while_state_is_copied_ahead_keeps_the_old_tables(counting: Running):
+    fault = At("control:ahead", lambda: os.kill(pid_of(counting, "Count"), signal.SIGKILL), armed=False)
+    with counting.pilot(mode="live", fault=fault, ahead_bytes=0) as pilot:
+        pilot.checkpoint()
+        if len(replicas(counting.record().tables["count"])) == 1:
+            handed_over(pilot, scaled("count", 2))
+        fault.armed = True
+        before = counting.record().tables
+        ended = pilot.reconfigure(scaled("count", 1))
+        assert fault.done
+        if ended["result"] != "done":  # it was not over before the process was missed
+            assert ended["result"].startswith("aborted: ")
+            assert dict(counting.record().tables) == dict(before)
+        counting.stream.settled(400, timeout_s=120)
+        await_(lambda: pilot.check() and pilot.idle and not counting.journal().open, "the topology to be whole")
         handed_over(pilot, other_count(counting))
         counting.stream.settled(400)
 

@@ -47,6 +47,17 @@ def test_what_was_frozen_stays(before, between, after):
     assert not state._watched
 
 
+def test_going_over_all_of_it_hands_out_what_may_change():
+    state = KeyedState("test")
+    state["a"], state["b"] = [1], 2
+    assert dict(state.items()) == {"a": [1], "b": 2} and ("b", 2) in state.items()
+    frozen = state.freeze()
+    for _, value in state.items():
+        if isinstance(value, list):
+            value.append(3)
+    assert plain(frozen) == {"a": "[1]", "b": "2"} and state["a"] == [1, 3]
+
+
 def test_only_what_may_have_changed_is_tracked():
     state = KeyedState("test")
     state["number"], state["list"], state["other"] = 1, [1], [2]

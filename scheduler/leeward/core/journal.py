@@ -47,7 +47,8 @@ class Journal:
     old_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot before, as Storm had it
     new_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot wanted
     placement_epoch: int = 0  #: epoch that the placement was written under; 0: not written by this one
-    exported: int = 0  #: bytes of state in the cut
+    exported: int = 0  #: bytes of state in the cut, or (handover) that changed hands
+    waited: float = 0.0  #: handover: longest time that a tuple waited for its group, in seconds
     reason: str = ""  #: why it was started
     result: str = ""  #: how it ended: "done", "undone: ...", "aborted: ...", "reset: ..."
     times: Mapping[str, float] = field(default_factory=dict)  #: step -> when it was first taken

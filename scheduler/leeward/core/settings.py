@@ -18,7 +18,7 @@ from leeward.core.orders import Limits
 POLICIES = ("edrp", "even", "none")
 METHODS = ("ilp", "restricted")
 MODES = ("live", "restart")
-DOWNTIME_MODELS = ("storm", "generic")
+DOWNTIME_MODELS = ("storm", "generic", "live")
 
 
 def _setting(default: Any, unit: str, about: str, *, least: float = 0.0, choices: tuple[str, ...] = ()) -> Any:

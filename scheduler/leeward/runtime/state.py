@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import ItemsView, Iterable, Iterator, MutableMapping
 from itertools import chain
 from typing import Any
 
@@ -12,6 +12,14 @@ from leeward.core.keys import GROUPS, key_group
 
 #: Values of these types cannot change without being set.
 _UNCHANGING = frozenset({int, float, str, bytes, bool, type(None)})
+
+
+class _Items(ItemsView):
+    def __iter__(self) -> Iterator:
+        state = self._mapping
+        if state._watched:  # what is handed out may be changed
+            return super().__iter__()
+        return chain.from_iterable(entries.items() for entries in state._groups.values())
 
 
 class KeyedState(MutableMapping):
@@ -81,6 +89,10 @@ class KeyedState(MutableMapping):
 
     def __iter__(self) -> Iterator:
         return chain.from_iterable(self._groups.values())
+
+    def items(self) -> ItemsView:
+        """As of any mapping; fast, because user code goes over all of it whenever groups come or go."""
+        return _Items(self)
 
     def __len__(self) -> int:
         return sum(map(len, self._groups.values()))

@@ -37,7 +37,9 @@ def handover_report(m: Machine, event: Reported, now: float) -> Step:
         first = (
             WritePlacement(placement=Placement(topology_id=m.topology_id, epoch=m.record.epoch, slots=slots)),
         )
-    return close(replace(m, journal=replace(m.journal, exported=moved)), "done", now, first=first)
+    waited = max(report.waited for report in m.arrived.values())
+    journal = replace(m.journal, exported=moved, waited=waited)
+    return close(replace(m, journal=journal), "done", now, first=first)
 
 
 def handover_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
