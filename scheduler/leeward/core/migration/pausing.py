@@ -43,7 +43,7 @@ def begin(m: Machine, event: PlanAccepted, now: float) -> Step:
 
 def is_live(m: Machine, event: PlanAccepted) -> bool:
     """Nothing but tables changes, and that may be done without a stop."""
-    return m.limits.live and dict(event.plan.placement) == dict(m.slots)
+    return m.limits.live and all(m.slots.get(task) == slot for task, slot in event.plan.placement.items())
 
 
 def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
