@@ -145,8 +145,10 @@ def test_redis_away_in_the_middle_is_waited_for(counting: Running):
         cluster.stop_daemon("redis")
         threading.Timer(3.0, cluster.start_daemon, ("redis",)).start()
 
-    fault = At("fence", away_for_a_while)  # set, and gone before anything is sent
-    with counting.pilot(mode="live", fault=fault, checkpoint_every_s=600) as pilot:
+    fault = At("fence", away_for_a_while, armed=False)  # set, and gone before anything is sent
+    with counting.pilot(mode="live", fault=fault) as pilot:
+        pilot.checkpoint()
+        fault.armed = True
         ended = handed_over(pilot, other_count(counting))
         assert fault.done
         assert ended["pause_s"] > 1.0  # tuples of the groups under way had to wait, others did not

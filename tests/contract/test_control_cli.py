@@ -19,7 +19,16 @@ from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import FakeNimbus, serving
 
 from leeward.control.memory import snapshot_text
-from leeward.core.control import ControlRecord, Paths, Phase, Report, cut_barrier, handover_barrier, ready_barrier
+from leeward.core.control import (
+    ControlRecord,
+    Paths,
+    Phase,
+    Report,
+    ahead_barrier,
+    cut_barrier,
+    handover_barrier,
+    ready_barrier,
+)
 from leeward.core.plan import Placement
 
 ZOO, REDIS, NIMBUS = 20210, 20220, 20230
@@ -73,6 +82,8 @@ class Bots:
             elif record.phase is Phase.RESTORE:
                 self._report(ready_barrier(record.epoch))
             else:
+                if record.ahead:
+                    self._report(ahead_barrier(record.ahead))
                 if record.handover:
                     self._report(handover_barrier(record.handover))
                 if record.checkpoint:

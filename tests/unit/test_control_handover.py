@@ -35,6 +35,7 @@ def running(cluster, clock, sink):
     coord = coordinator(cluster, clock, sink)
     coord.start()
     settle(cluster, clock, coord)
+    checkpointed(cluster, clock, coord)
     return coord
 
 
@@ -227,6 +228,26 @@ def test_killed_after_each_step(cluster, clock, sink, at, dies):
 
 
 # --- copying ahead
+
+
+def test_before_the_first_cut_nobody_knows_how_much_it_is(cluster, clock, sink):
+    coord = coordinator(cluster, clock, sink)
+    coord.start()
+    settle(cluster, clock, coord)
+    coord.submit(plan([2, 3]))
+    assert coord.machine.state is State.COPYING
+    settle(cluster, clock, coord)
+    assert results(sink) == [("handover", "done")]
+
+
+def test_without_redis_no_copying_begins(cluster, clock, sink):
+    coord = coordinator(cluster, clock, sink)
+    coord.start()
+    settle(cluster, clock, coord)
+    cluster.world.refuse.add("redis")
+    coord.submit(plan([2, 3]))
+    assert sink.of("reconfiguration_ended")[0]["result"].startswith("aborted: the fence could not be set")
+    assert cluster.world.record.ahead == 0
 
 
 @pytest.fixture

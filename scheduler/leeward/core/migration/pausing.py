@@ -63,14 +63,15 @@ def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
         new_slots=plan.placement,
     )
     m = replace(m, journal=journal, pending=None)
-    if moved_bytes(m) <= m.limits.ahead_bytes:
+    if m.sizes and moved_bytes(m) <= m.limits.ahead_bytes:  # before the first cut nobody knows how much it is
         after, todo = hand_over(m, now)
         return after, (todo[0], started(after), *todo[1:])
     journal = journal.at(StepName.AHEAD, now)
     record = replace(m.record, ahead=epoch, coming=dict(plan.tables))
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.COPYING, ahead_barrier(epoch), now + m.limits.ahead_s)
-    return after, (WriteJournal(journal=journal), started(m), WriteControl(record=record), *todo)
+    fence = SetFence(epoch=epoch)  # without Redis nothing begins
+    return after, (WriteJournal(journal=journal), started(m), fence, WriteControl(record=record), *todo)
 
 
 def moved_bytes(m: Machine) -> float:

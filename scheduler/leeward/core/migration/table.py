@@ -152,6 +152,7 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     # a handover
     (S.COPYING, Reported): (ahead_report, (S.COPYING, S.HANDING, S.IDLE)),
     (S.COPYING, DeadlinePassed): (ahead_late, (S.IDLE,)),
+    (S.COPYING, FenceFailed): (handover_unfenced, (S.IDLE,)),
     (S.COPYING, RecoverRequested): (lost, (S.COPYING, *_RESET)),
     (S.HANDING, Reported): (handover_report, (S.HANDING, S.IDLE, *_RESET)),
     (S.HANDING, DeadlinePassed): (handover_late, _RESET),
