@@ -245,7 +245,7 @@ class Pilot:
         checkpoint_every_s: float = 3.0,
         mode: str = "restart",
         handover_s: float = 60.0,
-        ahead_bytes: int = 262144,
+        ahead_bytes: int = 4096,
     ) -> None:
         self.running, self._fault = running, fault
         self._settings = Settings(

@@ -95,4 +95,4 @@ def test_what_changes_faster_than_it_is_copied_is_given_up_on():
             state[n] = "y" * 100
         if ahead.small:
             break
-    assert ahead.small and ahead.left > 64 * 1024
+    assert ahead.small and ahead.left > 4 * 1024

@@ -41,7 +41,7 @@ class Limits:
     restore_tries: int = 3  #: of barrier 2 before an alert
     retry_s: float = 2.0  #: after Redis refused
     held_s: float = 30.0  #: between tries in HELD
-    ahead_bytes: int = 256 * 1024  #: state that changes hands in a handover is copied ahead if it is more
+    ahead_bytes: int = 4 * 1024  #: state that changes hands in a handover is copied ahead if it is more
     ahead_s: float = 600.0  #: for copying ahead: then the plan is given up
     handover_s: float = 60.0  #: for one handover: then everything is restored, by the new tables
     live: bool = True  #: a plan that moves no executor is carried out by handover, not by restart

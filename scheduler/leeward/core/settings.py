@@ -58,7 +58,7 @@ class Settings:
     seed: int = _setting(0, "", "seed of the solver and of the policy")
     # the coordinator
     mode: str = _setting("live", "", "live: where no executor moves, tables change without a stop", choices=MODES)
-    ahead_bytes: int = _setting(262144, "bytes", "state that changes hands is copied ahead if it is more")
+    ahead_bytes: int = _setting(4096, "bytes", "state that changes hands is copied ahead if it is more")
     ahead_s: float = _setting(600.0, "s", "deadline of copying ahead: then the plan is given up", least=0.1)
     handover_s: float = _setting(60.0, "s", "deadline of a handover: then the newest cut is restored", least=0.1)
     pause_s: float = _setting(20.0, "s", "deadline of barrier 1: then the reconfiguration is given up", least=0.1)

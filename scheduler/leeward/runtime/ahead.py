@@ -14,7 +14,7 @@ from leeward.runtime.pieces import Rest, pack
 from leeward.runtime.state import KeyedState
 
 #: What is left over is small enough to follow after the switch, in bytes.
-SMALL_BYTES = 64 * 1024
+SMALL_BYTES = 4 * 1024
 #: Entries that are packed between two looks at the clock.
 _CHUNK = 8
 #: After so many rounds one that shrinks the rest by less than this factor is the last.

@@ -1,8 +1,8 @@
 """Key groups as a sequence of pieces of bounded size, and back. Pure; never pickle.
 
-A sender's stream is MessagePack objects one after the other, in chunks: group, whether it is the group's last chunk,
-number of entries, key, value, key, value, ..., number of keys that are gone, key, key, ... What a later chunk says of a
-key counts. The stream is cut into pieces wherever they are full, so that one large value is no special case.
+A sender's stream is MessagePack objects one after the other, in chunks: group, whether it is the group's last chunk, a
+map of entries, a list of keys that are gone. Chunks are small, as packing one lets no other thread run; what a later
+one says of a key counts. The stream is cut into pieces wherever they are full: one large value is no special case.
 
 Header of a piece, big endian: magic `LWP`, version (1 byte), epoch of the handover (8 bytes), sender's task (4 bytes),
 number of the piece from this sender (4 bytes), payload length (4 bytes), crc32 of the payload (4 bytes).
@@ -36,16 +36,11 @@ def pack(packer: msgpack.Packer, group: int, items: Collection, gone: Collection
     """Adds one chunk to the packer's buffer; raises SnapshotError for what cannot travel."""
     packer.pack(group)
     packer.pack(last)
-    packer.pack(len(items))
-    for key, value in items:
-        try:
-            packer.pack(key)
-            packer.pack(value)
-        except (TypeError, ValueError, OverflowError):
-            raise untravellable({key: value}, owner) from None
-    packer.pack(len(gone))
-    for key in gone:
-        packer.pack(key)
+    try:
+        packer.pack_map_pairs(items)
+    except (TypeError, ValueError, OverflowError):
+        raise untravellable(dict(items), owner) from None
+    packer.pack(list(gone))
 
 
 class Cutter:
@@ -127,13 +122,8 @@ class _Sender:
             group = yield
             last = yield
             entries = self._groups.setdefault(group, {})
-            count = yield
-            for _ in range(count):
-                key = yield
-                entries[key] = yield
-            gone = yield
-            for _ in range(gone):
-                key = yield
+            entries.update((yield))
+            for key in (yield):
                 entries.pop(key, None)
             if last:
                 self._done[group] = self._groups.pop(group)
