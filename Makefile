@@ -1,10 +1,10 @@
 # Leeward. `make` alone lists the targets.
 #   PYTHON=/path/to/python3  STORM_VERSION=2.8.3  STORM_HOME=/path/to/storm   choose what set-up uses
-#   CSV=path  KEEP=1                                                          are settings of the demo
+#   CSV=path  KEEP=1  MODE=restart                                                   are settings of the demo
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration bench-replay bench-edrp lint jar lock clean
+.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration bench-handover bench-replay bench-edrp lint jar lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 pytest := pytest -q
@@ -15,7 +15,7 @@ help: ## this list
 setup: ## install what is missing, Python packages, Storm's jars, our jars (seconds when all is there)
 	@bash scripts/setup.sh
 
-demo: setup ## local cluster, taxi replay, scheduler, live view, verdict; CSV=path for own data, KEEP=1 keeps the cluster
+demo: setup ## local cluster, taxi replay, scheduler, live view, verdict; CSV=path for own data, MODE=restart, KEEP=1
 	leeward demo
 
 down: ## end the local cluster, also after a crash
@@ -41,10 +41,13 @@ test-all: setup ## everything, slow tests too
 	$(MAKE) --no-print-directory test-java
 	$(pytest) tests
 
-bench: bench-migration bench-replay bench-edrp ## all measurements, into out/bench; many minutes
+bench: bench-migration bench-handover bench-replay bench-edrp ## all measurements, into out/bench; many minutes
 
 bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
 	python tests/bench/migration.py
+
+bench-handover: setup ## what rebalance, restart and handover do to 1,000 tuples/s; then 1,000 handovers in a row
+	python tests/bench/handover.py
 
 bench-replay: setup ## memory of the replay on ten million rows
 	python tests/bench/replay_memory.py

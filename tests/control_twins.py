@@ -17,7 +17,7 @@ from leeward.control.memory import (
     World,
     snapshot_text,
 )
-from leeward.core.control import Phase, Report, cut_barrier, ready_barrier
+from leeward.core.control import Phase, Report, ahead_barrier, cut_barrier, handover_barrier, ready_barrier
 from leeward.core.errors import FencedError
 from leeward.core.orders import Limits
 from leeward.core.plan import Placement, Plan, Slot
@@ -96,6 +96,9 @@ class Task:
     first: bool = True  #: no process of this task has run before
     tables: dict[str, Table] = field(default_factory=dict)
     checkpoint: int = 0
+    ahead: int = 0  #: handover that it copies ahead for
+    handover: int = 0  #: newest one that it has passed
+    awaits: set[int] = field(default_factory=set)  #: tasks whose groups it is to get, in that handover
     fail_next: str = ""  #: error of the next export
     deaths: int = 0
 
@@ -103,7 +106,8 @@ class Task:
         """The process ends and Storm starts another."""
         started = self.mode != "starting" or self.deaths
         self.first = self.first and not started
-        self.mode, self.base, self.tables = "starting", -1, {}
+        self.mode, self.base, self.tables, self.handover = "starting", -1, {}, 0
+        self.awaits, self.ahead = set(), 0
         self.deaths += 1
 
     def act(self) -> None:
@@ -125,7 +129,7 @@ class Task:
             self._export(record.cut, record)
 
     def _run(self, record) -> None:
-        if self.mode == "starting" and record.base == 0 and self.first:
+        if self.mode == "starting" and record.base == 0 and self.first and not record.handover:
             self.base, self.tables, self.checkpoint = 0, dict(record.tables), record.checkpoint
         elif self.base != record.base:
             self._lose(record, "not of this base")
@@ -133,6 +137,25 @@ class Task:
         self.first, self.mode = False, "running"
         if record.checkpoint > self.checkpoint:
             self._export(record.checkpoint, record)
+        if record.ahead != self.ahead and "redis" not in self.cluster.world.refuse:
+            self.ahead, error, self.fail_next = record.ahead, self.fail_next, ""
+            if self.ahead:
+                self._report(ahead_barrier(self.ahead), error)
+        if record.handover > self.handover:
+            self._hand_over(record)
+
+    def _hand_over(self, record) -> None:
+        """Own by the new tables; the report comes when all that gave up a group to this task have done so."""
+        mine, before, after = TASKS[self.id], self.tables, record.tables
+        if before is not after:
+            pairs = zip(before[mine], after[mine], strict=True)
+            self.awaits = {old for old, new in pairs if new == self.id != old}
+            self.tables = record.tables
+        givers = [self.cluster.tasks[task] for task in self.awaits]
+        given = all(giver.base == self.base and giver.tables is after for giver in givers)
+        if given and "redis" not in self.cluster.world.refuse:
+            self.handover = record.handover
+            self._report(handover_barrier(record.handover), "")
 
     def _restore(self, record) -> None:
         if self.base == record.base:
@@ -143,7 +166,7 @@ class Task:
         if record.cut and self.cluster.saved.get(record.cut, {}).keys() != TASKS.keys():
             error = f"SnapshotError: cut {record.cut} is missing"
             self.base = -1
-        self.tables = dict(record.tables)
+        self.tables, self.handover, self.awaits = record.tables, record.handover, set()
         self._report(ready_barrier(record.epoch), error)
 
     def _export(self, cut: int, record) -> None:

@@ -23,6 +23,7 @@ class Row:
     n: int  #: the number
     count: int  #: how many numbers of this key the count had seen, this one included
     arrived_s: float  #: at the sink, wall-clock seconds
+    delay_s: float = 0.0  #: from the source to the sink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +55,9 @@ def parse(lines: Iterable[bytes | str]) -> list[Row]:
     """Lines `key n count last task sent_ms arrived_ms`."""
     rows = []
     for line in lines:
-        key, n, count, _last, _task, _sent, arrived_ms = map(int, line.split())
-        rows.append(Row(key=key, n=n, count=count, arrived_s=arrived_ms / 1000))
+        key, n, count, _last, _task, sent_ms, arrived_ms = map(int, line.split())
+        delay_s = (arrived_ms - sent_ms) / 1000
+        rows.append(Row(key=key, n=n, count=count, arrived_s=arrived_ms / 1000, delay_s=delay_s))
     return rows
 
 

@@ -52,8 +52,8 @@ class Event:
 class Sink:
     """The file that the counting sink appends to, one row a line."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, rate: int) -> None:
+        self.path, self._rate = path, rate
 
     def rows(self, newest: int = 0) -> list[Row]:
         """All rows, or the newest ones."""
@@ -71,10 +71,10 @@ class Sink:
         while time.monotonic() < until:
             now = time.time()
             window = Window(began_s=now - seconds, ended_s=now)
-            rows = self.rows(newest=int(2 * seconds * RATE))
+            rows = self.rows(newest=int(2 * seconds * self._rate))
             gap = largest_gap(rows, window)
             flowed = sum(row.arrived_s >= window.began_s for row in rows)
-            if gap < GAP_S and flowed > 0.8 * seconds * RATE:
+            if gap < GAP_S and flowed > 0.8 * seconds * self._rate:
                 return gap
             time.sleep(0.25)
         raise SystemExit(f"the stream into {self.path} is not steady after {PATIENCE_S:g} s")
@@ -84,10 +84,12 @@ class System:
     """One topology on the cluster. Subclasses say how it is scaled and moved."""
 
     name = ""
+    rate, keys, workers = RATE, KEYS, WORKERS
+    more: tuple[str, ...] = ()  #: options of the topology
 
     def __init__(self, cluster: LocalCluster, project: Path, folder: Path) -> None:
         self.cluster, self.project, self.folder = cluster, project, folder
-        self.sink = Sink(folder / f"{self.name}.out")
+        self.sink = Sink(folder / f"{self.name}.out", self.rate)
         self.events: list[Event] = []
 
     @contextmanager
@@ -95,8 +97,9 @@ class System:
         """Submitted and flowing inside the block; killed after it."""
         jar = self.folder / f"{self.name}.jar"
         build_jar(jar, src=self.project / "src", worker_jar=checkout() / "build/jars/leeward-worker.jar")
-        options = [f"leeward.redis.url={self.cluster.redis_url}", f"topology.workers={WORKERS}"]
-        options += [f"counting.rate={RATE}", f"counting.keys={KEYS}", f"counting.out={self.sink.path}"]
+        options = [f"leeward.redis.url={self.cluster.redis_url}", f"topology.workers={self.workers}"]
+        options += [f"counting.rate={self.rate}", f"counting.keys={self.keys}", f"counting.out={self.sink.path}"]
+        options += self.more
         submit_topology(self.name, nimbus=self.cluster.nimbus, jar=jar, project=self.project, options=options)
         with open_ports_of(self) as ports:
             self.ports = ports
@@ -168,9 +171,9 @@ class Ours(System):
     name = "counting"
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
-        """`leeward serve counting -o policy=none`, on a thread of this process."""
-        settings = settings_from({}, ["policy=none"])
+    def serving(self, mode: str = "restart", *more: str) -> Iterator[None]:
+        """`leeward serve counting -o policy=none -o mode=...`, on a thread of this process."""
+        settings = settings_from({}, ["policy=none", f"mode={mode}", *more])
         events = self.folder / "events.jsonl"
         stop = threading.Event()
         with open_ports(self.name, _addresses(self.cluster), events=events, quiet=True) as ports:
@@ -262,8 +265,8 @@ class Plain(System):
         """Every case once; the ways back without Storm's wait."""
         self.rebalance("scale-out", num_executors={"count": 2})
         self.rebalance("scale-in, wait 0", num_executors={"count": 1}, wait_secs=0)
-        self.rebalance("move", num_workers=WORKERS - 1)
-        self.rebalance("move, wait 0", num_workers=WORKERS, wait_secs=0)
+        self.rebalance("move", num_workers=self.workers - 1)
+        self.rebalance("move, wait 0", num_workers=self.workers, wait_secs=0)
 
 
 def stage(source: Path, folder: Path, *, with_leeward: bool) -> Path:

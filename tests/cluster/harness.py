@@ -238,7 +238,14 @@ class Pilot:
     """The real service over one topology, in a thread, with a scripted policy. A context manager."""
 
     def __init__(
-        self, running: Running, *, fault: Callable[[str], None] | None = None, checkpoint_every_s: float = 3.0
+        self,
+        running: Running,
+        *,
+        fault: Callable[[str], None] | None = None,
+        checkpoint_every_s: float = 3.0,
+        mode: str = "restart",
+        handover_s: float = 60.0,
+        ahead_bytes: int = 4096,
     ) -> None:
         self.running, self._fault = running, fault
         self._settings = Settings(
@@ -247,6 +254,9 @@ class Pilot:
             cool_down_s=0.0,
             window_s=1.0,
             checkpoint_every_s=checkpoint_every_s,
+            mode=mode,
+            handover_s=handover_s,
+            ahead_bytes=ahead_bytes,
             pause_s=60.0,
             checkpoint_s=30.0,
             restore_s=120.0,
@@ -295,7 +305,7 @@ class Pilot:
             ended = [
                 event
                 for event in self.events.named("reconfiguration_ended", since=mark)
-                if event["kind"] == "restart"
+                if event["kind"] != "reset"
             ]
             return ended[0] if ended and self.idle else None
 

@@ -19,7 +19,16 @@ from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import FakeNimbus, serving
 
 from leeward.control.memory import snapshot_text
-from leeward.core.control import ControlRecord, Paths, Phase, Report, cut_barrier, ready_barrier
+from leeward.core.control import (
+    ControlRecord,
+    Paths,
+    Phase,
+    Report,
+    ahead_barrier,
+    cut_barrier,
+    handover_barrier,
+    ready_barrier,
+)
 from leeward.core.plan import Placement
 
 NIMBUS = free_port()
@@ -72,8 +81,13 @@ class Bots:
                 self._report(cut_barrier(record.cut))
             elif record.phase is Phase.RESTORE:
                 self._report(ready_barrier(record.epoch))
-            elif record.checkpoint:
-                self._report(cut_barrier(record.checkpoint))
+            else:
+                if record.ahead:
+                    self._report(ahead_barrier(record.ahead))
+                if record.handover:
+                    self._report(handover_barrier(record.handover))
+                if record.checkpoint:
+                    self._report(cut_barrier(record.checkpoint))
 
     def _report(self, barrier: str) -> None:
         if barrier in self.done:
@@ -192,7 +206,7 @@ def test_serve_stops_in_order_and_leads_alone(bots, tmp_path):
 
 def test_a_killed_leaders_pause_is_finished_by_the_standby(bots, tmp_path):
     first_file, second_file = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
-    options = ("-o", "policy=none", "-o", "pause_s=60", "-o", "session_s=3")
+    options = ("-o", "policy=none", "-o", "pause_s=60", "-o", "session_s=3", "-o", "mode=restart")
     first = leeward("serve", "app", *options, "--events", first_file)
     wait_for(lambda: "leading" in actions(first_file))
     bots.silent = True

@@ -63,6 +63,20 @@ def test_the_swap_file_before_the_newest_stays_whatever_numbers_lie_between(serv
         mine.load(4, (5,))
 
 
+def test_much_state_is_written_in_several_calls_and_counts_with_the_last(server, client, tmp_path):
+    groups = {group: {f"k{n}": "x" * 1000 for n in range(500)} for group in range(8)}
+    mine = store(server, tmp_path, 1)
+    calls, script = [], mine._script
+    mine._script = lambda keys, args: calls.append((len(args), client.hlen(keys[2]))) or script(keys=keys, args=args)
+    mine.export(3, 1, blobs(3, groups), range(8), {})
+    assert len(calls) >= 3 and all(told == 0 for _, told in calls)
+    assert store(server, tmp_path, 9).load(3, range(8))[0] == groups
+    client.set("leeward:t-1:fence", 5)
+    with pytest.raises(FencedError):
+        mine.export(4, 1, blobs(4, groups), range(8), {})
+    assert not client.exists("leeward:t-1:cut:4:count:tasks")
+
+
 def test_cut_zero_is_empty_state(server, client, tmp_path):
     assert store(server, tmp_path, 1).load(0, (1, 2)) == ({1: {}, 2: {}}, 0)
 

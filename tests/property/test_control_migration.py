@@ -1,7 +1,7 @@
 """Random runs of the coordinator against tasks that die, fail and answer late, with the coordinator killed anywhere.
 
 Invariants, after every step
-- no table changes while a task runs: all that run in one base use that base's tables;
+- tables change by RESTORE or by handover only: all that have passed the same ones use the same tables;
 - a committed cut is complete;
 - epochs only grow and no cut number is used twice;
 - a coordinator that was replaced writes nothing more.
@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from leeward.control.errors import LostLeadershipError
 from leeward.control.memory import ListSink, ManualClock
 from leeward.core.control import Phase
-from leeward.core.orders import State
+from leeward.core.orders import Limits, State
 from leeward.core.plan import Slot
 
 
@@ -36,14 +36,15 @@ class Migration(RuleBasedStateMachine):
         self.fuse: int | None = None
         self.coord = None
         self.zombies = []
-        self.tables_of_base = {0: FIRST}
+        self.tables_of = {(0, 0): FIRST}  # by base and handover
         self.last_record = None
         self.cuts_asked: list[int] = []
 
     # --- the coordinator's life
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(live=st.sampled_from([True, True, False]), ahead=st.booleans())
+    def begin(self, live, ahead) -> None:
+        self.limits = Limits(live=live, ahead_bytes=-1 if ahead else 10**9)
         self.start()
 
     def fault(self, _step: str) -> None:
@@ -54,7 +55,7 @@ class Migration(RuleBasedStateMachine):
                 raise Killed
 
     def start(self) -> None:
-        self.coord = coordinator(self.cluster, self.clock, self.sink, fault=self.fault)
+        self.coord = coordinator(self.cluster, self.clock, self.sink, fault=self.fault, limits=self.limits)
         self.guarded(self.coord.start)
 
     def guarded(self, deed) -> None:
@@ -179,11 +180,11 @@ class Migration(RuleBasedStateMachine):
     def tables_of_those_who_run(self) -> None:
         record = self.cluster.world.record
         if record is not None and record.phase in (Phase.RUN, Phase.RESTORE):
-            known = self.tables_of_base.setdefault(record.base, record.tables)
-            assert known == record.tables, f"tables of base {record.base} changed"
+            known = self.tables_of.setdefault((record.base, record.handover), record.tables)
+            assert known == record.tables, f"tables of base {record.base}, handover {record.handover} changed"
         for task in self.cluster.tasks.values():
-            if task.mode == "running":
-                assert task.tables == self.tables_of_base[task.base]
+            if task.mode == "running" and task.tables is not record.tables:
+                assert task.tables == self.tables_of[task.base, task.handover]
 
     @invariant()
     def committed_cuts_are_complete(self) -> None:

@@ -68,4 +68,5 @@ def test_damage_is_charged_to_the_event_during_which_it_happened():
 
 
 def test_lines_of_the_sink_are_read():
-    assert parse([b"7 107 3 57 4 1000 1700000000500"]) == [Row(key=7, n=107, count=3, arrived_s=1700000000.5)]
+    row = Row(key=7, n=107, count=3, arrived_s=1700000000.5, delay_s=0.25)
+    assert parse([b"7 107 3 57 4 1700000000250 1700000000500"]) == [row]

@@ -1,4 +1,7 @@
-"""The coordinator on in-memory twins: every way a reconfiguration can go, and a kill after each step."""
+"""The coordinator on in-memory twins: every way a restart can go, and a kill after each step.
+
+Handovers: test_control_handover.py.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def cluster():
 
 @pytest.fixture
 def running(cluster, clock, sink):
-    coord = coordinator(cluster, clock, sink)
+    coord = coordinator(cluster, clock, sink, limits=Limits(live=False))
     coord.start()
     settle(cluster, clock, coord)
     return coord
@@ -238,7 +241,7 @@ def test_barrier_2_late_tries_again_under_a_new_epoch(cluster, clock, sink, runn
 
 
 @pytest.mark.parametrize("fate", ["done", "misfit"])
-@pytest.mark.parametrize("at", STEPS)
+@pytest.mark.parametrize("at", [step for step in STEPS if "handover" not in step and "ahead" not in step])
 @pytest.mark.parametrize("occurrence", [1, 2])
 def test_killed_after_each_step(cluster, clock, sink, at, occurrence, fate):
     seen = []
@@ -309,8 +312,8 @@ def test_journal_survives_its_json():
         old_slots=plan([2]).placement, new_slots=plan([2]).placement, reason="r", times={"announce": 1.5},
     )  # fmt: skip
     assert Journal.from_json(journal.to_json()) == journal
-    with pytest.raises(ProtocolError, match="'version' is 2"):
-        Journal.from_json(journal.to_json().replace('"version":1', '"version":2'))
+    with pytest.raises(ProtocolError, match="'version' is 3"):
+        Journal.from_json(journal.to_json().replace('"version":2', '"version":3'))
     with pytest.raises(ProtocolError, match="not a journal"):
         Journal.from_json("[]")
 

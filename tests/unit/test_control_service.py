@@ -119,7 +119,7 @@ def test_plans_scales_out_and_tells():
     assert end["result"] == "done" and [c["kind"] for c in end["changes"]] == ["scale-out"]
     order = [action for action, _ in sink.events if action not in ("measured", "checkpoint_committed")]
     assert order[:4] == ["service_started", "leading", "first_record", "plan_made"]
-    assert order[4:] == ["reconfiguration_started", "phase", "reconfiguration_ended"]
+    assert order[4:] == ["reconfiguration_started", "reconfiguration_ended"]
     assert sink.of("measured")[-1]["deployment"]["sink"] == {"n3": 1}
 
 
@@ -232,31 +232,54 @@ def test_a_request_that_ends_at_once_is_answered():
     assert service.run(clock.stop, until=name).startswith("aborted: the fence could not be set")
 
 
+def test_a_request_that_comes_while_the_service_looks_is_not_overlooked(monkeypatch):
+    look, names = MemoryRequests.pending, []
+
+    def pending(self, wake):
+        found = look(self, wake)
+        if not names:
+            names.append(self.ask({"replicas": {"work": {"n2": 1}}}))  # just after it has looked
+        return found
+
+    def answered(_, cluster):
+        return bool(names) and MemoryRequests(cluster.world).answer_to(names[0]) is not None
+
+    monkeypatch.setattr(MemoryRequests, "pending", pending)
+    service, clock, _, cluster = stage(None, until=answered, limit=100)
+    service.run(clock.stop)
+    assert MemoryRequests(cluster.world).answer_to(names[0]) == "done"
+
+
 def test_an_aborted_request_says_so():
-    service, clock, _, cluster = stage(None, until=lambda *_: False)
+    restart = Settings(period_s=0.5, mode="restart")
+    service, clock, _, cluster = stage(None, until=lambda *_: False, settings=restart)
     cluster.tasks[4].fail_next = "OutOfMemoryError: maxmemory"
     name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1}}})
     assert service.run(clock.stop, until=name) == "aborted: task 4 (work): OutOfMemoryError: maxmemory"
     assert cluster.world.record.tables == FIRST
 
 
-def test_a_standby_takes_over_what_a_dead_leader_had_begun():
+@pytest.mark.parametrize(("mode", "begun", "phase"), [("restart", "announce", "pause"), ("live", "handover", "run")])
+def test_a_standby_takes_over_what_a_dead_leader_had_begun(mode, begun, phase):
     class Died(Exception):
         pass
 
     def fault(step):
-        if step == "control:pause":
+        if step in ("control:pause", "control:handover"):
             raise Died
 
     cluster = Cluster()
-    service, clock, _, _ = stage(Script(replicas_of_work([2, 3])), cluster=cluster, until=ended(1), fault=fault)
+    settings = Settings(period_s=0.5, cool_down_s=2.0, window_s=1.0, minimum_gain=0.02, mode=mode)
+    service, clock, _, _ = stage(
+        Script(replicas_of_work([2, 3])), cluster=cluster, until=ended(1), fault=fault, settings=settings
+    )
     with pytest.raises(Died):
         service.run(clock.stop)
-    assert cluster.world.record.phase == "pause"
+    assert cluster.world.record.phase == phase
     standby, clock, sink, _ = stage(None, cluster=cluster, until=ended(1))
     standby.run(clock.stop)
     assert cluster.world.record.phase == "run"
-    assert sink.of("taken_over")[0]["step"] == "announce"
+    assert sink.of("taken_over")[0]["step"] == begun
     assert sink.of("reconfiguration_ended")[0]["result"] == "done"
 
 

@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leeward.core.control import ControlRecord, Phase
-from leeward.core.protocol import Load, Mode, TaskProtocol
+from leeward.core.instructions import (
+    CopyAhead,
+    Deliver,
+    DeliverPulse,
+    HandedOver,
+    HandOver,
+    Kind,
+    Load,
+    Marker,
+    Mode,
+    Recover,
+    Resumed,
+    Send,
+)
+from leeward.core.protocol import TaskProtocol
 
 TABLES = {"count": (1,) * 128}
 RUN = ControlRecord(tables=TABLES)
@@ -50,3 +64,129 @@ def test_its_successor_restores():
     protocol = TaskProtocol(1, ())
     assert protocol.on_record(replace(RESTORE, phase=Phase.MOVE, restarts=())) == []
     assert Load(RESTORE, keep=False) in protocol.on_record(RESTORE)
+
+
+# --- handover
+
+HALVES = {"count": (7, 8) * 64, "sink": (9,) * 128}
+ALL_MINE = {"count": (7,) * 128, "sink": (9,) * 128}
+OTHERS = {"count": (8,) * 128, "sink": (9,) * 128}
+
+
+def handover(epoch: int, tables: dict, **changes: object) -> ControlRecord:
+    return replace(ControlRecord(tables=tables), epoch=epoch, handover=epoch, **changes)
+
+
+def counting(tables: dict, *upstream: int) -> TaskProtocol:
+    """Task 7 of `count`, running; an item is its own group."""
+    protocol = TaskProtocol(7, upstream or (3, 4), component="count", group_of=lambda item: item)
+    protocol.on_record(ControlRecord(tables=tables), first=True)
+    return protocol
+
+
+def route(record: ControlRecord) -> Marker:
+    return Marker(kind=Kind.ROUTE, number=record.epoch, body=record.to_json())
+
+
+def test_a_handover_begins_at_the_aligned_marker_and_not_at_the_record():
+    protocol, record = counting(ALL_MINE), handover(1, HALVES)
+    assert protocol.on_record(record) == []
+    assert protocol.on_marker(3, route(record)) == []
+    assert protocol.on_tuple(4, 1) == [Deliver(1)]
+    lost = dict.fromkeys(range(1, 128, 2), 8)
+    assert protocol.on_marker(4, route(record)) == [Send(route(record), HALVES), HandOver(record, {}, lost)]
+    assert protocol.sent(1) == [HandedOver(1)]
+    assert protocol.sent(1) == []
+
+
+def test_only_tuples_of_groups_that_are_not_in_wait_and_markers_wait_for_all():
+    protocol, record = counting(OTHERS, 3), handover(1, HALVES)
+    (_, hand_over) = protocol.on_marker(3, route(record))
+    assert hand_over == HandOver(record, dict.fromkeys(range(0, 128, 2), 8), {})
+    assert not protocol.open
+    assert protocol.on_tuple(3, 0) + protocol.on_tuple(3, 2) + protocol.on_tuple(3, 0) == []
+    assert protocol.arrived(1, [0]) == [Deliver(0), Deliver(0)]
+    assert protocol.on_tuple(3, 0) == [Deliver(0)]
+    assert protocol.on_marker(3, Marker(kind=Kind.PULSE, number=1)) == []
+    assert protocol.on_tuple(3, 0) == []
+    assert protocol.buffered == 2
+    out = protocol.arrived(1, range(2, 128, 2))
+    assert out == [Deliver(2), HandedOver(1), DeliverPulse(1, (None,)), Deliver(0)]
+
+
+def test_what_has_no_group_waits_for_all_groups():
+    protocol = TaskProtocol(7, (3,), component="count", group_of=lambda item: None)
+    protocol.on_record(ControlRecord(tables=OTHERS), first=True)
+    protocol.on_marker(3, route(handover(1, HALVES)))
+    assert protocol.on_tuple(3, "x") + protocol.arrived(1, range(0, 126, 2)) == []
+    assert protocol.arrived(1, [126]) == [Deliver("x"), HandedOver(1)]
+
+
+def test_a_spout_sends_a_checkpoint_that_was_given_up_before_the_route():
+    """Whether it saw the checkpoint's record or not: every spout sends both in one order."""
+    spout = TaskProtocol(1, ())
+    spout.on_record(RUN, first=True)
+    record = handover(1, TABLES, checkpoint=3)
+    markers = [entry.marker.identity for entry in spout.on_record(record) if isinstance(entry, Send)]
+    assert markers == [(Kind.CHECKPOINT, 3), (Kind.ROUTE, 1)]
+    assert spout.on_record(record) == []
+
+
+def test_a_task_that_restored_and_sees_a_handover_at_once_still_routes_by_the_restored_tables():
+    restore = ControlRecord(epoch=4, phase=Phase.RESTORE, base=4, tables=ALL_MINE)
+    after = handover(5, HALVES, base=4)
+    for upstream in ((), (3,)):
+        protocol = TaskProtocol(7, upstream, component="count", group_of=(lambda item: item) if upstream else None)
+        protocol.on_record(restore)
+        protocol.loaded(restore)
+        for source in upstream:
+            protocol.on_marker(source, Marker(kind=Kind.PROBE, number=4))
+        out = protocol.on_record(after)
+        assert out[:2] == [Send(Marker(kind=Kind.PROBE, number=5), ALL_MINE), Resumed(after, ALL_MINE)]
+        assert out[2:] == ([] if upstream else [Send(route(after), HALVES), HandedOver(5)])
+
+
+def test_a_process_that_starts_during_a_handover_asks_for_a_reset():
+    protocol = TaskProtocol(7, (3,), component="count", group_of=lambda item: item)
+    assert any(isinstance(entry, Recover) for entry in protocol.on_record(handover(1, HALVES), first=True))
+
+
+def test_a_reset_forgets_what_waits():
+    protocol = counting(OTHERS, 3)
+    protocol.on_marker(3, route(handover(1, HALVES)))
+    protocol.on_tuple(3, 0)
+    protocol.on_record(ControlRecord(epoch=2, phase=Phase.RESTORE, base=2, tables=HALVES))
+    assert protocol.buffered == 0
+    assert protocol.arrived(1, range(0, 128, 2)) == []
+
+
+# --- copying ahead
+
+
+def ahead(number: int, coming: dict, **changes: object) -> ControlRecord:
+    return replace(ControlRecord(tables=ALL_MINE), ahead=number, coming=coming, **changes)
+
+
+def test_what_will_move_is_copied_once_and_until_its_handover():
+    protocol = counting(ALL_MINE)
+    lost = dict.fromkeys(range(1, 128, 2), 8)
+    assert protocol.on_record(ahead(1, HALVES)) == [CopyAhead(1, {}, lost)]
+    assert protocol.on_record(ahead(1, HALVES)) == []
+    record = handover(1, HALVES)
+    assert protocol.on_record(record) == [], "the marker is still to come: copying goes on"
+    protocol.on_marker(3, route(record))
+    assert protocol.on_marker(4, route(record)) == [Send(route(record), HALVES), HandOver(record, {}, lost)]
+    assert protocol.on_record(record) == []
+
+
+def test_copying_is_given_up_when_the_record_says_so():
+    protocol = counting(ALL_MINE)
+    protocol.on_record(ahead(1, HALVES))
+    assert protocol.on_record(ControlRecord(epoch=2, tables=ALL_MINE)) == [CopyAhead(0, {}, {})]
+    assert protocol.on_record(ahead(3, OTHERS, epoch=2)) == [CopyAhead(3, {}, dict.fromkeys(range(128), 8))]
+
+
+def test_who_loses_nothing_takes_part_all_the_same():
+    stateless = TaskProtocol(3, (1,))
+    stateless.on_record(ControlRecord(tables=ALL_MINE), first=True)
+    assert stateless.on_record(ahead(1, HALVES)) == [CopyAhead(1, {}, {})]

@@ -132,6 +132,6 @@ def test_what_is_no_record_is_refused(text):
 
 
 def test_a_newer_record_says_so():
-    text = ControlRecord(version=2).to_json()
-    with pytest.raises(ProtocolError, match="'version' is 2, this program reads 1"):
+    text = ControlRecord(version=3).to_json()
+    with pytest.raises(ProtocolError, match="'version' is 3, this program reads 2"):
         ControlRecord.from_json(text)

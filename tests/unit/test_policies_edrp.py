@@ -34,6 +34,12 @@ def test_the_mapping_of_section_5():
     assert remarks == ()
 
 
+def test_the_live_model_takes_what_handovers_cost():
+    live = replace(view(), handover_cost=(0.02, 3e-9))
+    problem, _ = build_problem(live, Settings(downtime_model="live"))
+    assert (problem.live.constant_s, problem.live.per_byte_s) == (0.02, 3e-9)
+
+
 def test_downtime_has_no_weight_in_the_first_plan():
     weights = build_problem(view(first=True), SETTINGS)[0].weights
     assert (weights.r, weights.c, weights.d) == (0.5, 0.5, 0.0)

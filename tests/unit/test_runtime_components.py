@@ -11,7 +11,8 @@ import pytest
 
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
-from leeward.core.table import even_table
+from leeward.core.keys import key_group
+from leeward.core.table import even_table, tables_text
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, elastic, keyed
 
 
@@ -60,8 +61,13 @@ class FakeLink:
         self.record = record
         self.post(lambda: self.on_record(record, True))
 
-    def export(self, cut, epoch, blobs, owned, swap, barrier, report):
-        self.done.append(("export", cut, sorted(blobs), sorted(swap), barrier, report("", 0.0).error))
+    def export(self, cut, epoch, encode, owned, barrier, report):
+        try:
+            blobs, swap = encode()
+        except LeewardError as failure:
+            self.report(barrier, report(str(failure), 0.0))
+        else:
+            self.done.append(("export", cut, sorted(blobs), sorted(swap), barrier, report("", 0.0).error))
 
     def load(self, cut, groups, done, failed):
         entries = {group: self.snapshots.get(group, {}) for group in groups}
@@ -70,6 +76,9 @@ class FakeLink:
 
     def report(self, barrier, report):
         self.done.append(("report", barrier, report.error))
+
+    def soon(self, job):
+        self.done.append(("soon",))
 
     def recover(self, epoch, reason):
         self.done.append(("recover", epoch, reason))
@@ -320,3 +329,151 @@ def test_specs_carry_the_marker_stream():
 def test_bad_specs_are_refused(build, message):
     with pytest.raises(ConfigError, match=message):
         build()
+
+
+# --- handover
+
+
+class FakeSending:
+    """Keeps what it was given."""
+
+    has_room = True
+
+    def __init__(self, epoch, sent):
+        self.epoch, self.sent, self.parts, self.parcels = epoch, sent, [], {}
+
+    def put(self, parts):
+        self.parts.append(parts)
+
+    def finish(self, parcels):
+        self.parcels = {
+            task: {group: (dict(items), list(gone)) for group, (items, gone) in groups.items()}
+            for task, groups in parcels.items()
+        }
+
+
+class FakeCourier:
+    """Keeps what it was asked to do; the test answers."""
+
+    def __init__(self, url, topology_id, task, owner, post):
+        self.post, self.asked = post, []
+
+    def warm(self):
+        self.asked.append(("warm",))
+
+    def send(self, epoch, sent, failed):
+        sending = FakeSending(epoch, sent)
+        self.asked.append(("send", sending))
+        return sending
+
+    def receive(self, epoch, groups, arrived, failed):
+        self.asked.append(("receive", epoch, set(groups), arrived, failed))
+
+    def cancel(self):
+        self.asked.append(("cancel",))
+
+
+@pytest.fixture
+def keyed_bolt(monkeypatch, tmp_path):
+    monkeypatch.setattr(elastic, "Courier", FakeCourier)
+    conf = {"leeward.keyed": {"pass": {"default": ["key"]}}, "leeward.replicas": {"count": 2}}
+    worker = Worker(Count, monkeypatch, tmp_path, conf=conf, **BOLT)
+    yield worker
+    worker.close()
+
+
+def asked(worker, what):
+    """The one thing of its kind that the courier was asked for."""
+    ((_, *details),) = [entry for entry in worker.component._handovers._courier.asked if entry[0] == what]
+    return details
+
+
+def begin_handover(worker, count_table):
+    """Markers of handover 1 on both channels; what the bolt said."""
+    record = ControlRecord(epoch=1, handover=1, tables=TABLES | {"count": count_table})
+    worker.beat()
+    for task in (3, 4):
+        worker.marker("pass", task, "route", 1, body=record.to_json())
+    return worker.beat()
+
+
+def test_a_lost_group_leaves_the_state_at_once_and_its_receiver_is_named(keyed_bolt):
+    table = even_table([5, 6])
+    mine = next(key for key in "abcdefgh" if table[key_group(key)] == 5)
+    keyed_bolt.tuple("pass", 3, [mine])
+    said = begin_handover(keyed_bolt, even_table([6]))
+    assert [entry[:2] for entry in emitted(said, "marker")] == [["route", 1]]
+    assert emitted(said, "marker")[0][2] == tables_text({"sink": TABLES["sink"]})
+    sending = asked(keyed_bolt, "send")[0]
+    assert sending.epoch == 1 and sending.parcels[6][key_group(mine)] == ({mine: 1}, [])
+    assert keyed_bolt.component.state.groups == ()
+    assert not [entry for entry in keyed_bolt.link.done if entry[0] == "report"]
+    keyed_bolt.link.post(sending.sent)
+    keyed_bolt.beat()
+    assert ("report", "handover-1", "") in keyed_bolt.link.done
+
+
+def test_a_tuple_waits_for_its_group_and_no_other_does(keyed_bolt):
+    table = even_table([5, 6])
+    theirs, mine = (next(key for key in "abcdefgh" if table[key_group(key)] == task) for task in (6, 5))
+    begin_handover(keyed_bolt, even_table([5]))
+    _, groups, arrived, _ = asked(keyed_bolt, "receive")
+    assert groups == set(range(1, 128, 2))
+    for key in (theirs, mine, theirs):
+        keyed_bolt.tuple("pass", 3, [key])
+    keyed_bolt.marker("pass", 3, "pulse", 1, body={})
+    keyed_bolt.marker("pass", 4, "pulse", 1, body={})
+    assert emitted(keyed_bolt.beat()) == [[mine, 1]]
+    keyed_bolt.link.post(lambda: arrived({key_group(theirs): {theirs: 7}}, 10))
+    assert emitted(keyed_bolt.beat() + keyed_bolt.beat()) == [[theirs, 8], [theirs, 9]]
+    keyed_bolt.link.post(lambda: arrived({g: {} for g in groups - {key_group(theirs)}}, 10))
+    said = keyed_bolt.beat() + keyed_bolt.beat()
+    assert ["pulse", 1] in emitted(said)
+    assert ("report", "handover-1", "") in keyed_bolt.link.done
+
+
+def test_what_is_copied_ahead_is_followed_by_what_changed(keyed_bolt):
+    tables = TABLES | {"count": even_table([5, 6])}
+    first, second = [key for key in "abcdefgh" if tables["count"][key_group(key)] == 5][:2]
+    keyed_bolt.tuple("pass", 3, [first])
+    keyed_bolt.beat()
+    gone = {"count": even_table([6])}
+    keyed_bolt.link.show(ControlRecord(tables=tables, ahead=1, coming=TABLES | gone))
+    for _ in range(200):
+        keyed_bolt.beat()
+        if ("report", "ahead-1", "") in keyed_bolt.link.done:
+            break
+    assert ("report", "ahead-1", "") in keyed_bolt.link.done
+    (sending,) = asked(keyed_bolt, "send")
+    assert sending.parts
+    keyed_bolt.component._handovers._due = float("inf")
+    keyed_bolt.tuple("pass", 3, [second])
+    begin_handover(keyed_bolt, even_table([6]))
+    ahead = {key for groups in sending.parcels.values() for items, _ in groups.values() for key in items}
+    assert ahead == {second} and len(sending.parcels[6]) == 64
+    assert len([entry for entry in keyed_bolt.component._handovers._courier.asked if entry[0] == "send"]) == 1
+
+
+def test_groups_that_are_whole_before_the_marker_wait_for_it(keyed_bolt):
+    coming = TABLES | {"count": even_table([5])}
+    before = TABLES | {"count": even_table([5, 6])}
+    theirs = next(key for key in "abcdefgh" if before["count"][key_group(key)] == 6)
+    keyed_bolt.beat()
+    keyed_bolt.link.show(ControlRecord(tables=before, ahead=1, coming=coming))
+    keyed_bolt.beat()
+    _, groups, arrived, _ = asked(keyed_bolt, "receive")
+    assert ("report", "ahead-1", "") in keyed_bolt.link.done
+    keyed_bolt.link.post(lambda: arrived({g: {theirs: 4} if g == key_group(theirs) else {} for g in groups}, 9))
+    keyed_bolt.beat()
+    assert len(keyed_bolt.component.state.groups) == 64
+    begin_handover(keyed_bolt, even_table([5]))
+    keyed_bolt.tuple("pass", 3, [theirs])
+    assert emitted(keyed_bolt.beat() + keyed_bolt.beat()) == [[theirs, 5]]
+    assert ("report", "handover-1", "") in keyed_bolt.link.done
+
+
+def test_specs_tell_by_which_fields_their_input_is_keyed():
+    passing = Pass.spec(inputs={Source.spec(name="source"): balanced()}, par=2)
+    count = Count.spec(name="count", inputs={passing: keyed("key")}, par=3)
+    passing.name = "passing"  # as the topology's class gives names: late
+    assert json.loads(count.common.json_conf)["leeward.keyed"] == {"passing": {"default": ["key"]}}

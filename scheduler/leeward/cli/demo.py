@@ -57,6 +57,9 @@ def demo(
     speed: Annotated[float, typer.Option(help="Times real time.")] = 60.0,
     seed: Annotated[int, typer.Option(help="Of the generated data.")] = 1,
     service_times: Annotated[str, typer.Option(help="Emulated service times: table2, or none.")] = "table2",
+    mode: Annotated[
+        str, typer.Option(envvar="MODE", help="live: tables change without a stop; restart: the papers' way.")
+    ] = "live",
     keep: Annotated[bool, typer.Option(envvar="KEEP", help="Leave the cluster up.")] = False,
     out: Annotated[
         Path, typer.Option(envvar="LEEWARD_OUT", help="Folder for everything; verdict in OUT.json.")
@@ -78,6 +81,7 @@ def demo(
                 folder=cluster,
                 speed=speed,
                 service_times=service_times,
+                mode=mode,
                 base_port=base_port,
                 stack=stack,
                 keep=keep,
@@ -103,10 +107,12 @@ class Demo:
     """The steps, in order; `stack` ends what they start."""
 
     def __init__(
-        self, *, out: Path, folder: Path, speed: float, service_times: str, base_port: int, stack: ExitStack, keep: bool
-    ) -> None:
+        self, *, out: Path, folder: Path, speed: float, service_times: str, mode: str, base_port: int,
+        stack: ExitStack, keep: bool,
+    ) -> None:  # fmt: skip
         self.out, self.folder = out, folder
         self.speed, self.service_times, self.base_port = speed, service_times, base_port
+        self.mode = mode
         self.stack, self.keep = stack, keep
         self.rows: list[Path] = []  #: CSV files that the reference reads
         self.data = ""
@@ -164,6 +170,7 @@ class Demo:
             self._await_tasks(tell)
         self.events = EventFile(self.out / "events.jsonl")
         serve = ["serve", TOPOLOGY, "--cluster", str(self.folder), "--events", str(self.out / "events.jsonl")]
+        serve += ["-o", f"mode={self.mode}"]
         with step("scheduler service: plans every 10 s with S-EDRP"):
             self.stack.enter_context(background(serve, self.out / "serve.log"))
             self._await(
@@ -283,7 +290,7 @@ class Demo:
     def _quiet(self) -> bool:
         self.events.read()
         return len(self.events.named("reconfiguration_started")) <= len(
-            [e for e in self.events.named("reconfiguration_ended") if e.get("kind") == "restart"]
+            [e for e in self.events.named("reconfiguration_ended") if e.get("kind") != "reset"]
         )
 
     def _await(self, done: Callable[[], Any], seconds: float, what: str, log: str) -> None:

@@ -45,7 +45,11 @@ WATCHED = ("snapshot", "recover", "barrier")
 STEPS = (
     "claimed", "journal:announce", "fence", "control:pause", "journal:move", "control:move", "placement", "rebalance",
     "journal:undo", "journal:restore", "control:restore", "control:run", "journal:closed", "control:checkpoint",
+    "journal:ahead", "control:ahead", "journal:handover", "control:handover",
 )  # fmt: skip
+
+#: What the record asks for in these states, while its phase is RUN.
+_ASKED = {State.CHECKPOINTING: "checkpoint", State.COPYING: "ahead", State.HANDING: "handover"}
 
 #: Called with the name of each step after it was taken; tests end the coordinator there.
 FaultHook = Callable[[str], None]
@@ -181,8 +185,8 @@ class Coordinator:
                 self._fault(f"journal:{journal.step}")
             case WriteControl(record=record):
                 self._control.write_record(record)
-                asked = record.phase is Phase.RUN and self.machine.state is State.CHECKPOINTING
-                self._fault("control:checkpoint" if asked else f"control:{record.phase}")
+                asked = _ASKED.get(self.machine.state) if record.phase is Phase.RUN else None
+                self._fault(f"control:{asked or record.phase}")
             case WritePlacement(placement=placement):
                 self._control.write_placement(placement)
                 self._fault("placement")

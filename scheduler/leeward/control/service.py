@@ -18,6 +18,7 @@ from leeward.control.guard import changes_nothing, check_plan, with_present
 from leeward.control.loop import Loop, Policy
 from leeward.control.monitor import (
     Facts,
+    HandoverCosts,
     Monitor,
     Rates,
     build_view,
@@ -153,6 +154,7 @@ class Term:
             settings=settings, policy=policy, sink=ports.sink, topology=structure.name, executor=executor
         )
         self._monitor = Monitor(settings)
+        self._costs = HandoverCosts()
         self._rates = Rates()
         self._streams = StreamFacts()
         self._measure_at = 0.0
@@ -190,7 +192,8 @@ class Term:
         facts = Facts(
             structure=self._structure, cluster=coordinator.snapshot, record=coordinator.machine.record,
             rates=self._rates, service=self._monitor.service, sizes=coordinator.machine.sizes, streams=self._streams,
-            draining=self._ports.cluster.draining(), first=self._mine.control.read_placement() is None,
+            draining=self._ports.cluster.draining(), handover_cost=self._costs.fit(),
+            first=self._mine.control.read_placement() is None,
         )  # fmt: skip
         return build_view(facts, self._settings)
 
@@ -231,7 +234,10 @@ class Term:
         if self._busy and not busy:
             self._monitor.forget()
             self._loop.ended(now)
-            self._reply(coordinator.machine.journal.result)
+            journal = coordinator.machine.journal
+            if journal.kind == "handover" and journal.result == "done":
+                self._costs.add(journal.exported, journal.waited)
+            self._reply(journal.result)
         self._busy = busy
         if now >= self._measure_at:
             self._measure_at = now + MEASURE_S
@@ -297,10 +303,11 @@ class Term:
         """Begin with the request that waits, or say why not."""
         if not self._asked:
             return
+        self._asked = False  # before looking: whoever asks from here on sets it again
         request = self._mine.requests.pending(self._wake_request)
-        self._asked = request is not None  # there may be another behind it
         if request is None:
             return
+        self._asked = True  # there may be another behind it
         name = str(request["id"])
         try:
             plan, view = self._manual_plan(request.get("replicas"))

@@ -8,11 +8,14 @@ Rules
 - `base` is the epoch in which the state in the tasks' memories was established (0, or that of the last RESTORE).
   A process that did not take part in `base` may not go on in RUN: it asks for a reset.
 - A *cut* is a consistent snapshot of all tasks, numbered upwards; it counts once it is in `committed`.
+- A *handover* changes tables under RUN: the record has the new ones, a new epoch and the same base; a task owns by the
+  old tables until the route markers of that epoch are in from every upstream task.
 
     RUN --announce--> PAUSE --barrier cut-<n>--> MOVE --placed--> RESTORE --barrier ready-<e>--> RUN
                         |                                           ^
                         +--abort (new epoch, same base)--> RUN      |
     RUN / MOVE / RESTORE --a process was lost (new epoch)-----------+
+    RUN --handover (new epoch, new tables, same base)--> RUN, until barrier handover-<e>; late: as a process lost
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from enum import StrEnum
 from leeward.core.errors import ProtocolError
 from leeward.core.table import Table
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
 
 
 class Phase(StrEnum):
@@ -50,12 +53,16 @@ class ControlRecord:
     tables: Mapping[str, Table] = field(default_factory=dict)  #: component -> owners, as of this epoch
     restarts: tuple[int, ...] = ()  #: RESTORE: tasks whose worker Storm is about to restart; their processes wait
     stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to its swap area
+    handover: int = 0  #: epoch of the newest handover since the base (0: none)
+    ahead: int = 0  #: epoch of a handover to come: what will change hands is to be copied ahead (0: nothing)
+    coming: Mapping[str, Table] = field(default_factory=dict)  #: its tables
     version: int = RECORD_VERSION
 
     def to_json(self) -> str:
         """Compact JSON; equal records give equal text."""
         document = {name: getattr(self, name) for name in self.__slots__}
-        document["tables"] = {name: list(self.tables[name]) for name in sorted(self.tables)}
+        for name in ("tables", "coming"):
+            document[name] = {key: list(table) for key, table in sorted(getattr(self, name).items())}
         return json.dumps(document, separators=(",", ":"))
 
     @staticmethod
@@ -70,7 +77,8 @@ class ControlRecord:
                     remedy="Update Leeward in the topology's environment.",
                 )
             document["phase"] = Phase(document["phase"])
-            document["tables"] = {name: tuple(table) for name, table in document["tables"].items()}
+            for name in ("tables", "coming"):
+                document[name] = {key: tuple(table) for key, table in document.get(name, {}).items()}
             document["committed"] = tuple(document["committed"])
             document["stays"] = tuple(document["stays"])
             document["restarts"] = tuple(document["restarts"])
@@ -108,7 +116,7 @@ class Paths:
         return f"{self.base}/journal"
 
     def barrier(self, name: str) -> str:
-        """A persistent child for each task that has arrived, holding its Report. Names: cut_barrier, ready_barrier."""
+        """A persistent child for each task that has arrived, holding its Report. Names: see the functions below."""
         return f"{self.base}/barrier/{name}"
 
     @property
@@ -141,6 +149,16 @@ def ready_barrier(epoch: int) -> str:
     return f"ready-{epoch}"
 
 
+def ahead_barrier(epoch: int) -> str:
+    """Barrier that a task reaches when nearly all that it will lose in this handover is copied."""
+    return f"ahead-{epoch}"
+
+
+def handover_barrier(epoch: int) -> str:
+    """Barrier that a task reaches when it has passed the route marker, sent what it lost and got what it gained."""
+    return f"handover-{epoch}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What a task writes when it reaches a barrier, or why it cannot."""
@@ -150,7 +168,8 @@ class Report:
     error: str = ""  #: empty if the barrier was reached
     bytes: int = 0  #: state exported or imported
     keys: int = 0  #: state entries exported or imported
-    seconds: float = 0.0  #: time that the export or import took
+    seconds: float = 0.0  #: time that the export, import or handover took
+    waited: float = 0.0  #: handover: longest time that a tuple waited for its group, in seconds
 
     def to_json(self) -> str:
         """Compact JSON."""

@@ -16,7 +16,7 @@ from leeward.core.errors import ProtocolError
 from leeward.core.plan import Slot
 from leeward.core.table import Table
 
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
 
 
 class StepName(StrEnum):
@@ -26,6 +26,8 @@ class StepName(StrEnum):
     MOVE = "move"  #: barrier 1 was reached: MOVE, placement, rebalance
     UNDO = "undo"  #: the new placement cannot be had: back to the old one
     RESTORE = "restore"  #: fence, then RESTORE
+    AHEAD = "ahead"  #: state that will change hands is to be copied while all goes on
+    HANDOVER = "handover"  #: fence, then RUN with new tables
     CLOSED = "closed"  #: nothing is in progress
 
 
@@ -33,18 +35,20 @@ class StepName(StrEnum):
 class Journal:
     """See the module. Times are seconds of the coordinator's clock."""
 
-    kind: str = ""  #: "restart" (a plan's reconfiguration) or "reset" (a process was lost)
+    kind: str = ""  #: "restart" or "handover" (a plan's reconfiguration), or "reset" (a process was lost)
     step: StepName = StepName.CLOSED
     epoch: int = 0  #: newest epoch that this reconfiguration has used, or is about to use
     cut: int = 0  #: cut that it exports, or (reset) restores from
     last_cut: int = 0  #: highest cut number ever used
     old_cut: int = 0  #: cut of the base before
+    old_handover: int = 0  #: newest handover before
     old_tables: Mapping[str, Table] = field(default_factory=dict)  #: in force before
     new_tables: Mapping[str, Table] = field(default_factory=dict)  #: wanted
     old_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot before, as Storm had it
     new_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot wanted
     placement_epoch: int = 0  #: epoch that the placement was written under; 0: not written by this one
-    exported: int = 0  #: bytes of state in the cut
+    exported: int = 0  #: bytes of state in the cut, or (handover) that changed hands
+    waited: float = 0.0  #: handover: longest time that a tuple waited for its group, in seconds
     reason: str = ""  #: why it was started
     result: str = ""  #: how it ended: "done", "undone: ...", "aborted: ...", "reset: ..."
     times: Mapping[str, float] = field(default_factory=dict)  #: step -> when it was first taken

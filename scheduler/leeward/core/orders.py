@@ -18,6 +18,8 @@ class State(StrEnum):
     OFF = "off"  #: journal and record are not read yet
     IDLE = "idle"  #: the time of the next checkpoint, or a plan
     CHECKPOINTING = "checkpointing"  #: every task's part of a cut, while the stream goes on
+    COPYING = "copying"  #: every task's word that what it will lose in a handover is nearly all copied
+    HANDING = "handing"  #: every task's word that it owns by the new tables, while the stream goes on
     PAUSING = "pausing"  #: barrier 1: every task's part of the cut, then it is stopped
     MOVING = "moving"  #: Storm to have every executor where the plan wants it
     UNDOING = "undoing"  #: Storm to have every executor where it was
@@ -28,7 +30,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long the coordinator waits, in seconds."""
+    """How the coordinator works, and how long it waits, in seconds."""
 
     pause_s: float = 20.0  #: barrier 1
     misfit_s: float = 5.0  #: before the plugin's "does not fit" is believed: it may speak of the plan before
@@ -39,6 +41,10 @@ class Limits:
     restore_tries: int = 3  #: of barrier 2 before an alert
     retry_s: float = 2.0  #: after Redis refused
     held_s: float = 30.0  #: between tries in HELD
+    ahead_bytes: int = 4 * 1024  #: state that changes hands in a handover is copied ahead if it is more
+    ahead_s: float = 600.0  #: for copying ahead: then the plan is given up
+    handover_s: float = 60.0  #: for one handover: then everything is restored, by the new tables
+    live: bool = True  #: a plan that moves no executor is carried out by handover, not by restart
     checkpoint_every_s: float = 15.0  #: from the end of one checkpoint to the next
     checkpoint_s: float = 10.0  #: for one checkpoint
     keep_cuts: int = 2  #: committed cuts that are kept

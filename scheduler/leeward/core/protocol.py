@@ -13,6 +13,11 @@ Markers (kind, number):
   pause       n = epoch; the task exports its state and stops until the control record says RUN
   probe       n = epoch; not aligned: shows that the channel from this sender is up, and that all that follows on it
               belongs to that epoch. It carries the routing tables to the sender's groupings.
+  route       n = epoch of a handover; it carries the new tables to the sender's groupings. The task hands over the
+              groups that it loses and goes on; tuples of a group that it gains wait until the group is in
+
+While a gained group is not in, an aligned marker counts as not complete and waits, with the channels behind it: every
+cut has every group exactly once, and pulses show what they would have shown without the handover.
 
 Modes: STARTING (no record yet) -> RUNNING <-> PAUSED -> RESTORING -> RUNNING; LOST (asked for a reset; waits);
 REPLACED (Storm is about to restart this task's worker: its successor restores, this process only waits for its end).
@@ -21,114 +26,31 @@ REPLACED (Storm is about to restart this task's worker: its successor restores, 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
+from leeward.core.awaiting import Awaited, GroupOf
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ProtocolError
-
-
-class Kind(StrEnum):
-    """Marker kinds, see the module's docstring."""
-
-    PULSE = "pulse"
-    CHECKPOINT = "checkpoint"
-    PAUSE = "pause"
-    PROBE = "probe"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marker:
-    """A control tuple in the data stream."""
-
-    kind: Kind
-    number: int  #: pulse number, cut or epoch, by kind
-    sent: int | None = None  #: data tuples on this channel since its previous marker; None: not counted
-    body: Any = None  #: pulse: data; pause: the control record; checkpoint: epoch
-
-    @property
-    def identity(self) -> tuple[Kind, int]:
-        """Two markers with the same identity are the same cut on two channels."""
-        return self.kind, self.number
-
-
-class Mode(StrEnum):
-    """What the task is doing, see the module's docstring."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    PAUSED = "paused"
-    RESTORING = "restoring"
-    LOST = "lost"
-    REPLACED = "replaced"
-
-
-# --- instructions -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Deliver:
-    """Process this tuple."""
-
-    item: Any
-
-
-@dataclass(frozen=True, slots=True)
-class DeliverPulse:
-    """Call the pulse handler, then forward the pulse downstream."""
-
-    number: int
-    bodies: tuple[Any, ...]  #: one for each upstream task, by task id
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Send this marker to every downstream task."""
-
-    marker: Marker
-
-
-@dataclass(frozen=True, slots=True)
-class Export:
-    """Write the state to the snapshot `cut` and report at its barrier."""
-
-    cut: int
-    record: ControlRecord  #: whose epoch fences the write; in PAUSE its tables tell what stays on the node
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Own exactly the groups of the record's tables, with the state of its cut; then call `loaded`."""
-
-    record: ControlRecord
-    keep: bool  #: what is in memory is the state of that cut: groups that stay need not be read
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """Report at the ready barrier of this epoch."""
-
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Recover:
-    """State or tuples were lost: ask the coordinator for a reset."""
-
-    epoch: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """The task processes tuples (again), under this record."""
-
-    record: ControlRecord
-
-
-Instruction = Deliver | DeliverPulse | Send | Export | Load | Ready | Recover | Resumed
+from leeward.core.instructions import (
+    CopyAhead,
+    Deliver,
+    DeliverPulse,
+    Export,
+    HandedOver,
+    HandOver,
+    Instruction,
+    Kind,
+    Load,
+    Marker,
+    Mode,
+    Ready,
+    Recover,
+    Resumed,
+    Send,
+)
+from leeward.core.table import Table, gained
 
 
 @dataclass(slots=True)
@@ -146,10 +68,19 @@ class _Channel:
 class TaskProtocol:
     """State machine of one task. Every public method returns the instructions to carry out, in order."""
 
-    def __init__(self, task: int, upstream: Iterable[int]) -> None:
+    def __init__(
+        self, task: int, upstream: Iterable[int], *, component: str = "", group_of: GroupOf | None = None
+    ) -> None:
+        """`group_of`: from a tuple to its key group, for a task whose state moves with its groups."""
         self.task = task
         self.mode = Mode.STARTING
         self.record: ControlRecord | None = None
+        self.tables: Mapping[str, Table] = {}  #: in force here: what its groupings route by and what it owns
+        self._component, self._stateful = component, group_of is not None
+        self._awaited = Awaited(group_of or (lambda _: None))
+        self._handover = 0  # epoch of the newest handover that was passed
+        self._ahead = 0  # handover whose groups are copied ahead
+        self._unsent = False  # groups that it lost are still on their way out
         self._channels = {source: _Channel() for source in sorted(upstream)}
         self._checkpoint = 0  # newest cut exported or begun
         self._base = -1  # epoch in which the state in memory was established; -1: none
@@ -189,7 +120,7 @@ class TaskProtocol:
             return []
         channel.count += 1
         if self.mode is Mode.RUNNING and channel.cut is None and not channel.queue:
-            return [Deliver(item)]
+            return [] if self._awaited and self._awaited.holds(item) else [Deliver(item)]
         channel.queue.append(item)
         return []
 
@@ -213,6 +144,20 @@ class TaskProtocol:
         self._loaded = True
         return self._check_ready()
 
+    def arrived(self, epoch: int, groups: Iterable[int]) -> list[Instruction]:
+        """The state of these groups, which HandOver told of, is in memory."""
+        if self.mode is not Mode.RUNNING or epoch != self._handover or not self._awaited:
+            return []
+        out: list[Instruction] = [Deliver(item) for item in self._awaited.arrive(groups)]
+        return out + self._check_handed_over() + self._drain()
+
+    def sent(self, epoch: int) -> list[Instruction]:
+        """The state of the groups that it lost, which HandOver told of, is where the new owners find it."""
+        if self.mode is not Mode.RUNNING or epoch != self._handover or not self._unsent:
+            return []
+        self._unsent = False
+        return self._check_handed_over()
+
     def on_timer(self) -> list[Instruction]:
         """Called a few times a second while restoring: probes go out until everybody runs."""
         if self.mode is Mode.RESTORING and self.record is not None:
@@ -223,28 +168,37 @@ class TaskProtocol:
 
     @property
     def open(self) -> bool:
-        """A spout may emit, a bolt's user code may run."""
-        return self.mode is Mode.RUNNING
+        """A spout may emit, a bolt's user code may run on all of its state."""
+        return self.mode is Mode.RUNNING and not self._awaited
+
+    @property
+    def waiting(self) -> bool:
+        """Something waits for a group that is not in."""
+        return bool(self._awaited) and self.buffered > 0
 
     @property
     def buffered(self) -> int:
-        """Items queued on all channels."""
-        return sum(len(channel.queue) for channel in self._channels.values())
+        """Items queued on all channels, and those that wait for their group."""
+        return sum(len(channel.queue) for channel in self._channels.values()) + len(self._awaited)
 
     # --- rules ---
 
     def _run(self, record: ControlRecord, first: bool) -> list[Instruction]:
         if self.mode is Mode.RUNNING and record.base == self._base:
             self._drop_pauses(record.epoch)
-            return self._begin_checkpoint(record) + self._drain()
+            begun = self._begin_checkpoint(record) + self._copy_ahead(record) + self._begin_handover(record)
+            return begun + self._drain()
         joined = self._base == record.base and (self.mode is not Mode.RESTORING or self._ready)
-        if not joined and not (self.mode is Mode.STARTING and record.base == 0 and first):
-            return self._lost(f"task {self.task} did not take part in base {record.base}")
+        if not joined:  # a handover needs every task, so one that begins finds none in its base
+            if self.mode is not Mode.STARTING or record.base or not first or record.handover:
+                return self._lost(f"task {self.task} did not take part in base {record.base}")
+            self.tables = record.tables
         self._base = record.base
         self._checkpoint = max(self._checkpoint, record.checkpoint)
         self.mode = Mode.RUNNING
         self._drop_pauses(record.epoch)
-        return [self._probe(), Resumed(record), *self._drain()]
+        resumed = [self._probe(), Resumed(record, self.tables)]
+        return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
 
     def _restore(self, record: ControlRecord) -> list[Instruction]:
         if self.mode is Mode.RESTORING and self._base == record.base:
@@ -256,13 +210,16 @@ class TaskProtocol:
         self._checkpoint = max(self._checkpoint, record.checkpoint)
         self.mode, self._base = Mode.RESTORING, record.base
         self._state_cut = -1
-        self._loaded = self._ready = False
+        self._loaded = self._ready = self._unsent = False
+        self.tables, self._handover, self._ahead = record.tables, record.handover, 0
+        self._awaited.clear()
         for channel in self._channels.values():
             self._fence(channel, record.epoch)
         return [self._probe(), Load(record, keep)]
 
     def _lost(self, reason: str) -> list[Instruction]:
         self.mode, self._base, self._reason = Mode.LOST, -1, reason
+        self._awaited.clear()
         for (
             channel
         ) in self._channels.values():  # only what follows the probe of a coming epoch can still matter
@@ -288,6 +245,40 @@ class TaskProtocol:
         self._checkpoint = record.checkpoint
         marker = Marker(kind=Kind.CHECKPOINT, number=record.checkpoint, body=record.to_json())
         return [Send(marker), Export(record.checkpoint, record)]
+
+    def _copy_ahead(self, record: ControlRecord) -> list[Instruction]:
+        """Begin to copy what a coming handover will move, or give it up; not if that handover is on its way here."""
+        if record.ahead == self._ahead or record.handover == self._ahead != 0:
+            return []
+        self._ahead = record.ahead
+        if not record.ahead or not self._stateful:
+            return [CopyAhead(record.ahead, {}, {})]
+        old, new = self.tables[self._component], record.coming[self._component]
+        return [CopyAhead(record.ahead, gained(old, new, self.task), gained(new, old, self.task))]
+
+    def _begin_handover(self, record: ControlRecord) -> list[Instruction]:
+        """A spout starts the handover that the record tells of; bolts wait for its marker."""
+        if self._channels or record.handover <= self._handover:
+            return []
+        return self._route(record)
+
+    def _route(self, record: ControlRecord) -> list[Instruction]:
+        """From here on the tables of a handover are in force."""
+        before, self.tables, self._handover = self.tables, record.tables, record.handover
+        self._ahead = 0
+        marker = Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
+        out: list[Instruction] = [Send(marker, self.tables)]
+        if self._stateful:
+            old, new = before[self._component], self.tables[self._component]
+            comes, goes = gained(old, new, self.task), gained(new, old, self.task)
+            self._awaited.expect(comes)
+            self._unsent = bool(goes)
+            if comes or goes:
+                out.append(HandOver(record, comes, goes))
+        return out + self._check_handed_over()
+
+    def _check_handed_over(self) -> list[Instruction]:
+        return [] if self._awaited or self._unsent else [HandedOver(self._handover)]
 
     def _on_probe(self, channel: _Channel, marker: Marker) -> list[Instruction]:
         if marker.number <= channel.probed:
@@ -331,14 +322,15 @@ class TaskProtocol:
                 while channel.queue and channel.cut is None:
                     item = channel.queue[0]
                     if not isinstance(item, Marker):
-                        out.append(Deliver(item))
+                        if not self._awaited.holds(item):
+                            out.append(Deliver(item))
                     elif item.kind is Kind.PROBE:
                         if _announces(item, self._epoch):
                             break  # what follows belongs to an epoch whose record is still to come
                     elif not (item.kind is Kind.PAUSE and item.number < self._epoch):
                         channel.cut = item
                     channel.queue.popleft()
-            if not self._channels or any(channel.cut is None for channel in self._channels.values()):
+            if self._awaited or not self._channels or any(c.cut is None for c in self._channels.values()):
                 return out
             out += self._aligned()
         return out
@@ -359,6 +351,8 @@ class TaskProtocol:
             _order(self.record.phase),
         ):
             self.record = record
+        if first.kind is Kind.ROUTE:
+            return self._route(record)
         forward = Send(replace(first, sent=None))
         if first.kind is Kind.CHECKPOINT:
             self._checkpoint = first.number
@@ -384,7 +378,7 @@ class TaskProtocol:
         )
 
     def _probe(self) -> Send:
-        return Send(Marker(kind=Kind.PROBE, number=self._epoch))
+        return Send(Marker(kind=Kind.PROBE, number=self._epoch), self.tables)
 
     @property
     def _epoch(self) -> int:

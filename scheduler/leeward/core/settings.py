@@ -17,7 +17,8 @@ from leeward.core.orders import Limits
 
 POLICIES = ("edrp", "even", "none")
 METHODS = ("restricted", "auto", "exact", "compact", "ilp")
-DOWNTIME_MODELS = ("storm", "generic")
+MODES = ("live", "restart")
+DOWNTIME_MODELS = ("storm", "generic", "live")
 
 
 def _setting(default: Any, unit: str, about: str, *, least: float = 0.0, choices: tuple[str, ...] = ()) -> Any:
@@ -56,6 +57,10 @@ class Settings:
     solve_limit_s: float = _setting(8.0, "s", "time for solving; then the best so far", least=0.1)
     seed: int = _setting(0, "", "seed of the solver and of the policy")
     # the coordinator
+    mode: str = _setting("live", "", "live: where no executor moves, tables change without a stop", choices=MODES)
+    ahead_bytes: int = _setting(4096, "bytes", "state that changes hands is copied ahead if it is more")
+    ahead_s: float = _setting(600.0, "s", "deadline of copying ahead: then the plan is given up", least=0.1)
+    handover_s: float = _setting(60.0, "s", "deadline of a handover: then the newest cut is restored", least=0.1)
     pause_s: float = _setting(20.0, "s", "deadline of barrier 1: then the reconfiguration is given up", least=0.1)
     move_s: float = _setting(10.0, "s", "time between two calls of rebalance", least=0.1)
     restore_s: float = _setting(60.0, "s", "deadline of barrier 2: then it is tried again", least=0.1)
@@ -78,6 +83,8 @@ class Settings:
     def limits(self) -> Limits:
         """The coordinator's part."""
         return Limits(
+            live=self.mode == "live", handover_s=self.handover_s,
+            ahead_bytes=self.ahead_bytes, ahead_s=self.ahead_s,
             pause_s=self.pause_s, move_s=self.move_s, restore_s=self.restore_s, checkpoint_s=self.checkpoint_s,
             checkpoint_every_s=self.checkpoint_every_s, restore_from_start=self.restore_from_start,
         )  # fmt: skip

@@ -41,6 +41,12 @@ def owned(table: Sequence[int], task: int) -> tuple[int, ...]:
     return tuple(group for group, owner in enumerate(table) if owner == task)
 
 
+def gained(before: Sequence[int], after: Sequence[int], task: int) -> dict[int, int]:
+    """Groups that `task` owns only in `after` -> their owner in `before`. With the tables swapped: what it loses."""
+    pairs = enumerate(zip(before, after, strict=True))
+    return {group: old for group, (old, new) in pairs if new == task != old}
+
+
 def even_table(tasks: Sequence[int]) -> Table:
     """Groups dealt round-robin over `tasks` in the order given."""
     if not tasks:

@@ -27,7 +27,7 @@ def build_report(
     emulations: Mapping[str, str],
 ) -> dict[str, Any]:
     """Everything that `out/demo.json` holds; `seconds` from the first row sent to the last result."""
-    ended = [e for e in events if e["action"] == "reconfiguration_ended" and e["kind"] == "restart"]
+    ended = [e for e in events if e["action"] == "reconfiguration_ended" and e["kind"] != "reset"]
     return {
         "tuples_in": tuples_in,
         **asdict(verdict),

@@ -141,7 +141,10 @@ class Watch:
 
 
 def downtime_s(events: list[dict]) -> float:
-    """Seconds that the stream stood still in finished reconfigurations and resets."""
+    """Seconds that the stream stood still in finished reconfigurations and resets.
+
+    In a handover nothing stands still; the longest time that a tuple waited for its group counts all the same.
+    """
     return sum(event.get("pause_s", 0.0) for event in events if event["action"] == "reconfiguration_ended")
 
 

@@ -2,7 +2,8 @@
 
 Paper -> here: operator i -> component; replica -> task that owns key groups; k_i -> its tasks; C_i = Res_i = 1;
 Res_u -> slots x EPS_max (`Node.capacity`); lambda_ij -> `stream_rate`; mu_i -> measured service rate; I_S,i -> state
-in the newest cut; d_uv -> `delay_s`; T_D -> appendix A.2, or A.1 by setting; w_d = 0 for the first plan.
+in the newest cut; d_uv -> `delay_s`; T_D -> appendix A.2; by setting A.1, or what handovers cost as measured;
+w_d = 0 for the first plan.
 
 What is ours: rates are raised by a head-room and by what a backlog needs; an operator that no number of replicas
 can serve is planned as if it could at 95 %; bounds that cannot be met are widened, and the reason says so; among
@@ -25,6 +26,7 @@ from leeward.solve import Bounds, Node, Operator, Problem, Stream, Weights, solv
 from leeward.solve.evaluate import Metrics, evaluate, verify
 from leeward.solve.latency import MM1
 from leeward.solve.outcome import Feasible, Infeasible, Optimal, Outcome
+from leeward.solve.problem import LiveDowntime
 
 #: Utilisation at which an overloaded operator is planned.
 SATURATED = 0.95
@@ -125,6 +127,7 @@ def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple
     if view.first:
         rest = settings.w_r + settings.w_c
         weights = Weights(r=settings.w_r / rest, c=settings.w_c / rest, d=0.0) if rest else weights
+    constant_s, per_byte_s = view.handover_cost
     problem = Problem(
         name=view.topology,
         nodes=tuple(_node(node, settings) for node in view.nodes),
@@ -137,6 +140,7 @@ def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple
         current=present_deployment(view),
         sync_s=settings.t_syn_s,
         downtime_model=settings.downtime_model,
+        live=LiveDowntime(constant_s=constant_s, per_byte_s=per_byte_s) if settings.downtime_model == "live" else None,
     )
     return problem, tuple(remarks)
 

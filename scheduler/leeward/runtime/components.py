@@ -7,9 +7,14 @@ A component derives from one of three:
 
 User code may define, besides streamparse's methods:
   resumed()          after `self.state` was loaded or re-loaded: rebuild whatever is derived from it
+  regrouped(g, l)    after a handover brought the key groups g into `self.state` or took the groups l away; unless it
+                     is defined, resumed() is called
   pulse(pulse)       the pulse is in from all upstream tasks; may emit; may return a dict to add to what travels on
   committed(state)   (spout) a cut is durable; `state` is a copy of self.state as of the oldest cut still kept:
                      input before it will not be asked for again
+
+Look a list or dict in `self.state` up each time before you change it; do not keep it from one tuple to the next:
+checkpoints and handovers copy state while work goes on.
 """
 
 from __future__ import annotations
@@ -21,8 +26,8 @@ from typing import Any
 from streamparse import Bolt, Spout
 
 from leeward.core.errors import ConfigError
-from leeward.core.protocol import Deliver, Kind, Marker, Send
-from leeward.runtime.dsl import KIND, MARKER_STREAM, with_marker_inputs, with_marker_output
+from leeward.core.instructions import Deliver, Kind, Marker, Send
+from leeward.runtime.dsl import KIND, MARKER_STREAM, RoutedBoltSpec, with_marker_inputs, with_marker_output
 from leeward.runtime.elastic import Elastic, Pulse
 
 __all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout"]
@@ -49,6 +54,7 @@ class ElasticBolt(Elastic, Bolt):
             config={**(cls.config or {}), **(config or {}), KIND: cls.kind},
         )
         spec.outputs = spec.common.streams = spec._sanitize_outputs(cls, with_marker_output(cls.outputs))
+        spec.__class__ = RoutedBoltSpec
         return spec
 
     def _run(self) -> None:
@@ -66,6 +72,8 @@ class ElasticBolt(Elastic, Bolt):
         else:
             self._in[tup.component] += 1
             self._carry_out(self._protocol.on_tuple(tup.task, tup))
+            if self._handovers.epoch:
+                self._handovers.look()
 
     def _deliver(self, instruction: Deliver) -> None:
         start = time.perf_counter()

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ from typing import Any
 from pystorm.exceptions import StormWentAwayError
 
 from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, ready_barrier
-from leeward.core.errors import LeewardError
-from leeward.core.protocol import (
+from leeward.core.instructions import (
+    CopyAhead,
     Deliver,
     DeliverPulse,
     Export,
+    HandedOver,
+    HandOver,
     Instruction,
     Kind,
     Load,
@@ -33,12 +35,14 @@ from leeward.core.protocol import (
     Recover,
     Resumed,
     Send,
-    TaskProtocol,
 )
-from leeward.core.table import first_tables, owned, tables_text
+from leeward.core.protocol import TaskProtocol
+from leeward.core.table import Table, first_tables, owned, tables_text
 from leeward.runtime import snapshot
-from leeward.runtime.conf import redis_url, service_time, zookeeper
+from leeward.runtime.conf import key_groups, redis_url, service_time, zookeeper
+from leeward.runtime.courier import Courier
 from leeward.runtime.dsl import MARKER_STREAM
+from leeward.runtime.handover import Handovers
 from leeward.runtime.link import Link
 from leeward.runtime.pipe import PipeSerializer, protect_stdout
 from leeward.runtime.service import Server
@@ -57,6 +61,10 @@ class Pulse:
 
     number: int  #: increasing along the stream
     data: dict[str, Any]  #: what the spout and the operators on the way put in, merged over all channels
+
+
+#: Threads that encode, send and receive give way to the task's own so often, in seconds; Python's default is 5 ms.
+SWITCH_S = 0.0005
 
 
 class Elastic:
@@ -93,13 +101,21 @@ class Elastic:
 
     def _setup_component(self, conf: dict, context: dict) -> None:
         super()._setup_component(conf, context)
+        sys.setswitchinterval(SWITCH_S)
         self._node = conf.get("storm.local.hostname") or os.uname().nodename
         components = {int(task): name for task, name in context["task->component"].items()}
         sources = {
             name for name, streams in context.get("source->stream->grouping", {}).items() if MARKER_STREAM in streams
         }
         self._downstream = sorted(context.get("stream->target->grouping", {}).get(MARKER_STREAM) or ())
-        self._protocol = TaskProtocol(self.task_id, [task for task, name in components.items() if name in sources])
+        self._protocol = TaskProtocol(
+            self.task_id,
+            [task for task, name in components.items() if name in sources],
+            component=self.component_name,
+            group_of=key_groups(conf, context) if self.kind == "stateful" else None,
+        )
+        courier = Courier(redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post)
+        self._handovers = Handovers(self, courier)
         self._server = Server(service_time(conf))
         self._committed_states: dict[int, dict] = {}
         paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
@@ -122,6 +138,8 @@ class Elastic:
             metrics=self._metrics,
         )
         self._link.start()
+        if self.kind == "stateful":
+            self._link.soon(courier.warm)
 
     # --- the task's own thread ---
 
@@ -137,11 +155,15 @@ class Elastic:
         if now >= self._timer_due:
             self._timer_due = now + 0.2
             self._carry_out(self._protocol.on_timer())
+        if self._handovers.copying:
+            self._handovers.step()
 
     def _attend(self) -> None:
         """Between two messages: whatever other threads or the clock want."""
         if self._inbox or (self._protocol.mode is Mode.RESTORING and time.monotonic() >= self._timer_due):
             self._on_idle()
+        elif self._handovers.copying:
+            self._handovers.step()
 
     def _on_record(self, record: ControlRecord, first: bool) -> None:
         self._carry_out(self._protocol.on_record(record, first=first))
@@ -158,47 +180,46 @@ class Elastic:
         marker = instruction.marker
         if self._downstream:
             tables = ""
-            if marker.kind is Kind.PROBE:
-                tables = tables_text({name: self._protocol.record.tables[name] for name in self._downstream})
+            if instruction.tables is not None:
+                tables = tables_text({name: instruction.tables[name] for name in self._downstream})
             body = json.dumps(marker.body, separators=(",", ":"))
             self.emit([str(marker.kind), marker.number, tables, "", body], stream=MARKER_STREAM)
 
     def _export(self, instruction: Export) -> None:
-        """Encode now (the state of this very moment), write and report in the background."""
+        """The state of this very moment is encoded, written and reported in the background."""
         cut, record = instruction.cut, instruction.record
-        blobs, swap, entries, error = {}, {}, 0, ""
         table = record.tables.get(self.component_name, ()) if self.task_id in record.stays else ()
-        try:
-            for group in self.state.groups:
-                content = self.state.group(group)
-                if content:
-                    entries += len(content)
-                    blob = snapshot.encode(content, cut=cut, owner=f"{self.component_name} (task {self.task_id})")
-                    (swap if table and table[group] == self.task_id else blobs)[group] = blob
-        except LeewardError as failure:
-            error = str(failure)
+        state, frozen = self.state, self.state.freeze()
+        owned_now, counts = state.groups, {"bytes": 0, "keys": 0}
+        owner = f"{self.component_name} (task {self.task_id})"
         if self.kind == "source":
             self._committed_states[cut] = copy.deepcopy(dict(self.state))
-        size = self._state_bytes = sum(map(len, blobs.values())) + sum(map(len, swap.values()))
+
+        def encode() -> tuple[dict[int, bytes], dict[int, bytes]]:
+            blobs: dict[int, bytes] = {}
+            swap: dict[int, bytes] = {}
+            for group in owned_now:
+                entries = frozen[group]
+                if entries:
+                    stays = bool(table) and table[group] == self.task_id
+                    blob = (swap if stays else blobs)[group] = snapshot.encode(entries, cut=cut, owner=owner)
+                    counts["bytes"] += len(blob)
+                    counts["keys"] += len(entries)
+            return blobs, swap
 
         def report(why: str, seconds: float) -> Report:
+            self._state_bytes = counts["bytes"]
+            self._post(lambda: state.thaw(frozen))
             return Report(
-                task=self.task_id,
-                component=self.component_name,
-                error=why,
-                bytes=size,
-                keys=entries,
-                seconds=seconds,
+                task=self.task_id, component=self.component_name, error=why, seconds=seconds, **counts
             )
 
-        if error:
-            self._link.report(cut_barrier(cut), report(error, 0.0))
-        else:
-            self._link.export(cut, record.epoch, blobs, self.state.groups, swap, cut_barrier(cut), report)
+        self._link.export(cut, record.epoch, encode, owned_now, cut_barrier(cut), report)
 
     def _load(self, instruction: Load) -> None:
         record = instruction.record
-        groups = self._groups(record)
+        self._handovers.cancel()
+        groups = self._groups(record.tables)
         kept = (
             {group: self.state.group(group) for group in groups if group in set(self.state.groups)}
             if instruction.keep
@@ -231,14 +252,14 @@ class Elastic:
     def _start_running(self, instruction: Resumed) -> None:
         self._server.rest()
         if instruction.record.base == 0 and not self.state.groups:
-            self.state = KeyedState(self._name, self._groups(instruction.record))
+            self.state = KeyedState(self._name, self._groups(instruction.tables))
             self.resumed()
 
-    def _groups(self, record: ControlRecord) -> tuple[int, ...]:
-        """The groups whose state this task owns under the record."""
+    def _groups(self, tables: Mapping[str, Table]) -> tuple[int, ...]:
+        """The groups whose state this task owns by the tables."""
         if self.kind == "stateless":
             return ()
-        return owned(record.tables[self.component_name], self.task_id)
+        return owned(tables[self.component_name], self.task_id)
 
     @property
     def _name(self) -> str:
@@ -261,7 +282,11 @@ class Elastic:
         Export: _export,
         Load: _load,
         Ready: lambda self, i: self._link.report(ready_barrier(i.epoch), self._imported),
+        CopyAhead: lambda self, i: self._handovers.copy_ahead(i),
+        HandOver: lambda self, i: self._handovers.hand_over(i),
+        HandedOver: lambda self, i: self._handovers.handed_over(i),
         Recover: lambda self, i: (
+            self._handovers.cancel(),
             log.warning("asking for a reset: %s", i.reason),
             self._link.recover(i.epoch, i.reason),
         ),
@@ -306,6 +331,10 @@ class Elastic:
 
     def resumed(self) -> None:
         """Called after self.state was loaded or re-loaded."""
+
+    def regrouped(self, gained: tuple[int, ...], lost: tuple[int, ...]) -> None:
+        """Called after a handover added key groups to self.state, or took some away."""
+        self.resumed()
 
     def pulse(self, pulse: Pulse) -> dict | None:
         """Called when the pulse is in from all upstream tasks."""

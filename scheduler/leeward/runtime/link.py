@@ -58,17 +58,20 @@ class Link:
         self,
         cut: int,
         epoch: int,
-        blobs: Mapping[int, bytes],
+        encode: Callable[[], tuple[Mapping[int, bytes], Mapping[int, bytes]]],
         owned: Iterable[int],
-        swap: Mapping[int, bytes],
         barrier: str,
         report: Callable[[str, float], Report],
     ) -> None:
-        """Write this task's part of a cut, then report at the barrier (the error, if it failed)."""
+        """Encode and write this task's part of a cut, then report at the barrier (the error, if it failed).
+
+        `encode()`, called in the background, gives by group what goes to Redis and what to the node's swap area.
+        """
 
         def job() -> None:
             start, error = time.perf_counter(), ""
             try:
+                blobs, swap = encode()
                 self._store.export(cut, epoch, blobs, owned, swap)
             except Exception as failure:
                 log.warning("export of cut %d failed: %s", cut, failure)
@@ -106,6 +109,10 @@ class Link:
     def report(self, barrier: str, report: Report) -> None:
         """Arrive at a barrier."""
         self._jobs.put(lambda: self._create(f"{self._paths.barrier(barrier)}/{self._task}", report.to_json()))
+
+    def soon(self, job: Callable[[], None]) -> None:
+        """Do something that may block."""
+        self._jobs.put(job)
 
     def recover(self, epoch: int, reason: str) -> None:
         """Ask the coordinator for a reset."""

@@ -45,9 +45,10 @@ class PipeSerializer:
     `on_idle` is called in the reading thread whenever the task is woken or `timer_s` have passed without input.
     """
 
+    TIMER_S = 0.25  #: usual `timer_s`
     output_stream = None  #: pystorm compares it with sys.stdout, to redirect that; protect_stdout has done so
 
-    def __init__(self, read_fd: int, write_fd: int, *, timer_s: float = 0.25) -> None:
+    def __init__(self, read_fd: int, write_fd: int, *, timer_s: float = TIMER_S) -> None:
         self.on_idle: Callable[[], None] = lambda: None
         self.timer_s = timer_s
         self._read_fd, self._write_fd = read_fd, write_fd

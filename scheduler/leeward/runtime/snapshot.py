@@ -15,16 +15,28 @@ from leeward.core.errors import SnapshotError
 
 VERSION = 1
 _MAGIC = b"LWS"
+#: Entries that are packed in one go, in which no other thread runs.
+_AT_ONCE = 256
 _HEADER = struct.Struct(">3sBQQI")
 
 
 def encode(entries: dict, *, cut: int, owner: str) -> bytes:
     """Bytes of the entries of one group; raises SnapshotError naming owner, key and type of what cannot travel."""
     try:
-        payload = msgpack.packb(entries, strict_types=True)
+        payload = msgpack.packb(entries, strict_types=True) if len(entries) <= _AT_ONCE else _packed(entries)
     except (TypeError, ValueError, OverflowError):
-        raise _untravellable(entries, owner) from None
+        raise untravellable(entries, owner) from None
     return _HEADER.pack(_MAGIC, VERSION, cut, len(payload), crc32(payload)) + payload
+
+
+def _packed(entries: dict) -> bytes:
+    """One entry after the other, so that other threads get their turn."""
+    packer = msgpack.Packer(strict_types=True, autoreset=False)
+    packer.pack_map_header(len(entries))
+    for key, value in entries.items():
+        packer.pack(key)
+        packer.pack(value)
+    return packer.bytes()
 
 
 def decode(blob: bytes, *, cut: int, where: str) -> dict:
@@ -50,7 +62,8 @@ def decode(blob: bytes, *, cut: int, where: str) -> dict:
 _OLDER = "The coordinator falls back to the cut before it; look after the disk and memory of Redis."
 
 
-def _untravellable(entries: dict, owner: str) -> SnapshotError:
+def untravellable(entries: dict, owner: str) -> SnapshotError:
+    """The error that names what of the entries cannot be packed."""
     for key, value in entries.items():
         try:
             msgpack.packb(value, strict_types=True)

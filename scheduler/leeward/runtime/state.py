@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping
+import copy
+from collections.abc import ItemsView, Iterable, Iterator, MutableMapping
 from itertools import chain
 from typing import Any
 
 from leeward.core.errors import ProtocolError
 from leeward.core.keys import GROUPS, key_group
+
+#: Values of these types cannot change without being set.
+_UNCHANGING = frozenset({int, float, str, bytes, bool, type(None)})
+
+
+class _Items(ItemsView):
+    def __iter__(self) -> Iterator:
+        state = self._mapping
+        if state._watched:  # what is handed out may be changed
+            return super().__iter__()
+        return chain.from_iterable(entries.items() for entries in state._groups.values())
 
 
 class KeyedState(MutableMapping):
@@ -15,11 +27,17 @@ class KeyedState(MutableMapping):
 
     Only keys of groups that this task owns may be read or written; anything else means that tuples are routed by
     another key than state is kept by, and raises ProtocolError.
+
+    Look a list or dict up each time before you change it: checkpoints and handovers copy state while work goes on, and
+    what is changed behind this mapping's back is copied as it was, or half done.
     """
 
     def __init__(self, owner: str, groups: Iterable[int] = range(GROUPS)) -> None:
         self._owner = owner
         self._groups: dict[int, dict] = {group: {} for group in groups}
+        self._marks: dict[int, set] = {}  # of groups that are being copied: keys that may have changed since
+        self._frozen: list[dict[int, dict]] = []  # what it was at moments that are still being written
+        self._watched = False  # one of the two wants to know of changes
 
     def _of(self, key: object) -> dict:
         group = key_group(key)
@@ -32,23 +50,49 @@ class KeyedState(MutableMapping):
             ) from None
 
     def __getitem__(self, key: object) -> Any:
-        return self._of(key)[key]
+        value = self._of(key)[key]
+        if self._watched and type(value) not in _UNCHANGING:
+            self._touch(key, value)
+        return value
 
     def __setitem__(self, key: object, value: Any) -> None:
         self._of(key)[key] = value
+        if self._watched:
+            self._touch(key, None)
 
     def __delitem__(self, key: object) -> None:
         del self._of(key)[key]
+        if self._watched:
+            self._touch(key, None)
 
     def get(self, key: object, default: Any = None) -> Any:
         """The value of `key`, or `default`."""
-        return self._of(key).get(key, default)
+        value = self._of(key).get(key, default)
+        if self._watched and type(value) not in _UNCHANGING:
+            self._touch(key, value)
+        return value
+
+    def _touch(self, key: object, value: object) -> None:
+        """A key changes, or (with its value) may change in the caller's hands."""
+        group = key_group(key)
+        marks = self._marks.get(group)
+        if marks is not None:
+            marks.add(key)
+        if value is not None:
+            for frozen in self._frozen:
+                entries = frozen.get(group, {})
+                if entries.get(key) is value:
+                    entries[key] = copy.deepcopy(value)
 
     def __contains__(self, key: object) -> bool:
         return key in self._of(key)
 
     def __iter__(self) -> Iterator:
         return chain.from_iterable(self._groups.values())
+
+    def items(self) -> ItemsView:
+        """As of any mapping; fast, because user code goes over all of it whenever groups come or go."""
+        return _Items(self)
 
     def __len__(self) -> int:
         return sum(map(len, self._groups.values()))
@@ -61,6 +105,47 @@ class KeyedState(MutableMapping):
     def group(self, number: int) -> dict:
         """The entries of an owned group (live, not a copy)."""
         return self._groups[number]
+
+    def track(self, group: int) -> set:
+        """From now on remember which keys of an owned group may have changed; those remembered until now.
+
+        A key counts as changed when it is set or deleted, and when a list or dict is looked up under it.
+        """
+        before, self._marks[group] = self._marks.get(group, set()), set()
+        self._watched = True
+        return before
+
+    def marked(self, group: int) -> set:
+        """The keys remembered for a tracked group (live)."""
+        return self._marks[group]
+
+    def untrack(self) -> None:
+        """Remember nothing any more."""
+        self._marks = {}
+        self._watched = bool(self._frozen)
+
+    def freeze(self) -> dict[int, dict]:
+        """The entries by group as of now; they stay so, whatever is done to the state, until `thaw`.
+
+        Costs one shallow copy; a list or dict is copied whole when it is looked up for the first time after.
+        """
+        frozen = {group: dict(entries) for group, entries in self._groups.items()}
+        self._frozen.append(frozen)
+        self._watched = True
+        return frozen
+
+    def thaw(self, frozen: dict[int, dict]) -> None:
+        """What `freeze` gave is not needed any more."""
+        self._frozen = [other for other in self._frozen if other is not frozen]
+        self._watched = bool(self._frozen or self._marks)
+
+    def release(self, groups: Iterable[int]) -> dict[int, dict]:
+        """Give up these groups; their entries."""
+        return {group: self._groups.pop(group) for group in groups}
+
+    def add(self, groups: dict[int, dict]) -> None:
+        """Own these groups too, with these entries."""
+        self._groups |= groups
 
     def replace(self, groups: dict[int, dict]) -> None:
         """Own exactly these groups with these entries."""

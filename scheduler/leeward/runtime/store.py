@@ -22,6 +22,8 @@ from leeward.runtime import snapshot
 
 _EXPORT = files("leeward.runtime").joinpath("lua/export.lua").read_text()
 _TIMEOUT_S = 5.0
+#: Bytes of state in one call of Redis, about: others want its one thread too.
+_BATCH_BYTES = 1024 * 1024
 
 
 class TaskStore:
@@ -48,11 +50,17 @@ class TaskStore:
         if swap:
             self._write_swap(cut, swap)
         about = {"owned": list(owned), "full": [*blobs, *swap], "swap": list(swap), "node": self._node}
-        arguments: list = [epoch, self._task, msgpack.packb(about)]
-        for group, blob in blobs.items():
-            arguments += [group, blob]
         keys = [self._prefix + "fence", self._cut_key(cut), self._cut_key(cut) + ":tasks"]
-        answer = self._script(keys=keys, args=arguments)
+        batch: list = []
+        size, answer = 0, 1
+        for group, blob in blobs.items():
+            batch += [group, blob]
+            size += len(blob)
+            if size >= _BATCH_BYTES and answer == 1:
+                answer = self._script(keys=keys, args=[epoch, self._task, "", *batch])
+                batch, size = [], 0
+        if answer == 1:
+            answer = self._script(keys=keys, args=[epoch, self._task, msgpack.packb(about), *batch])
         if answer != 1:
             raise FencedError(
                 f"task {self._task} of epoch {epoch} may not write: epoch {-answer} is in force.",

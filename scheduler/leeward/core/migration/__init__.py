@@ -5,18 +5,22 @@ The shell (`control/coordinator.py`) feeds events and carries out instructions i
 Rules
 - The journal is written before the step that it names; every step may be repeated.
 - A cut number and an epoch are used once. What comes late carries an old number and is ignored.
-- Tables change only in RESTORE, when every task has stopped: at an announcement the record carries the new ones, a
-  task adopts them when it restores. An abort or an undo brings the old ones back under a newer epoch.
+- In a restart tables change in RESTORE, when every task has stopped: at an announcement the record carries the new
+  ones, a task adopts them when it restores. An abort or an undo brings the old ones back under a newer epoch.
+- In a handover they change at the route markers, while the stream goes on. Once it is announced there is no way back to
+  the old ones: whatever fails, RESTORE gives everybody the new ones.
 - A cut is committed once every task has reported it without an error, and never before.
-- Before PAUSE and before each RESTORE Redis gets the fence, so that an older epoch's writer is refused.
+- Before PAUSE, a handover and each RESTORE Redis gets the fence, so that an older epoch's writer is refused.
 - Failing ZooKeeper ends the coordinator (the next one reads journal and record); failing Nimbus or Redis is an event.
 - Every state but IDLE has a deadline at which it goes on, back, or tries again.
 
+    IDLE --plan that moves no executor--> [COPYING] --> HANDING --all there--> IDLE
     IDLE --plan--> PAUSING --all exported--> MOVING --placed--> RESTORING --all ready--> IDLE
       |  ^            |                        |                   ^    |
       v  |            +--deadline, error: IDLE +--misfit: UNDOING--+    +--cut unreadable, none older: HELD
     CHECKPOINTING                                                  |
-    IDLE, CHECKPOINTING, PAUSING --a process was lost--> SETTLING--+
+    IDLE, CHECKPOINTING, HANDING, PAUSING --a process was lost-----+ (by SETTLING)
+    COPYING --deadline, error--> IDLE        HANDING --deadline, error: as a process lost
 """
 
 from leeward.core.migration.machine import Machine

@@ -16,7 +16,7 @@ from leeward.core.migration.machine import (
     watch,
     with_cut,
 )
-from leeward.core.migration.pausing import to_idle
+from leeward.core.migration.pausing import begin, is_live, to_idle
 from leeward.core.orders import DeadlinePassed, Event, Note, PlanAccepted, Reported, State, WriteControl
 
 
@@ -54,6 +54,14 @@ def give_up(m: Machine, why: str, now: float) -> Step:
     note = Note(action="checkpoint_failed", fields={"cut": m.record.checkpoint, "why": why})
     after, todo = to_idle(m, now, m.limits.checkpoint_every_s)
     return after, (note, *todo)
+
+
+def accept(m: Machine, event: PlanAccepted, now: float) -> Step:
+    """Begin. A cut of a pause may be bound to nodes: a handover wants one of a running topology to fall back to."""
+    bound = m.record.cut and m.record.cut == max(m.record.committed, default=0)
+    if bound and is_live(m, event):
+        return checkpoint(replace(m, pending=event), event, now)
+    return begin(m, event, now)
 
 
 def defer(m: Machine, event: PlanAccepted, now: float) -> Step:

@@ -135,7 +135,10 @@ def lost(m: Machine, event: RecoverRequested, now: float) -> Step:
 
 
 def reset(m: Machine, why: str, now: float) -> Step:
-    """Everything goes back to the last committed cut. Out of a pause with the tables of before."""
+    """Everything goes back to the last committed cut; out of a pause with the tables of before.
+
+    Out of a handover with the new ones: some tasks may have gone over to them.
+    """
     pausing = m.record.phase is Phase.PAUSE
     tables = m.journal.old_tables if pausing else m.record.tables
     cut = m.record.committed[-1] if m.record.committed else 0
@@ -153,8 +156,9 @@ def reset(m: Machine, why: str, now: float) -> Step:
         new_slots=m.slots,
     ).at(StepName.RESTORE, now)
     notes = [Note(action="reset", fields={"epoch": m.record.epoch, "cut": cut, "why": why})]
-    if pausing:
-        notes.insert(0, Note(action="reconfiguration_ended", fields=summary_of(m, f"aborted: {why}", now)))
+    if pausing or m.state in (State.COPYING, State.HANDING):
+        result = f"reset: {why}" if m.state is State.HANDING else f"aborted: {why}"
+        notes.insert(0, Note(action="reconfiguration_ended", fields=summary_of(m, result, now)))
     after, todo = settle(replace(m, journal=journal, pending=None), now)
     return after, (WriteJournal(journal=journal), *notes, *todo)
 

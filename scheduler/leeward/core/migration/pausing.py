@@ -1,10 +1,13 @@
-"""A reconfiguration is announced, given up, or over; between two of them the coordinator is idle."""
+"""A reconfiguration is announced, given up, or over; between two of them the coordinator is idle.
+
+A plan that moves no executor is announced as a handover: tables change while the stream goes on.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from leeward.core.control import Phase, cut_barrier
+from leeward.core.control import Phase, ahead_barrier, cut_barrier, handover_barrier
 from leeward.core.journal import Journal, StepName
 from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, watch
 from leeward.core.migration.telling import changes_of, summary_of
@@ -23,7 +26,7 @@ from leeward.core.orders import (
 
 def to_idle(m: Machine, now: float, wait_s: float = 0.0) -> Step:
     m = replace(m, state=State.IDLE, due=now + wait_s, barrier="", arrived={}, tries=0, lost=False)
-    return announce(m, m.pending, now) if m.pending else (m, ())
+    return begin(m, m.pending, now) if m.pending else (m, ())
 
 
 def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = ()) -> Step:
@@ -34,6 +37,68 @@ def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = 
     return after, (*first, WriteJournal(journal=journal), note, drop_old(after), *todo)
 
 
+def begin(m: Machine, event: PlanAccepted, now: float) -> Step:
+    return (plan_handover if is_live(m, event) else announce)(m, event, now)
+
+
+def is_live(m: Machine, event: PlanAccepted) -> bool:
+    """Nothing but tables changes, and that may be done without a stop."""
+    return m.limits.live and all(m.slots.get(task) == slot for task, slot in event.plan.placement.items())
+
+
+def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
+    """Much state is copied ahead first, under the epoch that the handover will have."""
+    plan, epoch = event.plan, m.next_epoch
+    journal = Journal(
+        kind="handover",
+        epoch=epoch,
+        cut=m.record.cut,
+        last_cut=m.next_cut - 1,
+        old_cut=m.record.cut,
+        old_handover=m.record.handover,
+        reason=plan.reason,
+        old_tables=m.record.tables,
+        new_tables=plan.tables,
+        old_slots=m.slots,
+        new_slots=plan.placement,
+    )
+    m = replace(m, journal=journal, pending=None)
+    if m.sizes and moved_bytes(m) <= m.limits.ahead_bytes:  # before the first cut nobody knows how much it is
+        after, todo = hand_over(m, now)
+        return after, (todo[0], started(after), *todo[1:])
+    journal = journal.at(StepName.AHEAD, now)
+    record = replace(m.record, ahead=epoch, coming=dict(plan.tables))
+    m = replace(m, record=record, journal=journal)
+    after, todo = watch(m, State.COPYING, ahead_barrier(epoch), now + m.limits.ahead_s)
+    fence = SetFence(epoch=epoch)  # without Redis nothing begins
+    return after, (WriteJournal(journal=journal), started(m), fence, WriteControl(record=record), *todo)
+
+
+def moved_bytes(m: Machine) -> float:
+    """About how much state changes hands by the journal's tables, as of the newest cut."""
+    total = 0.0
+    for component, new in m.journal.new_tables.items():
+        old = m.journal.old_tables[component]
+        total += m.sizes.get(component, 0) * sum(a != b for a, b in zip(old, new, strict=True)) / len(new)
+    return total
+
+
+def hand_over(m: Machine, now: float) -> Step:
+    """What the journal plans: from here on there is no way back to the old tables."""
+    journal = m.journal.at(StepName.HANDOVER, now)
+    epoch, tables = journal.epoch, dict(journal.new_tables)
+    record = replace(m.record, epoch=epoch, handover=epoch, tables=tables, ahead=0, coming={})
+    m = replace(m, record=record, journal=journal)
+    after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
+    return after, (WriteJournal(journal=journal), SetFence(epoch=epoch), WriteControl(record=record), *todo)
+
+
+def started(m: Machine, **fields: object) -> Note:
+    journal = m.journal
+    about = {"kind": journal.kind, "reason": journal.reason, "moves": journal.moves, "changes": changes_of(m)}
+    return Note(action="reconfiguration_started", fields={"epoch": journal.epoch, **fields, **about})
+
+
 def announce(m: Machine, event: PlanAccepted, now: float) -> Step:
     plan, cut, epoch = event.plan, m.next_cut, m.next_epoch
     journal = Journal(
@@ -42,6 +107,7 @@ def announce(m: Machine, event: PlanAccepted, now: float) -> Step:
         cut=cut,
         last_cut=cut,
         old_cut=m.record.cut,
+        old_handover=m.record.handover,
         reason=plan.reason,
         old_tables=m.record.tables,
         new_tables=plan.tables,
@@ -56,16 +122,9 @@ def announce(m: Machine, event: PlanAccepted, now: float) -> Step:
     record = replace(m.record, epoch=epoch, phase=Phase.PAUSE, cut=cut, tables=dict(plan.tables), stays=stays)
     m = replace(m, record=record, journal=journal, pending=None)
     after, todo = watch(m, State.PAUSING, cut_barrier(cut), now + m.limits.pause_s)
-    fields = {
-        "epoch": epoch,
-        "cut": cut,
-        "reason": plan.reason,
-        "moves": journal.moves,
-        "changes": changes_of(m),
-    }
     return after, (
         WriteJournal(journal=journal),
-        Note(action="reconfiguration_started", fields=fields),
+        started(m, cut=cut),
         SetFence(epoch=epoch),
         WriteControl(record=record),
         *todo,
@@ -81,6 +140,9 @@ def abort(m: Machine, why: str, now: float) -> Step:
         phase=Phase.RUN,
         tables=dict(journal.old_tables),
         cut=journal.old_cut,
+        handover=journal.old_handover,
+        ahead=0,
+        coming={},
         stays=(),
     )
     return close(replace(m, record=record), f"aborted: {why}", now, first=(WriteControl(record=record),))

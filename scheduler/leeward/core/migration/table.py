@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from leeward.core.control import ControlRecord, Phase, cut_barrier, ready_barrier
+from leeward.core.control import ControlRecord, Phase, cut_barrier, handover_barrier, ready_barrier
 from leeward.core.errors import ProtocolError
 from leeward.core.journal import Journal, StepName
-from leeward.core.migration.checkpoints import checkpoint, checkpoint_late, checkpoint_report, defer
+from leeward.core.migration.checkpoints import accept, checkpoint, checkpoint_late, checkpoint_report, defer
+from leeward.core.migration.handing import ahead_late, ahead_report, handover_late, handover_report, handover_unfenced
 from leeward.core.migration.machine import Handler, Machine, Step, watch
 from leeward.core.migration.moving import (
     lost,
@@ -23,7 +24,7 @@ from leeward.core.migration.moving import (
     settled,
     undo_late,
 )
-from leeward.core.migration.pausing import abort, announce, close, pause_late, pause_unfenced, to_idle
+from leeward.core.migration.pausing import abort, close, pause_late, pause_unfenced, to_idle
 from leeward.core.migration.restoring import restore, restore_late, restore_lost, restore_report, restore_unfenced
 from leeward.core.migration.telling import result_of
 from leeward.core.orders import (
@@ -95,6 +96,8 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
         after, todo = watch(m, State.RESTORING, ready_barrier(m.record.epoch), now + m.limits.restore_s)
     elif not journal.open:
         after, todo = to_idle(m, now)
+    elif journal.kind == "handover" and not unwritten:
+        after, todo = watch(m, State.HANDING, handover_barrier(m.record.epoch), now + m.limits.handover_s)
     elif unwritten:
         after, todo = abort(m, "the coordinator stopped before the announcement", now)
     else:
@@ -119,8 +122,9 @@ def refuse(m: Machine, event: PlanAccepted, now: float) -> Step:
 
 
 S = State
-_BUSY = (S.PAUSING, S.MOVING, S.UNDOING, S.SETTLING, S.RESTORING, S.HELD)
+_BUSY = (S.COPYING, S.HANDING, S.PAUSING, S.MOVING, S.UNDOING, S.SETTLING, S.RESTORING, S.HELD)
 _RESET = (S.SETTLING, S.RESTORING)
+_BEGUN = (S.COPYING, S.HANDING, S.PAUSING)
 
 
 def rows(states: Iterable[State], event: type, handler: Handler) -> dict[tuple[State, type], tuple]:
@@ -139,12 +143,21 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     (S.OFF, Restarted): (restarted, tuple(s for s in State if s is not S.OFF and s is not S.CHECKPOINTING)),
     # running
     (S.IDLE, DeadlinePassed): (checkpoint, (S.CHECKPOINTING,)),
-    (S.IDLE, PlanAccepted): (announce, (S.PAUSING,)),
+    (S.IDLE, PlanAccepted): (accept, (*_BEGUN, S.CHECKPOINTING)),
     (S.IDLE, RecoverRequested): (lost, (S.IDLE, *_RESET)),
-    (S.CHECKPOINTING, Reported): (checkpoint_report, (S.CHECKPOINTING, S.IDLE, S.PAUSING)),
-    (S.CHECKPOINTING, DeadlinePassed): (checkpoint_late, (S.IDLE, S.PAUSING)),
+    (S.CHECKPOINTING, Reported): (checkpoint_report, (S.CHECKPOINTING, S.IDLE, *_BEGUN)),
+    (S.CHECKPOINTING, DeadlinePassed): (checkpoint_late, (S.IDLE, *_BEGUN)),
     (S.CHECKPOINTING, PlanAccepted): (defer, (S.CHECKPOINTING,)),
     (S.CHECKPOINTING, RecoverRequested): (lost, (S.CHECKPOINTING, *_RESET)),
+    # a handover
+    (S.COPYING, Reported): (ahead_report, (S.COPYING, S.HANDING, S.IDLE)),
+    (S.COPYING, DeadlinePassed): (ahead_late, (S.IDLE,)),
+    (S.COPYING, FenceFailed): (handover_unfenced, (S.IDLE,)),
+    (S.COPYING, RecoverRequested): (lost, (S.COPYING, *_RESET)),
+    (S.HANDING, Reported): (handover_report, (S.HANDING, S.IDLE, *_RESET)),
+    (S.HANDING, DeadlinePassed): (handover_late, _RESET),
+    (S.HANDING, FenceFailed): (handover_unfenced, (S.IDLE,)),
+    (S.HANDING, RecoverRequested): (lost, (S.HANDING, *_RESET)),
     # barrier 1
     (S.PAUSING, Reported): (pause_report, (S.PAUSING, S.IDLE, S.MOVING, S.RESTORING)),
     (S.PAUSING, DeadlinePassed): (pause_late, (S.IDLE,)),

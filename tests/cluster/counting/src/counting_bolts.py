@@ -8,6 +8,7 @@ numbers came and which one was last, so a loss, a repeat and a wrong order all s
 import os
 import time
 
+from leeward.core.keys import key_group
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout
 
 
@@ -47,12 +48,25 @@ class Pass(ElasticBolt):
 
 
 class Count(StatefulBolt):
+    """State: key -> [count, last number], and with `counting.fill` a text of so many characters."""
+
     outputs = ["key", "n", "count", "last", "task", "sent_ms"]
+
+    def initialize(self, conf, context):
+        self.fill = int(conf.get("counting.fill", 0))
+        self.keys = int(conf.get("counting.keys", 50)) if self.fill else 0
+
+    def resumed(self):
+        mine = set(self.state.groups)
+        for key in range(self.keys):
+            if key_group(key) in mine and key not in self.state:
+                self.state[key] = [0, 0, f"{key:010d}" * (self.fill // 10)]
+        self.keys = 0  # once
 
     def process(self, tup):
         key, n, sent_ms = tup.values
-        count, last = self.state.get(key, [0, 0])
-        self.state[key] = [count + 1, n]
+        count, last, *fill = self.state.get(key, [0, 0])
+        self.state[key] = [count + 1, n, *fill]
         self.emit([key, n, count + 1, last, self.task_id, sent_ms])
 
 

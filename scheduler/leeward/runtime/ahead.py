@@ -1,0 +1,109 @@
+"""Copies key groups ahead while their owner goes on changing them: a little at a time, then what changed since. Pure.
+
+Everything runs in the task's own thread, between two tuples, so that no value changes while it is packed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+
+import msgpack
+
+from leeward.runtime.pieces import Rest, pack
+from leeward.runtime.state import KeyedState
+
+#: What is left over is small enough to follow after the switch, in bytes.
+SMALL_BYTES = 4 * 1024
+#: Entries that are packed between two looks at the clock.
+_CHUNK = 8
+#: After so many rounds one that shrinks the rest by less than this factor is the last.
+_ROUNDS, _SHRINK = 3, 0.7
+
+
+class Ahead:
+    """`step` until `small`; then `rest` gives, once and for all, what must still follow."""
+
+    def __init__(self, state: KeyedState, lost: Mapping[int, int], owner: str) -> None:
+        """`lost`: group -> the task that is to have it."""
+        self._state, self._lost, self._owner = state, lost, owner
+        self._todo: deque[int] = deque(sorted(lost))
+        self._keys: deque[object] = deque()
+        self._group = -1
+        self._round = 0
+        self._before = 0.0  # bytes left over after the round before
+        self._packers: dict[int, msgpack.Packer] = {}
+        self.small = False  #: little is left over, or it does not get less
+        self.bytes = self.entries = 0  #: packed so far
+
+    def step(self, budget_s: float, clock: Callable[[], float]) -> dict[int, bytes]:
+        """Pack for about `budget_s` seconds: task -> bytes to send it. Empty when nothing has changed."""
+        until = clock() + budget_s
+        while self._next_keys():
+            self._pack_some()
+            if clock() >= until:
+                break
+        out = {task: packer.bytes() for task, packer in self._packers.items()}
+        self._packers.clear()
+        self.bytes += sum(map(len, out.values()))
+        return out
+
+    def rest(self) -> dict[int, Rest]:
+        """What changed since it was packed, and what was never packed; tracking ends."""
+        out: dict[int, Rest] = {}
+        never = set(self._todo) if self._round == 0 else set()
+        for group in self._lost:
+            entries = self._state.group(group)
+            if group in never:
+                out[group] = (entries.items(), ())
+                continue
+            keys = set(self._state.marked(group))
+            if group == self._group:
+                keys |= set(self._keys)
+            out[group] = _split(entries, keys)
+        self._state.untrack()
+        return out
+
+    @property
+    def left(self) -> float:
+        """About how many bytes are to be packed again."""
+        marked = sum(len(self._state.marked(group)) for group in self._lost)
+        return marked * self.bytes / max(1, self.entries)
+
+    def _next_keys(self) -> bool:
+        """True if there is something to pack; begins the next group, or the next round."""
+        while not self._keys:
+            if not self._todo:
+                self._end_round()
+                if not self._todo:
+                    return False
+            self._group = self._todo.popleft()
+            entries = self._state.group(self._group)
+            changed = self._state.track(self._group)
+            self._keys.extend(changed if self._round else entries)
+        return True
+
+    def _end_round(self) -> None:
+        left = self.left
+        self._round += 1
+        stuck = self._round >= _ROUNDS and left > _SHRINK * self._before
+        self.small = self.small or left <= SMALL_BYTES or stuck
+        self._before = left
+        self._todo.extend(group for group in sorted(self._lost) if self._state.marked(group))
+
+    def _pack_some(self) -> None:
+        keys = [self._keys.popleft() for _ in range(min(_CHUNK, len(self._keys)))]
+        items, gone = _split(self._state.group(self._group), keys)
+        self._state.marked(self._group).difference_update(keys)
+        target = self._lost[self._group]
+        packer = self._packers.get(target)
+        if packer is None:
+            packer = self._packers[target] = msgpack.Packer(strict_types=True, autoreset=False)
+        pack(packer, self._group, items, gone, last=False, owner=self._owner)
+        self.entries += len(keys)
+
+
+def _split(entries: dict, keys: Collection) -> Rest:
+    """Those keys that are there, with their values, and those that are gone."""
+    there = [(key, entries[key]) for key in keys if key in entries]
+    return there, [key for key in keys if key not in entries]

@@ -1,0 +1,244 @@
+"""Carries key groups from task to task while both go on working: threads that live as long as a handover.
+
+Redis keys, prefix `leeward:<topology id>:`
+  handover:<epoch>:<task>   stream: pieces (`leeward.runtime.pieces`) for a receiving task, in the order of sending
+
+A stream and not a list: reading takes nothing away, so a connection that breaks loses no piece. The receiver deletes
+what it has taken; an expiry deletes what nobody takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from importlib.resources import files
+from itertools import islice
+
+import msgpack
+import redis
+
+from leeward.core.errors import FencedError, LeewardError
+from leeward.runtime.pieces import PIECE_BYTES, Assembly, Cutter, Rest, pack
+
+log = logging.getLogger(__name__)
+
+_HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
+#: After this time nothing of a handover is left in Redis, in seconds.
+EXPIRY_S = 900
+#: Pieces that wait for one receiver; a sender that is ahead by so many waits.
+AHEAD = 64
+#: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
+ROOM = 16
+#: Entries packed at once.
+_CHUNK = 32
+#: Longest time that Redis keeps a reader waiting, and between two tries, in seconds.
+_BLOCK_S, _RETRY_S, _FULL_S = 0.25, 0.1, 0.002
+_TIMEOUT_S = 5.0
+
+Post = Callable[[Callable[[], None]], None]
+Failed = Callable[[str], None]
+
+
+class Sending:
+    """Groups on their way out in one handover, in a thread of its own."""
+
+    def __init__(self, epoch: int, push: Callable[[int, bytes, threading.Event], None], task: int, owner: str) -> None:
+        self.epoch = epoch
+        self._push, self._task, self._owner = push, task, owner
+        self._jobs: queue.SimpleQueue[Callable[[threading.Event], bool]] = queue.SimpleQueue()
+        self._cutters: dict[int, Cutter] = {}
+
+    @property
+    def has_room(self) -> bool:
+        """What was given to it is mostly gone."""
+        return self._jobs.qsize() < ROOM
+
+    def put(self, parts: Mapping[int, bytes]) -> None:
+        """Chunks, packed: receiving task -> bytes."""
+
+        def job(stop: threading.Event) -> bool:
+            for target, data in parts.items():
+                self._add(target, data, stop)
+            return False
+
+        self._jobs.put(job)
+
+    def finish(self, parcels: Mapping[int, Mapping[int, Rest]]) -> None:
+        """The last of each group: receiving task -> group -> what nobody changes any more."""
+
+        def job(stop: threading.Event) -> bool:
+            packer = msgpack.Packer(strict_types=True, autoreset=False)
+            for target, groups in parcels.items():
+                for group, (items, gone) in groups.items():
+                    entries = iter(items)
+                    for left in range(len(items), 0, -_CHUNK):
+                        some = list(islice(entries, _CHUNK))
+                        if left > _CHUNK:
+                            pack(packer, group, some, (), last=False, owner=self._owner)
+                        else:
+                            pack(packer, group, some, gone, last=True, owner=self._owner)
+                        if len(packer.getbuffer()) >= PIECE_BYTES:
+                            self._add(target, _taken(packer), stop)
+                    if not items:
+                        pack(packer, group, (), gone, last=True, owner=self._owner)
+                self._add(target, _taken(packer), stop, end=True)
+            return True
+
+        self._jobs.put(job)
+
+    def run(self, stop: threading.Event) -> None:
+        """The thread: until everything is out, or `stop`."""
+        done = False
+        while not done and not stop.is_set():
+            with contextlib.suppress(queue.Empty):
+                done = self._jobs.get(timeout=_BLOCK_S)(stop)
+
+    def _add(self, target: int, data: bytes, stop: threading.Event, *, end: bool = False) -> None:
+        if target not in self._cutters:
+            self._cutters[target] = Cutter(epoch=self.epoch, sender=self._task)
+        for piece in self._cutters[target].add(data, end=end):
+            self._push(target, piece, stop)
+
+
+class Courier:
+    """One task's part in handovers; what it calls back is posted to the task's own thread."""
+
+    def __init__(self, url: str, topology_id: str, task: int, owner: str, post: Post) -> None:
+        self._url, self._prefix = url, f"leeward:{topology_id}:"
+        self._task, self._owner, self._post = task, owner, post
+        self._client: redis.Redis | None = None
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+
+    def warm(self) -> None:
+        """Connect before the first handover does: to one connection that sends and one that reads."""
+        client = self._connected()
+        with contextlib.suppress(redis.RedisError):
+            client.script_load(_HAND_OVER)
+            pool = client.connection_pool
+            for connection in [pool.get_connection(), pool.get_connection()]:
+                pool.release(connection)
+
+    def _connected(self) -> redis.Redis:
+        with self._lock:
+            if self._client is None:
+                self._client = redis.Redis.from_url(
+                    self._url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
+                )
+                self._script = self._client.register_script(_HAND_OVER)
+            return self._client
+
+    def send(self, epoch: int, sent: Callable[[], None], failed: Failed) -> Sending:
+        """Begin to send groups; `sent` when all that was given to it by `finish` is where the receivers find it."""
+        sending = Sending(
+            epoch, lambda target, piece, stop: self._push(epoch, target, piece, stop), self._task, self._owner
+        )
+        self._start("send", sending.run, sent, failed)
+        return sending
+
+    def receive(
+        self, epoch: int, groups: Iterable[int], arrived: Callable[[dict[int, dict], int], None], failed: Failed
+    ) -> None:
+        """Receive these groups; `arrived(group -> entries, bytes)` as they become whole."""
+        wanted = set(groups)
+        self._start("receive", lambda stop: self._receive(epoch, wanted, arrived, stop), lambda: None, failed)
+
+    def cancel(self) -> None:
+        """Stop whatever is under way; nothing more is called back."""
+        self._stop.set()
+        self._stop = threading.Event()
+
+    # --- threads
+
+    def _start(self, name: str, work: Callable, done: Callable[[], None], failed: Failed) -> None:
+        self._connected()
+        stop = self._stop
+
+        def post(what: Callable[[], None]) -> None:
+            self._post(lambda: None if stop.is_set() else what())
+
+        def run() -> None:
+            try:
+                work(stop)
+            except Exception as failure:
+                log.warning("handover, %s: %s", name, failure)
+                why = f"{type(failure).__name__}: {failure}"
+                post(lambda: failed(why))
+            else:
+                post(done)
+
+        threading.Thread(target=run, name=f"leeward-{name}", daemon=True).start()
+
+    def _push(self, epoch: int, target: int, piece: bytes, stop: threading.Event) -> None:
+        arguments = [epoch, piece, EXPIRY_S, AHEAD]
+        keys = [self._prefix + "fence", self._key(epoch, target)]
+        while not stop.is_set():
+            answer = self._patiently(lambda: self._script(keys=keys, args=arguments), stop)
+            if answer == 1:
+                return
+            if answer is not None and answer < 0:
+                raise FencedError(
+                    f"task {self._task} may not hand over in epoch {epoch}: epoch {-answer} is in force.",
+                    remedy="Nothing is to be done: a reset has undone this handover.",
+                )
+            stop.wait(_FULL_S)
+
+    def _receive(
+        self, epoch: int, wanted: set[int], arrived: Callable[[dict[int, dict], int], None], stop: threading.Event
+    ) -> None:
+        assembly, key, last = Assembly(epoch), self._key(epoch, self._task), "0"
+        while wanted and not stop.is_set():
+            answer = self._patiently(lambda after=last: self._read(key, after), stop)
+            if not answer:
+                continue
+            groups: dict[int, dict] = {}
+            size = 0
+            for _, fields in answer[0][1]:
+                groups |= assembly.take(fields[b"p"])
+                size += len(fields[b"p"])
+            if foreign := groups.keys() - wanted:
+                raise LeewardError(
+                    f"handover {epoch} brought group {min(foreign)}, which task {self._task} does not gain.",
+                    remedy="This is a fault of Leeward: please report it.",
+                )
+            wanted -= groups.keys()
+            taken = [name for name, _ in answer[0][1]]
+            last = taken[-1]
+            self._deliver(arrived, groups, size, stop)
+            self._patiently(lambda names=taken if wanted else []: self._forget(key, names), stop)
+
+    def _read(self, key: str, after: bytes | str) -> list:
+        return self._client.xread({key: after}, count=8, block=int(_BLOCK_S * 1000))
+
+    def _forget(self, key: str, names: Iterable[bytes]) -> None:
+        """These pieces, or with none named everything."""
+        if names:
+            self._client.xdel(key, *names)
+        else:
+            self._client.delete(key)
+
+    def _deliver(self, arrived: Callable, groups: dict[int, dict], size: int, stop: threading.Event) -> None:
+        self._post(lambda: None if stop.is_set() else arrived(groups, size))
+
+    def _patiently(self, ask: Callable, stop: threading.Event) -> object:
+        """What Redis answers; it is asked until it does, or until `stop`: the coordinator's deadline ends that."""
+        while not stop.is_set():
+            try:
+                return ask()
+            except (redis.ConnectionError, redis.TimeoutError, redis.ResponseError) as failure:
+                log.info("handover: Redis does not take part (%s); still trying", failure)
+                stop.wait(_RETRY_S)
+        return None
+
+    def _key(self, epoch: int, task: int) -> str:
+        return f"{self._prefix}handover:{epoch}:{task}"
+
+
+def _taken(packer: msgpack.Packer) -> bytes:
+    """What is in the buffer, which is empty then."""
+    data = packer.bytes()
+    packer.reset()
+    return data

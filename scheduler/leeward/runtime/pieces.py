@@ -1,0 +1,129 @@
+"""Key groups as a sequence of pieces of bounded size, and back. Pure; never pickle.
+
+A sender's stream is MessagePack objects one after the other, in chunks: group, whether it is the group's last chunk, a
+map of entries, a list of keys that are gone. Chunks are small, as packing one lets no other thread run; what a later
+one says of a key counts. The stream is cut into pieces wherever they are full: one large value is no special case.
+
+Header of a piece, big endian: magic `LWP`, version (1 byte), epoch of the handover (8 bytes), sender's task (4 bytes),
+number of the piece from this sender (4 bytes), payload length (4 bytes), crc32 of the payload (4 bytes).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Generator, Iterator
+from typing import Any
+from zlib import crc32
+
+import msgpack
+
+from leeward.core.errors import SnapshotError
+from leeward.runtime.snapshot import untravellable
+
+VERSION = 1
+#: Payload of a piece, in bytes. Also bounds how long packing one piece keeps the task's own thread from running.
+PIECE_BYTES = 128 * 1024
+_MAGIC = b"LWP"
+_HEADER = struct.Struct(">3sBQIIII")
+_REMEDY = "The coordinator restores the newest cut; look after the disk and memory of Redis."
+
+
+#: What is to be sent of a group: entries as (key, value), and keys that are gone.
+Rest = tuple[Collection[tuple[object, object]], Collection[object]]
+
+
+def pack(packer: msgpack.Packer, group: int, items: Collection, gone: Collection, *, last: bool, owner: str) -> None:
+    """Adds one chunk to the packer's buffer; raises SnapshotError for what cannot travel."""
+    packer.pack(group)
+    packer.pack(last)
+    try:
+        packer.pack_map_pairs(items)
+    except (TypeError, ValueError, OverflowError):
+        raise untravellable(dict(items), owner) from None
+    packer.pack(list(gone))
+
+
+class Cutter:
+    """Cuts one sender's stream to one receiver into pieces of at most `size` bytes of payload."""
+
+    def __init__(self, *, epoch: int, sender: int, size: int = PIECE_BYTES) -> None:
+        self._epoch, self._sender, self._size = epoch, sender, size
+        self._number = 0
+        self._rest = bytearray()
+
+    def add(self, data: bytes, *, end: bool = False) -> Iterator[bytes]:
+        """The pieces that are full now; with `end` also the last one."""
+        self._rest += data
+        while len(self._rest) >= self._size or (end and self._rest):
+            payload = bytes(self._rest[: self._size])
+            del self._rest[: self._size]
+            number, self._number = self._number, self._number + 1
+            head = _HEADER.pack(
+                _MAGIC, VERSION, self._epoch, self._sender, number, len(payload), crc32(payload)
+            )
+            yield head + payload
+
+
+class Assembly:
+    """Puts groups together from the pieces of several senders; raises SnapshotError for what is damaged or missing."""
+
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._senders: dict[int, _Sender] = {}
+
+    def take(self, piece: bytes) -> dict[int, dict]:
+        """The groups that this piece completes. A piece that is there twice counts once."""
+        if len(piece) < _HEADER.size or piece[:3] != _MAGIC:
+            raise SnapshotError(f"a piece of a handover is none ({len(piece)} bytes).", remedy=_REMEDY)
+        _, version, epoch, task, number, length, checksum = _HEADER.unpack_from(piece)
+        if version > VERSION:
+            raise SnapshotError(
+                f"a piece of a handover has version {version}, this program reads up to {VERSION}.",
+                remedy="Update Leeward in the topology's environment.",
+            )
+        where = f"piece {number} of task {task} in handover {epoch}"
+        payload = piece[_HEADER.size :]
+        if epoch != self._epoch or len(payload) != length or crc32(payload) != checksum:
+            raise SnapshotError(
+                f"{where} is damaged: handover {self._epoch} is wanted; {len(payload)} bytes (header says {length}), "
+                f"crc32 {crc32(payload):08x} (header says {checksum:08x}).",
+                remedy=_REMEDY,
+            )
+        sender = self._senders.setdefault(task, _Sender())
+        if number < sender.next:
+            return {}
+        if number > sender.next:
+            raise SnapshotError(f"{where} came, piece {sender.next} did not.", remedy=_REMEDY)
+        sender.next += 1
+        return sender.take(payload)
+
+
+class _Sender:
+    """One sender's stream, read object by object."""
+
+    def __init__(self) -> None:
+        self.next = 0  #: number of the piece to come
+        self._unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=0)
+        self._groups: dict[int, dict] = {}
+        self._done: dict[int, dict] = {}
+        self._read = self._chunks()
+        next(self._read)
+
+    def take(self, payload: bytes) -> dict[int, dict]:
+        """The groups whose last chunk is in now."""
+        self._unpacker.feed(payload)
+        for item in self._unpacker:
+            self._read.send(item)
+        done, self._done = self._done, {}
+        return done
+
+    def _chunks(self) -> Generator[None, Any, None]:
+        while True:
+            group = yield
+            last = yield
+            entries = self._groups.setdefault(group, {})
+            entries.update((yield))
+            for key in (yield):
+                entries.pop(key, None)
+            if last:
+                self._done[group] = self._groups.pop(group)

@@ -1,0 +1,311 @@
+"""What a reconfiguration does to a stream of 1,000 tuples/s over 10,000 keys: rebalance, restart, handover; in one run.
+
+    python tests/bench/handover.py [--quick] [--many 1000] [--state 1 10 100]
+
+tests/cluster/counting runs on three workers, one a node, of four nodes. Its count is scaled out, scaled in and moved
+(a) by Storm's `rebalance` with its default wait, on plain streamparse (tests/bench/stock);
+(b) by the papers' restart, with executors moved and, separately, where only tables change;
+(c) by handover to a warm task on another node.
+Measured at the sink: the longest silence, the delay of tuples, what was lost or doubled. Then `--many` handovers in a
+row, and `--state` MB moved at once. Prints a table, writes `out/bench/handover.json`; exit code 1 if Leeward lost,
+doubled or reordered anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from migration import _memory_gb, _versions
+from rich.console import Console
+from rich.table import Table
+from sink_log import Row, Window, assess
+from systems import PATIENCE_S, ROOT, Ours, Plain, System, stage
+
+from leeward.local import ClusterSpec, LocalCluster
+
+PARTS = ("handover", "restart", "state", "rebalance")
+NODES, MANY, WARM_UP_S = 4, 1000, 15.0
+DELAY_S, P999_S, TIMES = 0.100, 0.025, 50  # the bars of (c), and against (b)
+NOTES = (
+    "silence_s: the largest time between two arrivals at the sink, from the request until the stream was steady again",
+    "delay: from the source's emit to the sink; in (a) and (b) the source itself stops or starts anew, so what they "
+    "cost shows as silence",
+    "p999_s: 99.9th percentile of the delays from 2 s before the request to 2 s after its answer",
+    "(b) 'executors': the new place has no task of the count, so Storm restarts workers, as in the papers; "
+    "'tables': a warm task is there, only tables change",
+)
+
+
+class Restart(Ours):
+    """(b)."""
+
+    rate, keys, workers = 1000, 10_000, 3
+    title = "restart"
+
+    def repetition(self) -> None:
+        (home,) = self.count_nodes()
+        warm = self.warm_node(home)
+        self.reconfigure("scale-out, tables", (home, warm))
+        self.reconfigure("scale-in, tables", (home,))
+        self.reconfigure("move, tables", (warm,))
+        free = self.free_node()
+        self.reconfigure("scale-out, executors", (warm, free))
+        self.reconfigure("scale-in, tables", (warm,))
+        self.reconfigure("move, executors", (self.free_node(),))
+
+    def warm_node(self, *used: str) -> str:
+        """Another node that has a task of the count."""
+        slots = self.slots()
+        return min({slots[task].node for task in self.tasks("count")} - set(used))
+
+
+class Handover(Restart):
+    """(c)."""
+
+    title = "handover"
+
+    def repetition(self) -> None:
+        (home,) = self.count_nodes()
+        warm = self.warm_node(home)
+        self.reconfigure("scale-out", (home, warm))
+        self.reconfigure("scale-in", (home,))
+        self.reconfigure("move", (warm,))
+
+    def many(self, count: int) -> dict[str, Any]:
+        """So many handovers, one after the other."""
+        (first,) = self.count_nodes()
+        second = self.warm_node(first)
+        third = self.warm_node(first, second)
+        ring = [(first, second), (second,), (second, third), (third,), (first, second, third), (first,)]
+        self.sink.await_steady()
+        began = time.time()
+        answers: dict[str, int] = {}
+        for number in range(count):
+            answer = self.ask(ring[number % len(ring)])
+            answers[answer] = answers.get(answer, 0) + 1
+        window = Window(began_s=began, ended_s=time.time())
+        time.sleep(2.0)
+        return {"handovers": count, "seconds": round(window.ended_s - began, 1), "answers": answers, "window": window}
+
+    def ask(self, nodes: Sequence[str]) -> str:
+        """One replica of the count on each of these nodes; the answer."""
+        name = self.requests.ask({"replicas": {"count": dict.fromkeys(nodes, 1)}})
+        until = time.monotonic() + PATIENCE_S
+        while (answer := self.requests.answer_to(name)) is None:
+            if time.monotonic() > until:
+                raise SystemExit(f"no answer after {PATIENCE_S:g} s")
+            time.sleep(0.01)
+        return answer
+
+
+class Big(Handover):
+    """(c) with a large state behind the count, which moves as a whole."""
+
+    def __init__(self, cluster: LocalCluster, project: Path, folder: Path, megabytes: int) -> None:
+        self.keys = max(Restart.keys, megabytes * 1000)
+        self.more = (f"counting.fill={megabytes * 1_000_000 // self.keys}",)
+        self.megabytes = megabytes
+        super().__init__(cluster, project, folder)
+
+    def move(self) -> dict[str, Any]:
+        """Move it once; what that took, and what tuples noticed until the answer."""
+        (home,) = self.count_nodes()
+        there = self.warm_node(home)
+        quiet = self.sink.await_steady(10.0)
+        began = time.time()
+        answer = self.ask((there,))
+        ended = time.time()
+        time.sleep(1.0)
+        told = [json.loads(line) for line in (self.folder / "events.jsonl").read_text().splitlines()]
+        event = [event for event in told if event["action"] == "reconfiguration_ended"][-1]
+        self.sink.await_steady()
+        rows = self.sink.rows()
+        (damage,) = assess(rows, [Window(began_s=began, ended_s=ended)])
+        return {
+            "megabytes": self.megabytes, "keys": self.keys, "answer": answer, "seconds": round(ended - began, 2),
+            "bytes": event["bytes_imported"], "phases": event["phases"], "pause_s": event["pause_s"],
+            "quiet_gap_s": quiet, **_delays(rows, began, ended), **asdict(damage), "exact": damage.exact,
+        }  # fmt: skip
+
+
+class Stock(Plain):
+    """(a)."""
+
+    rate, keys, workers = Restart.rate, Restart.keys, Restart.workers
+    title = "rebalance"
+
+
+def main() -> None:
+    options = _options()
+    folder = options.folder.resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 132)
+    repetitions = 1 if options.quick else options.repetitions
+    began = time.time()
+    cases: list[dict[str, Any]] = []
+    many: dict[str, Any] = {}
+    spec = ClusterSpec(dir=folder / "cluster", base_port=options.base_port, supervisors=NODES, slots=2)
+    with LocalCluster(spec) as cluster:
+        project = stage(ROOT / "tests/cluster/counting", folder / "ours", with_leeward=True)
+        for kind, mode in ((Handover, "live"), (Restart, "restart")):
+            if kind.title not in options.only:
+                continue
+            (folder / kind.title).mkdir()
+            system = kind(cluster, project, folder / kind.title)
+            with system.running(), system.serving(mode):
+                time.sleep(WARM_UP_S)
+                _repeat(system, repetitions, console)
+                if isinstance(system, Handover) and options.many:
+                    many = system.many(options.many)
+                    console.print(f"{options.many} handovers in {many['seconds']} s: {many['answers']}")
+            cases += _cases(system)
+            if isinstance(system, Handover) and options.many:
+                many |= _measured(system, many.pop("window"))
+        sizes = options.state if "state" in options.only else []
+        big = [_big(cluster, project, folder, size, console) for size in sizes]
+        if Stock.title in options.only:
+            (folder / Stock.title).mkdir()
+            plain = Stock(
+                cluster, stage(ROOT / "tests/bench/stock", folder / "plain", with_leeward=False), folder / Stock.title
+            )
+            with plain.running():
+                time.sleep(WARM_UP_S)
+                _repeat(plain, 1, console)
+            cases += _cases(plain)
+        versions = _versions(cluster)
+    result = _result(cases, many, big, versions, repetitions, time.time() - began)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    _print(result, console)
+    console.print(f"written: {options.out}")
+    sys.exit(0 if result["ours_exact"] else 1)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one repetition")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--many", type=int, default=MANY, help="handovers in a row (0: none)")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts of it")
+    parser.add_argument("--state", type=int, nargs="*", default=[1, 10, 100], help="moves of so many MB of state")
+    parser.add_argument("--base-port", type=int, default=23000, help="first port of the cluster")
+    parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench" / "handover", help="run folder, emptied")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "bench" / "handover.json")
+    return parser.parse_args()
+
+
+def _big(cluster: LocalCluster, project: Path, folder: Path, megabytes: int, console: Console) -> dict[str, Any]:
+    where = folder / f"state-{megabytes}"
+    where.mkdir()
+    system = Big(cluster, project, where, megabytes)
+    with system.running(), system.serving("live", "checkpoint_every_s=20", "checkpoint_s=60"):
+        time.sleep(WARM_UP_S + 20.0)  # one checkpoint, which tells how much state there is
+        told = system.move()
+    console.print({name: told[name] for name in ("megabytes", "answer", "seconds", "bytes", "longest_s", "p999_s")})
+    return told
+
+
+def _repeat(system: System, repetitions: int, console: Console) -> None:
+    for number in range(1, repetitions + 1):
+        seen = len(system.events)
+        system.repetition()
+        names = ", ".join(event.case for event in system.events[seen:])
+        console.print(f"{system.title}, repetition {number}: {names}")
+
+
+def _measured(system: System, window: Window) -> dict[str, Any]:
+    """Damage and delays in a window."""
+    rows = system.sink.rows()
+    (damage,) = assess(rows, [window])
+    return {**asdict(damage), "exact": damage.exact, **_delays(rows, window.began_s - 2.0, window.ended_s + 2.0)}
+
+
+def _delays(rows: Sequence[Row], start_s: float, end_s: float) -> dict[str, float]:
+    delays = sorted(row.delay_s for row in rows if start_s <= row.arrived_s <= end_s)
+    if not delays:
+        return {"longest_s": 0.0, "p999_s": 0.0, "median_s": 0.0}
+    at = [delays[min(len(delays) - 1, int(share * len(delays)))] for share in (0.5, 0.999)]
+    return {"longest_s": delays[-1], "p999_s": at[1], "median_s": at[0]}
+
+
+def _cases(system: System) -> list[dict[str, Any]]:
+    """Everything measured on one system, by case in the order of the first occurrence."""
+    rows = system.sink.rows()
+    damages = assess(rows, [event.window for event in system.events])
+    cases: dict[str, list[dict[str, Any]]] = {}
+    for event, damage in zip(system.events, damages, strict=True):
+        delays = _delays(rows, event.window.began_s - 2.0, event.window.ended_s)
+        run = {
+            **asdict(damage), "exact": damage.exact, **delays, "how": event.how, "moved": dict(event.moved),
+            "quiet_gap_s": event.quiet_gap_s, "load": event.load, **event.details,
+        }  # fmt: skip
+        cases.setdefault(event.case, []).append(run)
+    return [{"how": system.title, "case": case, **_worst(runs), "runs": runs} for case, runs in cases.items()]
+
+
+def _worst(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    worst = {name: max(run[name] for run in runs) for name in ("silence_s", "longest_s", "p999_s")}
+    total = {name: sum(run[name] for run in runs) for name in ("lost", "doubled", "forgotten", "out_of_order")}
+    return {**worst, "best_silence_s": min(run["silence_s"] for run in runs), **total}
+
+
+def _result(
+    cases: list[dict[str, Any]], many: dict[str, Any], big: list[dict[str, Any]], versions: dict[str, str],
+    repetitions: int, seconds: float,
+) -> dict[str, Any]:  # fmt: skip
+    ours = [run for case in cases if case["how"] != Stock.title for run in case["runs"]]
+    live = [case for case in cases if case["how"] == Handover.title]
+    papers = [case for case in cases if case["how"] == Restart.title and "executors" in case["case"]]
+    bars: dict[str, dict[str, Any]] = {}
+    if live:
+        longest, p999 = max(case["longest_s"] for case in live), max(case["p999_s"] for case in live)
+        bars["longest delay, s"] = {"value": longest, "bar": DELAY_S, "met": longest <= DELAY_S}
+        bars["p99.9 delay, s"] = {"value": p999, "bar": P999_S, "met": p999 <= P999_S}
+    if live and papers:
+        times = min(case["best_silence_s"] for case in papers) / max(case["silence_s"] for case in live)
+        bars["times shorter than (b)"] = {"value": round(times, 1), "bar": TIMES, "met": times >= TIMES}
+    return {
+        "command": f"python tests/bench/handover.py ({repetitions} repetitions, {seconds:.0f} s)",
+        "settings": {"tuples_per_s": Restart.rate, "keys": Restart.keys, "nodes": NODES, "workers": Restart.workers},
+        "versions": versions,
+        "machine": {"cores": os.cpu_count(), "memory_gb": _memory_gb()},
+        "bars": bars,
+        "ours_exact": all(run["exact"] for run in [*ours, *big]) and many.get("exact", True),
+        "many": many,
+        "state": big,
+        "cases": cases,
+        "notes": list(NOTES),
+    }  # fmt: skip
+
+
+def _print(result: dict[str, Any], console: Console) -> None:
+    table = Table("how", "case", "silence", "longest delay", "p99.9", "lost", "doubled", "forgotten", box=None)
+    for case in result["cases"]:
+        values = [f"{case[name] * 1000:.0f} ms" for name in ("silence_s", "longest_s", "p999_s")]
+        table.add_row(
+            case["how"], case["case"], *values, *(str(case[name]) for name in ("lost", "doubled", "forgotten"))
+        )
+    console.print(table)
+    if result["many"]:
+        console.print({name: value for name, value in result["many"].items() if name != "window"})
+    for told in result["state"]:
+        console.print(
+            f"{told['megabytes']} MB moved in {told['seconds']:.2f} s: "
+            f"longest delay {told['longest_s'] * 1000:.0f} ms, p99.9 {told['p999_s'] * 1000:.0f} ms"
+        )
+    for name, bar in result["bars"].items():
+        console.print(f"{name}: {bar['value']:g}, bar {bar['bar']:g} {'met' if bar['met'] else 'NOT met'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,335 @@
+"""The coordinator's handovers on in-memory twins: tables change while the stream goes on, or everything is restored."""
+
+from __future__ import annotations
+
+import pytest
+from control_twins import FIRST, ID, SLOTS, TASKS, Cluster, coordinator, plan, settle
+
+from leeward.control.memory import ListSink, ManualClock
+from leeward.core.control import Phase, Report, handover_barrier
+from leeward.core.orders import Limits, State
+from leeward.core.plan import Slot
+
+
+class Killed(Exception):
+    """The coordinator's process ended here."""
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+def sink():
+    return ListSink()
+
+
+@pytest.fixture
+def running(cluster, clock, sink):
+    coord = coordinator(cluster, clock, sink)
+    coord.start()
+    settle(cluster, clock, coord)
+    checkpointed(cluster, clock, coord)
+    return coord
+
+
+def checkpointed(cluster, clock, coord):
+    """One more cut is committed."""
+    newest = max(cluster.world.record.committed, default=0)
+    clock.time += coord.machine.limits.checkpoint_every_s
+    settle(cluster, clock, coord)
+    assert max(cluster.world.record.committed) > newest
+
+
+def results(sink):
+    return [(end["kind"], end["result"].split(":")[0]) for end in sink.of("reconfiguration_ended")]
+
+
+def test_tables_change_and_nothing_stops(cluster, clock, sink, running):
+    running.submit(plan([2, 3]))
+    record = cluster.world.record
+    assert (record.phase, record.epoch, record.base, record.handover) == (Phase.RUN, 1, 0, 1)
+    assert record.tables == plan([2, 3]).tables
+    assert not running.idle
+    settle(cluster, clock, running)
+    assert results(sink) == [("handover", "done")]
+    (end,) = sink.of("reconfiguration_ended")
+    assert end["bytes_exported"] == end["bytes_imported"] == 10 * len(TASKS)
+    assert [(c["component"], c["kind"]) for c in end["changes"]] == [("work", "scale-out")]
+    assert set(end["phases"]) == {"handover_s"}
+    assert cluster.world.record.base == 0 and cluster.world.rebalances == []
+    assert cluster.world.placement.slots == SLOTS, "what is there is pinned"
+
+
+def test_the_next_one_leaves_the_placement_alone(cluster, clock, sink, running):
+    running.submit(plan([2, 3]))
+    settle(cluster, clock, running)
+    before = cluster.world.placement
+    running.submit(plan([3]))
+    settle(cluster, clock, running)
+    assert cluster.world.placement is before
+    assert results(sink) == [("handover", "done")] * 2
+    assert cluster.world.record.handover == 2
+
+
+def test_a_checkpoint_follows_at_once(cluster, clock, sink, running):
+    running.submit(plan([2, 3]))
+    for task in [*cluster.tasks.values()] * 2:
+        task.act()
+    running.work()
+    running.work()
+    assert running.machine.state is State.CHECKPOINTING
+
+
+def test_what_moves_an_executor_and_the_papers_mode_are_restarts(cluster, clock, sink, running):
+    running.submit(plan([2, 3], t3=Slot("n3", 2)))
+    assert running.machine.state is State.PAUSING
+    settle(cluster, clock, running)
+    other = coordinator(cluster, clock, sink, limits=Limits(live=False))
+    other.start()
+    settle(cluster, clock, other)
+    other.submit(plan([2], t3=Slot("n3", 2)))
+    assert other.machine.state is State.PAUSING
+
+
+def restarted_without_a_checkpoint(cluster, clock, sink, coord):
+    """The newest cut is that of a pause: the checkpoint after it failed."""
+    coord.submit(plan([2, 3], t3=Slot("n3", 2)))
+    while not sink.of("checkpoint_failed"):
+        coord.work()
+        for task in cluster.tasks.values():
+            if sink.of("reconfiguration_ended"):
+                task.fail_next = "OutOfMemoryError: full"
+            task.act()
+        clock.time += 1
+    for task in cluster.tasks.values():
+        task.fail_next = ""
+    assert coord.machine.state is State.IDLE
+    assert cluster.world.record.committed[-1] == cluster.world.record.cut
+
+
+def test_after_a_pause_a_checkpoint_comes_first(cluster, clock, sink, running):
+    """The cut of a pause may lie in the swap areas of the old owners."""
+    restarted_without_a_checkpoint(cluster, clock, sink, running)
+    running.submit(plan([3], t3=Slot("n3", 2)))
+    assert running.machine.state is State.CHECKPOINTING and not running.idle
+    settle(cluster, clock, running)
+    assert results(sink) == [("restart", "done"), ("handover", "done")]
+    assert cluster.world.record.tables == plan([3]).tables
+    assert len(sink.of("checkpoint_failed")) == 1
+
+
+def test_that_checkpoint_may_fail(cluster, clock, sink, running):
+    restarted_without_a_checkpoint(cluster, clock, sink, running)
+    cluster.tasks[2].fail_next = "OutOfMemoryError: full"
+    running.submit(plan([3], t3=Slot("n3", 2)))
+    settle(cluster, clock, running)
+    assert len(sink.of("checkpoint_failed")) == 2
+    assert results(sink)[-1] == ("handover", "done")
+
+
+def test_a_process_lost_in_the_middle_restores_everybody_with_the_new_tables(cluster, clock, sink, running):
+    checkpointed(cluster, clock, running)
+    running.submit(plan([2, 3]))
+    cluster.tasks[2].act()
+    cluster.tasks[4].die()
+    settle(cluster, clock, running)
+    assert results(sink) == [("handover", "reset"), ("reset", "reset")]
+    record = cluster.world.record
+    assert record.tables == plan([2, 3]).tables and record.base == record.epoch and record.handover == 0
+
+
+def test_late_is_a_reset(cluster, clock, sink, running):
+    running.submit(plan([2, 3]))
+    for task in (1, 2, 5):
+        cluster.tasks[task].act()
+    running.work()
+    clock.time += running.machine.limits.handover_s + 1
+    running.work()
+    (end,) = sink.of("reconfiguration_ended")
+    assert end["result"] == "reset: handover: no report after 60.0 s from 3 (work), 4 (work)"
+    settle(cluster, clock, running)
+    assert cluster.world.record.tables == plan([2, 3]).tables
+
+
+def test_a_damaged_piece_is_a_reset(cluster, clock, sink, running):
+    running.submit(plan([2, 3]))
+    report = Report(task=3, component="work", error="SnapshotError: a piece is damaged")
+    cluster.world.barriers[handover_barrier(1)] = {3: report}
+    running.work()
+    assert results(sink) == [("handover", "reset")]
+    assert "a piece is damaged" in sink.of("reset")[0]["why"]
+    settle(cluster, clock, running)
+
+
+def test_redis_down_before_it_begins_changes_nothing(cluster, clock, sink, running):
+    running.submit(plan([2, 3]))
+    settle(cluster, clock, running)
+    cluster.world.refuse.add("redis")
+    running.submit(plan([3]))
+    record = cluster.world.record
+    assert (record.phase, record.tables, record.handover) == (Phase.RUN, plan([2, 3]).tables, 1)
+    cluster.world.refuse.clear()
+    settle(cluster, clock, running)
+    assert results(sink) == [("handover", "done"), ("handover", "aborted")]
+    checkpointed(cluster, clock, running)
+
+
+def test_redis_down_in_the_middle_is_waited_for(cluster, clock, sink, running):
+    running.submit(plan([2, 3]))
+    cluster.world.refuse.add("redis")
+    for _ in range(10):
+        for task in cluster.tasks.values():
+            task.act()
+        running.work()
+        clock.time += 1
+    assert running.machine.state is State.HANDING
+    cluster.world.refuse.clear()
+    settle(cluster, clock, running)
+    assert results(sink) == [("handover", "done")]
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("at", ["journal:handover", "fence", "control:handover", "journal:closed"])
+def test_killed_after_each_step(cluster, clock, sink, at, dies):
+    armed = []
+
+    def fault(name):
+        if armed and name == at:
+            armed.clear()
+            raise Killed(name)
+
+    coord = coordinator(cluster, clock, sink, fault=fault)
+    coord.start()
+    settle(cluster, clock, coord)
+    checkpointed(cluster, clock, coord)
+    armed.append(True)
+    with pytest.raises(Killed):
+        coord.submit(plan([2, 3]))
+        settle(cluster, clock, coord)
+    if dies:
+        cluster.tasks[3].die()
+    successor = coordinator(cluster, clock, sink)
+    successor.start()
+    settle(cluster, clock, successor)
+    announced = at in ("control:handover", "journal:closed")
+    record = cluster.world.record
+    assert record.tables == (plan([2, 3]).tables if announced else FIRST)
+    assert all(task.tables == record.tables for task in cluster.tasks.values())
+    assert (record.base > 0) is dies
+    assert cluster.world.fences[ID] <= record.epoch if at != "journal:handover" else True
+    checkpointed(cluster, clock, successor)
+
+
+# --- copying ahead
+
+
+def test_before_the_first_cut_nobody_knows_how_much_it_is(cluster, clock, sink):
+    coord = coordinator(cluster, clock, sink)
+    coord.start()
+    settle(cluster, clock, coord)
+    coord.submit(plan([2, 3]))
+    assert coord.machine.state is State.COPYING
+    settle(cluster, clock, coord)
+    assert results(sink) == [("handover", "done")]
+
+
+def test_without_redis_no_copying_begins(cluster, clock, sink):
+    coord = coordinator(cluster, clock, sink)
+    coord.start()
+    settle(cluster, clock, coord)
+    cluster.world.refuse.add("redis")
+    coord.submit(plan([2, 3]))
+    assert sink.of("reconfiguration_ended")[0]["result"].startswith("aborted: the fence could not be set")
+    assert cluster.world.record.ahead == 0
+
+
+@pytest.fixture
+def copying(cluster, clock, sink):
+    """A coordinator that copies ahead whatever little there is."""
+    coord = coordinator(cluster, clock, sink, limits=Limits(ahead_bytes=-1, ahead_s=30.0))
+    coord.start()
+    settle(cluster, clock, coord)
+    checkpointed(cluster, clock, coord)
+    return coord
+
+
+def test_much_state_is_copied_ahead_under_the_old_tables(cluster, clock, sink, copying):
+    copying.submit(plan([2, 3]))
+    record = cluster.world.record
+    assert (record.epoch, record.tables, record.handover) == (0, FIRST, 0)
+    assert (record.ahead, record.coming) == (1, plan([2, 3]).tables)
+    assert copying.machine.state is State.COPYING and not copying.idle
+    settle(cluster, clock, copying)
+    record = cluster.world.record
+    assert (record.epoch, record.handover, record.ahead, record.coming) == (1, 1, 0, {})
+    assert record.tables == plan([2, 3]).tables
+    (end,) = sink.of("reconfiguration_ended")
+    assert end["result"] == "done" and set(end["phases"]) == {"ahead_s", "handover_s"}
+    assert len(sink.of("reconfiguration_started")) == 1
+
+
+def test_what_cannot_be_copied_is_given_up_before_anything_changed(cluster, clock, sink, copying):
+    cluster.tasks[2].fail_next = "SnapshotError: a set cannot travel"
+    copying.submit(plan([2, 3]))
+    for task in cluster.tasks.values():
+        task.act()
+    copying.work()
+    clock.time += 1
+    copying.work()
+    record = cluster.world.record
+    assert (record.tables, record.ahead, record.base) == (FIRST, 0, 0)
+    assert record.epoch == 2, "the pieces of epoch 1 are nobody's"
+    assert "a set cannot travel" in sink.of("reconfiguration_ended")[0]["result"]
+
+
+def test_copying_that_takes_too_long_is_given_up(cluster, clock, sink, copying):
+    copying.submit(plan([2, 3]))
+    clock.time += 31
+    copying.work()
+    assert results(sink) == [("handover", "aborted")]
+    settle(cluster, clock, copying)
+    assert cluster.world.record.tables == FIRST
+
+
+def test_a_process_lost_while_copying_restores_the_old_tables(cluster, clock, sink, copying):
+    copying.submit(plan([2, 3]))
+    cluster.tasks[3].die()
+    settle(cluster, clock, copying)
+    assert results(sink) == [("handover", "aborted"), ("reset", "reset")]
+    record = cluster.world.record
+    assert (record.tables, record.ahead) == (FIRST, 0)
+
+
+@pytest.mark.parametrize("at", ["journal:ahead", "control:ahead"])
+def test_killed_while_copying(cluster, clock, sink, at):
+    armed = []
+
+    def fault(name):
+        if armed and name == at:
+            raise Killed(name)
+
+    coord = coordinator(cluster, clock, sink, fault=fault, limits=Limits(ahead_bytes=-1))
+    coord.start()
+    settle(cluster, clock, coord)
+    armed.append(True)
+    with pytest.raises(Killed):
+        coord.submit(plan([2, 3]))
+    successor = coordinator(cluster, clock, sink)
+    successor.start()
+    settle(cluster, clock, successor)
+    record = cluster.world.record
+    assert (record.tables, record.ahead, record.epoch) == (FIRST, 0, 2)
+    assert results(sink) == [("handover", "aborted")]
+
+
+def test_one_change_at_a_time(cluster, clock, sink, running):
+    running.submit(plan([2, 3]))
+    running.submit(plan([3]))
+    assert "handing" in sink.of("plan_refused")[0]["why"]
