@@ -43,6 +43,7 @@ def test_redis_wants_its_password_and_appends_every_write_to_a_file(cluster: Loc
             "appendonly": "yes",
             "maxmemory-policy": "noeviction",
         }
+        client.eval("for i = 1, 300000 do redis.call('set', 'filler' .. i, i) end", 0)  # takes a moment to read again
     with redis.Redis(port=cluster.layout.redis) as stranger, pytest.raises(redis.AuthenticationError):
         stranger.ping()
     cluster.kill_daemon("redis")

@@ -143,7 +143,7 @@ class LocalCluster:
     # -- one daemon: for tests of faults
 
     def start_daemon(self, name: str, *, deadline_s: float = START_S) -> None:
-        """Start a daemon that was stopped or killed, with its data; wait until it listens."""
+        """Start a daemon that was stopped or killed, with its data; wait until it listens (Redis: until it serves)."""
         port = self.layout.port_of(name)
         if name in self.daemons and processes.is_alive(self.daemons[name]):
             raise StartError(f"{name}: runs already (pid {self.daemons[name].pid}).", remedy="Stop it first.")
@@ -245,7 +245,7 @@ class LocalCluster:
         self._record()
 
     def _await_port(self, name: str, until: float) -> None:
-        while not listens(self.layout.port_of(name)):
+        while not (listens(self.layout.port_of(name)) and (name != "redis" or serves(self.redis_url))):
             self._check_alive(name)
             if time.monotonic() > until:
                 raise self._failed(name, "does not listen in time")
@@ -313,3 +313,14 @@ def listens(port: int) -> bool:
     with socket.socket() as client:
         client.settimeout(1.0)
         return client.connect_ex((LOOPBACK, port)) == 0
+
+
+def serves(url: str) -> bool:
+    """Whether this Redis answers: one that is still reading its file listens, and refuses every command."""
+    import redis
+
+    with redis.Redis.from_url(url, socket_timeout=1.0) as client:
+        try:
+            return bool(client.ping())
+        except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is a ConnectionError
+            return False
