@@ -166,6 +166,7 @@ def test_intervals_of_downtime_cover_everything_once():
         assert sum(one.low <= value <= one.high for one in found) == 1
 
 
+@pytest.mark.slow
 def test_it_agrees_with_the_literal_programme_on_the_reference_application():
     rng = np.random.default_rng(7)
     for _ in range(2):
