@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
+
+# The pipeline tries the same examples every time; whoever works here, and the slow lane, tries new ones.
+settings.register_profile("pipeline", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("pipeline")
 
 ALLOWED = ("needs hardware", "needs ../shared")
 

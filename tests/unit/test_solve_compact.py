@@ -7,9 +7,10 @@ from __future__ import annotations
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
 
-from leeward.solve import Problem, ProblemError, compact, milp, solve
+from leeward.solve import Bounds, Node, Operator, Problem, ProblemError, Stream, Weights, compact, milp, solve
 from leeward.solve.evaluate import verify
 from leeward.solve.ilp import variable_count
+from leeward.solve.latency import MM1, Table
 from leeward.solve.outcome import Feasible, Infeasible, Optimal, Unknown
 
 
@@ -75,3 +76,33 @@ def test_restricted_carries_a_bound_of_the_full_problem():
     assert isinstance(outcome, Feasible)
     assert 0 < outcome.bound <= document["optimum"]["F"] + 3e-6
     assert outcome.gap is not None
+
+
+def test_a_programme_that_the_solvers_presolve_calls_infeasible():
+    """Found by a random test: with its presolve HiGHS 1.15 finds no solution, without it the optimum."""
+
+    def operator(name: str, **options) -> Operator:
+        return Operator(id=name, **{"k": 2, "curve": MM1(mu=333.0)} | options)
+
+    rows = ((0.0, 0.0, 0.0, 0.05), (0.012089044657546547, 0.0, 0.0, 0.0), (0.0,) * 4, (0.0,) * 4)
+    rates = {("op0", "op1"): 0.0, ("op0", "op2"): 10.0, ("op1", "op3"): 0.0, ("op2", "op3"): 1.0}
+    problem = Problem(
+        nodes=tuple(
+            Node(id=f"n{u}", res=res, speedup=0.5 if u == 3 else 1.0) for u, res in enumerate((3.0, 2.0, 4.0, 3.0))
+        ),
+        delay_s=rows,
+        operators=(
+            operator("op0", k=1, res=2.0, source_rate=10.0, allowed=("n2", "n3")),
+            operator("op1", cost=0.0, allowed=("n0",)),
+            operator("op2", cost=2.0, res=2.0, allowed=("n3", "n0", "n2")),
+            operator("op3", curve=Table(values_s=(0.01328725664183153, 0.010368593245956716)), cost=0.0),
+        ),
+        streams=tuple(Stream(source=u, target=v, rate=rate) for (u, v), rate in rates.items()),
+        weights=Weights(r=0.0, c=1.0, d=0.0),
+        bounds=Bounds(r=0.08, c=10.0, d=0.8),
+        link_cost=1.0,
+        sync_s=0.25,
+    )
+    outcome = solve(problem, method="compact", reasons=False)
+    assert isinstance(outcome, Optimal)
+    assert outcome.metrics.F == pytest.approx(0.7, abs=3e-6)

@@ -127,6 +127,9 @@ def run(programme: cp.Problem, request: Request) -> Answer:
         warnings.simplefilter("ignore")  # "solution may be inaccurate": we verify it ourselves
         try:
             programme.solve(solver=request.solver, **options)
+            if request.solver == "HIGHS" and programme.status.startswith("infeasible"):
+                # HiGHS' presolve has called programmes infeasible that have a solution: a proof needs both ways
+                programme.solve(solver=request.solver, **options, presolve="off")
         except cp.error.SolverError:
             return Answer(status="solver_error", bound=None)
     stats = programme.solver_stats.extra_stats if programme.solver_stats else None
