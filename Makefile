@@ -25,10 +25,11 @@ test: setup ## every test that fits a pipeline: fast lanes, Java, then the clust
 	$(MAKE) --no-print-directory test-fast test-java
 	$(pytest) -m "not slow" tests/cluster
 
-# Three at once, as most wait rather than compute. What fails beside the others is run once more, alone: a server
-# that was starved of the processor is not a fault of the code; a fault fails again.
+# Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
+# beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code;
+# a fault fails again.
 test-fast: ## unit, property, simulation and contract tests
-	$(pytest) -n 3 --dist loadfile -m "not slow" $(wildcard tests/unit tests/property tests/sim tests/contract) \
+	$(pytest) -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" tests/contract $(wildcard tests/sim) tests/property tests/unit \
 	  || $(pytest) --last-failed --last-failed-no-failures none -m "not slow"
 
 test-java: ## JUnit tests of the plugin and the worker classes

@@ -7,18 +7,10 @@ import time
 from collections import Counter
 
 import pytest
-from servers import RedisServer
 
 from bolts.query1.data_source import DataSource
 from bolts.query1.settings import read_settings
 from bolts.query1.stores import InputLostError, RedisSink, Result, Row, TaxiStream, open_redis
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
 
 
 @pytest.fixture

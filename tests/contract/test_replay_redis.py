@@ -11,11 +11,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import redis
+from replayed import MANY, lines_of, rows_in
 from servers import PASSWORD, URL_PASSWORD, RedisServer, free_port
 
 from leeward.core.errors import ClusterRefusedError
@@ -28,65 +29,17 @@ from leeward.replay.rows import BadRow, epoch_s, judge
 from leeward.replay.run import replay
 from leeward.replay.sender import Progress, State
 from leeward.replay.slices import read_chunks
-from leeward.replay.spark import spark_session
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "taxi"
 REAL = SHARED / "debs2015_20130101_0000-0045.csv.gz"
-MANY = 10**9  # a limit that no test reaches
 #: the command line with replay's part alone
 COMMAND = (
     "import typer, leeward.cli.replay as r; a = typer.Typer(); a.callback()(lambda: None); r.register(a); a()"
 )
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[RedisServer]:
-    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: RedisServer) -> redis.Redis:
-    server.client.flushall()
-    return server.client
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    with spark_session(tmp_path_factory.mktemp("spark") / "with space", partitions=2) as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def made(spark, tmp_path_factory) -> Path:
-    """Twenty minutes of generated rows in slices, and as CSV beside them."""
-    folder = tmp_path_factory.mktemp("made")
-    generate(
-        Settings(hours=0.5, peak_rate=120), out=folder / "slices", csv=folder / "rows.csv.gz", spark=spark
-    )
-    return folder
-
-
 def row(dropoff: str, name: str = "A", pickup: str = "2013-01-01 00:00:00") -> str:
     return f"{name},B,{pickup},{dropoff},120,0.44,-73.95,40.71,-73.96,40.71,CSH,3.50,0.50,0.50,0.00,0.00,4.50"
-
-
-def rows_in(client: redis.Redis, stream: str = "taxi:in") -> list[bytes]:
-    """The raw rows, after checking the contract of the whole stream: ids from 1, times, the end entry."""
-    entries = client.xrange(stream)
-    assert [entry for entry, _ in entries] == [b"%d-0" % seq for seq in range(1, len(entries) + 1)]
-    *rows, (_, end) = entries
-    assert end[b"end"] == b"1"
-    assert b"r" not in end
-    for _, fields in rows:
-        assert int(fields[b"t"]) == judge(fields[b"r"].decode())
-        assert abs(float(fields[b"w"]) - time.time()) < 600
-    return [fields[b"r"] for _, fields in rows]
-
-
-def lines_of(path: Path) -> list[bytes]:
-    data = path.read_bytes()
-    return (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()
 
 
 def by_dropoff(lines: list[bytes]) -> list[bytes]:
@@ -206,6 +159,46 @@ def test_a_dense_slice_is_read_in_pieces(spark, made) -> None:
     ]
 
 
+def test_streams_that_do_not_fit_are_refused(spark, client, server, made, tmp_path) -> None:
+    folder = made / "slices"
+    rows = read_manifest(folder).rows
+    client.xadd("other:in", {"x": 1}, id="5-1")
+    with pytest.raises(ReplayError, match="entry 5-1, which no replay wrote"):
+        replay(folder, server.url, "other:in", resume=True, spark=spark)
+    client.set("text", "x")
+    with pytest.raises(ReplayError, match="key 'text' is no stream"):
+        replay(folder, server.url, "text", spark=spark)
+    client.hset("taxi:in:progress", "seq", 7)
+    with pytest.raises(StreamTakenError, match="progress says that 7 rows were read"):
+        replay(folder, server.url, spark=spark)
+    client.delete("taxi:in:progress")
+    replay(folder, server.url, speed=0, limit=MANY, from_seq=rows - 9, spark=spark)
+    assert client.xrange("taxi:in", count=1)[0][0] == b"%d-0" % (rows - 9)
+    assert client.xlen("taxi:in") == 11
+    again = replay(folder, server.url, speed=0, limit=MANY, resume=True, spark=spark)
+    assert (again.sent_now, client.xlen("taxi:in")) == (0, 11)
+    generate(Settings(hours=0.1, seed=9), out=tmp_path / "b", spark=spark)
+    with pytest.raises(StreamTakenError, match="begun with other data"):
+        replay(tmp_path / "b", server.url, resume=True, spark=spark)
+
+
+def test_wrong_doors_are_named_without_the_password(server, made) -> None:
+    folder = made / "slices"
+    with pytest.raises(
+        RedisAwayError, match=r"redis://:\*\*\*@127\.0\.0\.1:\d+/0 cannot be reached.*Start it"
+    ) as away:
+        replay(folder, f"redis://:{URL_PASSWORD}@127.0.0.1:{free_port()}/0")
+    with pytest.raises(ClusterRefusedError, match="refuses the password") as wrong:
+        replay(folder, f"redis://:guess@127.0.0.1:{server.port}/0")
+    with pytest.raises(ClusterRefusedError, match="wants a password and the URL has none"):
+        replay(folder, f"redis://127.0.0.1:{server.port}/0")
+    for error in (away, wrong):
+        assert "sesame" not in str(error.value)
+        assert "guess" not in str(error.value)
+    with pytest.raises(ReplayError, match="--redis"):
+        Feed("http://localhost", "taxi:in")
+
+
 def test_a_killed_replay_goes_on_without_gap_or_repeat(spark, client, server, made) -> None:
     running = start_replay(made / "slices", server, "--speed", "300")
     wait_for_rows(client, 700, running)
@@ -215,18 +208,17 @@ def test_a_killed_replay_goes_on_without_gap_or_repeat(spark, client, server, ma
     assert not left_of_session(running.pid), "the killed replay left processes behind"
     with pytest.raises(StreamTakenError, match=f"holds entries up to {arrived} already. Add --resume"):
         replay(made / "slices", server.url, spark=spark)
-    replay(made / "slices", server.url, speed=0, limit=MANY, resume=True, spark=spark)
+    again = start_replay(made / "slices", server, "--resume", "--speed", "0")
+    lines, errors = again.communicate(timeout=30)
     rows = rows_in(client)
     assert rows == lines_of(made / "rows.csv.gz")
     assert 700 <= arrived < len(rows)
-    again = start_replay(made / "slices", server, "--resume")
-    lines, errors = again.communicate(timeout=20)
     assert (again.returncode, errors) == (0, "")
     assert json.loads(lines.splitlines()[-1]) == {"action": "replay_finished", "sent": len(rows)}
 
 
 def test_ctrl_c_ends_cleanly(client, server, made) -> None:
-    running = start_replay(made / "slices", server)
+    running = start_replay(made / "slices", server, "--speed", "300")
     wait_for_rows(client, 50, running)
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
     lines, errors = running.communicate(timeout=30)
@@ -354,46 +346,6 @@ def test_a_redis_that_cannot_write_for_a_while_gets_everything(spark, client, se
         client.config_set(setting, 0)
     assert any("cannot write" in report.note for report in trouble.reports)
     assert rows_in(client) == lines_of(made / "rows.csv.gz")
-
-
-def test_streams_that_do_not_fit_are_refused(spark, client, server, made, tmp_path) -> None:
-    folder = made / "slices"
-    rows = read_manifest(folder).rows
-    client.xadd("other:in", {"x": 1}, id="5-1")
-    with pytest.raises(ReplayError, match="entry 5-1, which no replay wrote"):
-        replay(folder, server.url, "other:in", resume=True, spark=spark)
-    client.set("text", "x")
-    with pytest.raises(ReplayError, match="key 'text' is no stream"):
-        replay(folder, server.url, "text", spark=spark)
-    client.hset("taxi:in:progress", "seq", 7)
-    with pytest.raises(StreamTakenError, match="progress says that 7 rows were read"):
-        replay(folder, server.url, spark=spark)
-    client.delete("taxi:in:progress")
-    replay(folder, server.url, speed=0, limit=MANY, from_seq=rows - 9, spark=spark)
-    assert client.xrange("taxi:in", count=1)[0][0] == b"%d-0" % (rows - 9)
-    assert client.xlen("taxi:in") == 11
-    again = replay(folder, server.url, speed=0, limit=MANY, resume=True, spark=spark)
-    assert (again.sent_now, client.xlen("taxi:in")) == (0, 11)
-    generate(Settings(hours=0.1, seed=9), out=tmp_path / "b", spark=spark)
-    with pytest.raises(StreamTakenError, match="begun with other data"):
-        replay(tmp_path / "b", server.url, resume=True, spark=spark)
-
-
-def test_wrong_doors_are_named_without_the_password(server, made) -> None:
-    folder = made / "slices"
-    with pytest.raises(
-        RedisAwayError, match=r"redis://:\*\*\*@127\.0\.0\.1:\d+/0 cannot be reached.*Start it"
-    ) as away:
-        replay(folder, f"redis://:{URL_PASSWORD}@127.0.0.1:{free_port()}/0")
-    with pytest.raises(ClusterRefusedError, match="refuses the password") as wrong:
-        replay(folder, f"redis://:guess@127.0.0.1:{server.port}/0")
-    with pytest.raises(ClusterRefusedError, match="wants a password and the URL has none"):
-        replay(folder, f"redis://127.0.0.1:{server.port}/0")
-    for error in (away, wrong):
-        assert "sesame" not in str(error.value)
-        assert "guess" not in str(error.value)
-    with pytest.raises(ReplayError, match="--redis"):
-        Feed("http://localhost", "taxi:in")
 
 
 def test_data_time_paces_the_stream(spark, client, server, made) -> None:

@@ -16,19 +16,6 @@ from leeward.runtime.pieces import PIECE_BYTES, pack
 LONG_S = 20
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def client(server):
-    server.client.flushall()
-    return server.client
-
-
 class Task:
     """A courier and what it calls back."""
 

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import pytest
 import redis
-from servers import RedisServer
 
 from leeward.core.errors import FencedError, SnapshotError
 from leeward.runtime import snapshot
 from leeward.runtime.store import TaskStore
 
 STATE = {"a": [1, 2.5, None, True, b"\x00\xff", "é", {"nested": [1]}], "b": 2**62}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def client(server):
-    server.client.flushall()
-    return server.client
 
 
 def store(server, tmp_path, task, component="count"):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from servers import port_block
 
 from leeward.local import processes
 from leeward.local.errors import PortsTakenError
@@ -84,7 +85,7 @@ def test_a_zombie_is_not_alive():
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_a_taken_port_is_named_with_its_owner(family: socket.AddressFamily):
     try:
-        server = socket.create_server(("", 0), family=family)
+        server = socket.create_server(("", port_block()), family=family)
     except OSError as error:
         pytest.skip(f"needs hardware: no address family {family.name} here ({error})")
     with server:

@@ -1,0 +1,49 @@
+"""A Redis for each file of tests, a Spark for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from servers import RedisServer
+
+from leeward.replay.generate import Settings, generate
+from leeward.replay.spark import spark_session
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The replay first: it is the longest file, and what begins last ends last."""
+    items.sort(key=lambda item: item.path.stem != "test_replay_redis")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[RedisServer]:
+    """A Redis of its own for each test module."""
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: RedisServer) -> redis.Redis:
+    """Its client; the server is empty."""
+    server.client.flushall()
+    return server.client
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    """A session in a folder with a space in its name."""
+    with spark_session(tmp_path_factory.mktemp("spark") / "with space", partitions=2) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def made(spark, tmp_path_factory) -> Path:
+    """Half an hour of generated rows in slices, and as CSV beside them."""
+    folder = tmp_path_factory.mktemp("made")
+    generate(
+        Settings(hours=0.5, peak_rate=120), out=folder / "slices", csv=folder / "rows.csv.gz", spark=spark
+    )
+    return folder
