@@ -12,7 +12,9 @@ from solve_builders import chain_document
 from typer.testing import CliRunner
 
 from leeward.cli import explain, pareto
+from leeward.experiments.instances import reference_instance
 from leeward.solve import Problem
+from leeward.solve.evaluate import verify
 from leeward.solve.outcome import Unknown
 from leeward.solve.pareto import Point, Tracer
 
@@ -133,6 +135,20 @@ def test_a_curve_for_each_downtime(run):
     assert min(p["R"] for p in second["points"]) < min(p["R"] for p in first["points"])
 
 
+def test_a_large_instance_has_a_curve_too_though_little_of_it_is_proven():
+    problem = reference_instance(50, 4, traffic=True, present=False, seed=0)
+    found = list(Tracer(problem=problem, each_s=0.3).trace(points=3))
+    assert 2 <= len(found) <= 3 and all(isinstance(one, Point) for one in found)
+    assert all(not verify(problem, one.deployment) for one in found)
+    costs = [one.metrics.C for one in found]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_what_a_later_point_beats_is_left_out():
+    points = [{"R": r, "C": c} for r, c in ((3.0, 9.0), (2.0, 8.0), (2.0, 7.0), (4.0, 5.0), (5.0, 1.0))]
+    assert pareto.unbeaten(points) == points[2:]
+
+
 def test_csv_and_picture(run, tmp_path):
     for name in ("curve.svg", "curve.png"):
         result = run("pareto", traded(), "--output", "csv", "--points", "2", "--picture", str(tmp_path / name))
@@ -161,7 +177,7 @@ def test_stopping_prints_what_was_found(run, monkeypatch):
 
 
 def test_a_curve_that_the_time_limit_cuts_off_says_so():
-    clock = iter([0.0, 0.0, 100.0, 100.0, 100.0, 100.0])
+    clock = iter([0.0, 0.0, 0.0, 100.0, 100.0, 100.0, 100.0])
     tracer = Tracer(problem=Problem.from_json(traded()), deadline=50.0, clock=lambda: next(clock))
     first, last = tracer.trace()
     assert isinstance(first, Point) and not first.proven  # least R and C were found, least T_D was not asked for

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from dataclasses import replace
 
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
@@ -11,7 +12,7 @@ from solve_builders import chain_document, instance_document, reference_document
 from leeward.solve import auto, exact, solve
 from leeward.solve.evaluate import evaluate, verify
 from leeward.solve.outcome import Feasible, Infeasible, Optimal
-from leeward.solve.problem import Problem, ProblemError
+from leeward.solve.problem import Problem, ProblemError, Weights
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)
@@ -85,3 +86,15 @@ def test_an_interrupt_is_not_swallowed(monkeypatch):
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(ProblemError, match="auto"):
         solve(Problem.from_json(chain_document()), method="guess")
+
+
+def test_a_deployment_to_start_with_is_never_lost():
+    problem = Problem.from_json(instance_document("h-"))
+    known = solve(problem, time_limit_s=20.0).deployment
+    hasty = replace(problem, weights=Weights(r=1.0, c=0.0, d=0.0))
+    outcome = auto.solve_auto(hasty, time_limit_s=1e-9, start=known, clock=ticking(1.0))
+    assert isinstance(outcome, Feasible | Optimal)
+    assert outcome.metrics.R <= evaluate(problem, known).R
+    tight = replace(hasty, bounds=replace(problem.bounds, c=evaluate(problem, known).C / 2))
+    outcome = auto.solve_auto(tight, time_limit_s=1e-9, start=known, clock=ticking(1.0))
+    assert not isinstance(outcome, Feasible | Optimal) or verify(tight, outcome.deployment) == ()

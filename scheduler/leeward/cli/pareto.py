@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 EXIT_CODES = {"complete": 0, "unfinished": 0, "infeasible": 3, "unknown": 4, "stopped": 130}
 COLUMNS = ("T_D_max", "R", "C", "T_D", "F", "replicas", "proven")
 PICTURES = (".png", ".svg")
+#: Of a time limit, what one solve may take, and the seconds that it gets in any case.
+SHARE, LEAST_S = 0.05, 1.0
 
 
 class Form(StrEnum):
@@ -111,6 +113,7 @@ def _trace(
 
     started = time.monotonic()
     deadline = math.inf if time_limit is None else started + time_limit
+    each_s = math.inf if time_limit is None else max(LEAST_S, time_limit * SHARE)
     curves: list[dict[str, Any]] = [{"T_D_max": level, "complete": False, "points": []} for level in levels]
     document: dict[str, Any] = {"name": problem.name, "method": method, "why": None}
     optimum, stopped = None, False
@@ -122,7 +125,9 @@ def _trace(
         try:
             for curve in curves:
                 bounded = replace(problem, bounds=replace(problem.bounds, d=curve["T_D_max"]))
-                tracer = Tracer(problem=bounded, method=method, seed=seed, deadline=deadline, notify=notify)
+                tracer = Tracer(
+                    problem=bounded, method=method, seed=seed, deadline=deadline, each_s=each_s, notify=notify
+                )
                 complete = True
                 for found in tracer.trace(points):
                     if isinstance(found, Point):
@@ -132,6 +137,7 @@ def _trace(
                         document["why"] = [found.why] if isinstance(found.why, str) else list(found.why)
                         complete = isinstance(found, Infeasible)
                 curve["complete"] = complete
+                curve["points"] = unbeaten(curve["points"])
             left = None if time_limit is None else max(0.05, deadline - time.monotonic())
             notify("the optimum under the problem's own weights")
             chosen = solve(problem, method=method, time_limit_s=left, seed=seed)
@@ -145,6 +151,15 @@ def _trace(
         "present": _at(problem, problem.current),
         "optimum": _at(problem, optimum),
     }
+
+
+def unbeaten(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without those that a later point beats in both: where nothing is proven, that happens."""
+    kept: list[dict[str, Any]] = []
+    for point in reversed(points):  # C rises
+        if not kept or point["R"] < kept[-1]["R"]:
+            kept.append(point)
+    return kept[::-1]
 
 
 def _status(curves: list[dict[str, Any]], stopped: bool) -> str:

@@ -9,6 +9,7 @@ from leeward.solve.problem import Bounds, Node, Operator, Problem, ProblemError,
 
 if TYPE_CHECKING:
     from leeward.solve.outcome import Outcome
+    from leeward.solve.problem import Deployment
 
 __all__ = ["METHODS", "Bounds", "Node", "Operator", "Problem", "ProblemError", "Stream", "Weights", "solve"]
 
@@ -27,12 +28,14 @@ def solve(
     seed: int = 0,
     gap: float = 0.0,
     solver: str | None = None,
+    start: Deployment | None = None,
     reasons: bool = True,
 ) -> Outcome:
     """Solves `problem`: `Optimal`, `Feasible`, `Infeasible` or `Unknown`, every deployment verified.
 
     `gap` is the relative gap at which a result counts as optimal; `seed` makes a run repeatable; `solver` is the
     MILP solver of the methods that use one (cvxpy's name for it; HiGHS if none is given).
+    The own search (`auto`, `exact`) begins with the present deployment and with `start`; the others have no use for it.
     Without a `time_limit_s`, `auto` takes 60 s at most and the others as long as it takes.
     Where there is no solution, the time that is left goes into what would have to be relaxed, and by how much,
     unless `reasons` are not wanted.
@@ -41,7 +44,7 @@ def solve(
     from leeward.solve.outcome import Infeasible
 
     started = time.monotonic()
-    outcome = _solve(problem, method, time_limit_s, seed, gap, solver)
+    outcome = _solve(problem, method, time_limit_s, seed, gap, solver, start)
     if not isinstance(outcome, Infeasible) or not reasons:
         return outcome
     from leeward.solve.relax import with_reasons
@@ -51,7 +54,13 @@ def solve(
 
 
 def _solve(
-    problem: Problem, method: str, time_limit_s: float | None, seed: int, gap: float, solver: str | None
+    problem: Problem,
+    method: str,
+    time_limit_s: float | None,
+    seed: int,
+    gap: float,
+    solver: str | None,
+    start: Deployment | None,
 ) -> Outcome:
     if solver is not None and method in METHODS and method not in PROGRAMMES:
         remedy = f"leave it out, or choose a method of {', '.join(PROGRAMMES)}"
@@ -60,11 +69,11 @@ def _solve(
         case "auto":
             from leeward.solve.auto import solve_auto
 
-            return solve_auto(problem, time_limit_s=time_limit_s, seed=seed, gap=gap)
+            return solve_auto(problem, time_limit_s=time_limit_s, seed=seed, gap=gap, start=start)
         case "exact":
             from leeward.solve.exact import solve_exact
 
-            return solve_exact(problem, time_limit_s=time_limit_s, seed=seed, gap=gap)
+            return solve_exact(problem, time_limit_s=time_limit_s, seed=seed, gap=gap, start=start)
         case "ilp":
             from leeward.solve.ilp import solve_ilp
 

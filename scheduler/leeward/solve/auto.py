@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from leeward.solve.exact import solve_exact
 from leeward.solve.outcome import Outcome
-from leeward.solve.problem import Problem
+from leeward.solve.problem import Deployment, Problem
 
 #: Seconds when no limit is given: the paper's planning period.  A plan that comes later is about the past.
 LIMIT_S = 60.0
@@ -24,9 +24,10 @@ def solve_auto(
     time_limit_s: float | None = None,
     seed: int = 0,
     gap: float = 0.0,
+    start: Deployment | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """The proven optimum, or what `time_limit_s` (60 s if None) allows, with its bound and gap."""
     limit_s = LIMIT_S if time_limit_s is None else time_limit_s
-    outcome = solve_exact(problem, time_limit_s=limit_s, seed=seed, gap=gap, clock=clock)
+    outcome = solve_exact(problem, time_limit_s=limit_s, seed=seed, gap=gap, start=start, clock=clock)
     return replace(outcome, effort=replace(outcome.effort, method="auto"))

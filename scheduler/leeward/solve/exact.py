@@ -65,10 +65,12 @@ def solve_exact(
     time_limit_s: float | None = None,
     seed: int = 0,
     gap: float = 0.0,
+    start: Deployment | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """The proven optimum, or what the time limit allows with its proven bound.
 
+    It begins with the present deployment and with `start`, where they meet the constraints.
     The search has no randomness; `seed` is taken so that all methods are called alike.  The first call on a
     machine compiles for a minute or so (kept on disk); the time limit begins after that.
     """
@@ -78,7 +80,7 @@ def solve_exact(
     deadline = math.inf if time_limit_s is None else started + time_limit_s
     p = arrays_of(problem)
     hunt = Hunt(problem=problem, p=p, h=_blank_search(p), gap=gap, deadline=deadline, clock=clock)
-    bound = hunt.settle()
+    bound = hunt.settle(start)
     return _conclude(problem, hunt, bound, Effort(method="exact", seconds=clock() - started))
 
 
@@ -133,13 +135,14 @@ class Hunt:
     #: The best verified deployment.
     best: Deployment | None = None
 
-    def settle(self) -> float:
+    def settle(self, start: Deployment | None) -> float:
         """Searches every interval that may matter; returns a proven lower bound on F."""
         p = self.p
         least, alone = downtime_bounds(p)
-        if self.problem.current is not None:
-            self._take(self.problem.current)
-            self._polish()
+        for known in (self.problem.current, start):
+            if known is not None:
+                self._take(known)
+        self._polish()
         soon = self.clock() + LAYOUT_SHARE * (self.deadline - self.clock())
         layouts = lay_out(p, least <= p.d_max, alone <= p.d_max, in_time=lambda: self.clock() < soon)
 

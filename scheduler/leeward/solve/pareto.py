@@ -1,7 +1,8 @@
 """The exact trade-off between response time and cost: every deployment that no other beats in both.
 
-Epsilon-constraint: least R under a bound on C, then least C at that R, then (where something is running) least
-T_D at both; the next bound on C is just below the cost found.  Points closer than `RESOLUTION` count as one.
+Epsilon-constraint: the least C of all, for a deployment to begin each search with; then least R under a bound on C,
+least C at that R, and (where something is running) least T_D at both; the next bound on C is just below the cost
+found.  Points closer than `RESOLUTION` count as one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from leeward.solve import solve
-from leeward.solve.evaluate import Metrics, evaluate
+from leeward.solve.evaluate import Metrics, evaluate, verify
 from leeward.solve.outcome import Effort, Infeasible, Optimal, Outcome, Unknown
 from leeward.solve.problem import Bounds, Deployment, Problem, Weights
 
@@ -45,9 +46,14 @@ class Tracer:
     method: str = "auto"
     seed: int = 0
     deadline: float = math.inf
+    #: Seconds for each solve at most; a point that wants more is not proven.
+    each_s: float = math.inf
     clock: Callable[[], float] = time.monotonic
     #: Told each step before it is solved.
     notify: Callable[[str], None] = lambda step: None
+    #: Deployments to begin a solve with: the cheapest, and the last that was found.
+    _cheapest: Deployment | None = None
+    _last: Deployment | None = None
 
     def trace(self, points: int | None = None) -> Iterator[Point | Infeasible | Unknown]:
         """The curve from the least R to the least C.
@@ -55,30 +61,26 @@ class Tracer:
         With `points`, at most so many (>= 2), at about equal steps of cost.  An `Infeasible` instead of the first
         point means that there is none; an `Unknown` ends a curve that the deadline cut off.
         """
-        caps: tuple[float, ...] = ()
         bounds = self.problem.bounds
-        cap = bounds.c
-        first = True
-        while True:
+        cheapest = self.least("c", bounds)
+        if isinstance(cheapest, Infeasible | Unknown):
+            yield cheapest
+            return
+        self._cheapest = self._last = cheapest.deployment  # it meets every bound on C that follows
+        cap, caps = bounds.c, None
+        while cap > 0:
             found = self.point(replace(bounds, c=cap))
-            if isinstance(found, Infeasible) and not first:
+            if isinstance(found, Infeasible) and caps is not None:
                 return
             yield found
             if not isinstance(found, Point):
                 return
-            if first and points is not None:
-                least = self.least("c", bounds)
-                if isinstance(least, Infeasible | Unknown):
-                    yield least
-                    return
-                caps = even_caps(found.metrics.C, least.metrics.C, points)
-            first = False
             below = found.metrics.C * (1 - RESOLUTION)
-            if below <= 0:
-                return
-            cap = next((even for even in caps if even < below), below if points is None else 0.0)
-            if cap <= 0:
-                return
+            if points is None:
+                cap, caps = below, ()
+                continue
+            caps = even_caps(found.metrics.C, cheapest.metrics.C, points) if caps is None else caps
+            cap = next((even for even in caps if even < below), 0.0)
 
     def point(self, bounds: Bounds) -> Point | Infeasible | Unknown:
         """Least R within the bounds, then least C, then least T_D."""
@@ -92,6 +94,7 @@ class Tracer:
                 proven = False  # the point before stands, within the solver's tolerance or the time there was
                 continue
             best = outcome
+            self._last = best.deployment
             proven = proven and isinstance(outcome, Optimal)
             value = {"r": best.metrics.R, "c": best.metrics.C, "d": best.metrics.T_D}[goal]
             reached = value * (1 + RESOLUTION)
@@ -111,8 +114,9 @@ class Tracer:
         self.notify(f"least {names[goal]} at C up to {bounds.c:.6g} $/h")
         weights = Weights(**{key: 1.0 if key == goal else 0.0 for key in "rcd"})
         problem = replace(self.problem, weights=weights, bounds=bounds)
-        limit = None if math.isinf(left) else left
-        return solve(problem, method=self.method, time_limit_s=limit, seed=self.seed)
+        limit_s = None if math.isinf(left) and math.isinf(self.each_s) else min(left, self.each_s)
+        start = next((known for known in (self._last, self._cheapest) if known and not verify(problem, known)), None)
+        return solve(problem, method=self.method, time_limit_s=limit_s, seed=self.seed, start=start)
 
 
 def even_caps(highest: float, lowest: float, points: int) -> tuple[float, ...]:
