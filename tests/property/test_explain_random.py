@@ -15,7 +15,7 @@ from leeward.solve import Problem
 from leeward.solve.explain import Explanation, explain
 from leeward.solve.explain_json import explanation_to_json
 from leeward.solve.outcome import Infeasible
-from leeward.solve.pareto import RESOLUTION, Point, Tracer
+from leeward.solve.pareto import RESOLUTION, Point, Tracer, unbeaten
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)
@@ -64,14 +64,14 @@ def check_front(problem: Problem) -> None:
         assert [type(one) for one in found] == [Infeasible]
         return
     assert all(isinstance(one, Point) and one.proven for one in found)
-    shown = [(one.metrics.C, one.metrics.R, one.metrics.T_D) for one in reversed(found)]
+    shown = [(one.metrics.C, one.metrics.R, one.metrics.T_D) for one in reversed(unbeaten(found))]
     assert len(shown) == len(expected)
     for got, want in zip(shown, expected, strict=True):
         assert got[:2] == pytest.approx(want[:2], rel=5e-6, abs=1e-9)
     ends = list(Tracer(problem=problem).trace(points=2))
     assert 1 <= len(ends) <= 2
-    assert ends[0].metrics.R == pytest.approx(expected[-1][1], rel=5e-6)
-    assert ends[-1].metrics.C == pytest.approx(expected[0][0], rel=5e-6)
+    assert ends[0].metrics.C == pytest.approx(expected[0][0], rel=5e-6)
+    assert ends[-1].metrics.R == pytest.approx(expected[-1][1], rel=5e-6)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=RELAXED)

@@ -24,14 +24,15 @@ from leeward.cli.solve import EXIT_BAD_INPUT, check_options
 
 if TYPE_CHECKING:
     from leeward.solve.evaluate import Metrics
+    from leeward.solve.outcome import Infeasible, Unknown
     from leeward.solve.pareto import Point
     from leeward.solve.problem import Deployment, Problem
 
 EXIT_CODES = {"complete": 0, "unfinished": 0, "infeasible": 3, "unknown": 4, "stopped": 130}
 COLUMNS = ("T_D_max", "R", "C", "T_D", "F", "replicas", "proven")
 PICTURES = (".png", ".svg")
-#: Of a time limit, what one solve may take, and the seconds that it gets in any case.
-SHARE, LEAST_S = 0.05, 1.0
+#: Seconds for each solve at first, and at most that share of the time limit.
+FIRST_S, SHARE = 3.0, 0.05
 
 
 class Form(StrEnum):
@@ -51,7 +52,7 @@ def register(app: typer.Typer) -> None:
 
 def pareto_command(
     file: Annotated[Path, typer.Argument(metavar="FILE.json", help="An EDRP instance.")],
-    points: Annotated[int | None, typer.Option(help="At most so many points, at even steps of cost.")] = None,
+    points: Annotated[int | None, typer.Option(help="At most so many points: both ends, then the widest gaps.")] = None,
     downtime: Annotated[
         list[float] | None, typer.Option(help="A curve for this T_D,max in s (repeat it); else the problem's own.")
     ] = None,
@@ -108,19 +109,18 @@ def _trace(
     from rich.console import Console
 
     from leeward.solve import solve
-    from leeward.solve.outcome import Infeasible
-    from leeward.solve.pareto import Point, Tracer
+    from leeward.solve.pareto import Point, Tracer, unbeaten
 
     started = time.monotonic()
     deadline = math.inf if time_limit is None else started + time_limit
-    each_s = math.inf if time_limit is None else max(LEAST_S, time_limit * SHARE)
+    each_s = min(FIRST_S, SHARE * (deadline - started))
     curves: list[dict[str, Any]] = [{"T_D_max": level, "complete": False, "points": []} for level in levels]
     document: dict[str, Any] = {"name": problem.name, "method": method, "why": None}
-    optimum, stopped = None, False
+    optimum, stopped, found = None, False, 0
     with Console(stderr=True).status("solving") as status:
 
         def notify(step: str) -> None:
-            status.update(f"{sum(len(curve['points']) for curve in curves)} points; {step}")
+            status.update(f"{found} points; {step}")
 
         try:
             for curve in curves:
@@ -128,17 +128,17 @@ def _trace(
                 tracer = Tracer(
                     problem=bounded, method=method, seed=seed, deadline=deadline, each_s=each_s, notify=notify
                 )
-                complete = True
-                for found in tracer.trace(points):
-                    if isinstance(found, Point):
-                        curve["points"].append(_point(problem, found))
-                        complete = complete and found.proven
+                unsolved, seen = None, []
+                for one in tracer.trace(points):
+                    if isinstance(one, Point):
+                        seen.append(one)
+                        found += 1
+                        curve["points"] = [_point(problem, point) for point in unbeaten(seen)]
                     else:
-                        document["why"] = [found.why] if isinstance(found.why, str) else list(found.why)
-                        complete = isinstance(found, Infeasible)
-                curve["complete"] = complete
-                curve["points"] = unbeaten(curve["points"])
-            left = None if time_limit is None else max(0.05, deadline - time.monotonic())
+                        unsolved = one
+                        document["why"] = [one.why] if isinstance(one.why, str) else list(one.why)
+                curve["complete"] = _settle(curve["points"], unsolved, whole=points is None)
+            left = None if time_limit is None else max(each_s, deadline - time.monotonic())
             notify("the optimum under the problem's own weights")
             chosen = solve(problem, method=method, time_limit_s=left, seed=seed)
             optimum = getattr(chosen, "deployment", None)
@@ -153,13 +153,15 @@ def _trace(
     }
 
 
-def unbeaten(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without those that a later point beats in both: where nothing is proven, that happens."""
-    kept: list[dict[str, Any]] = []
-    for point in reversed(points):  # C rises
-        if not kept or point["R"] < kept[-1]["R"]:
-            kept.append(point)
-    return kept[::-1]
+def _settle(points: list[dict[str, Any]], unsolved: Infeasible | Unknown | None, *, whole: bool) -> bool:
+    """Whether a curve is complete; if every gap of a whole one was searched to the end, its points are proven."""
+    from leeward.solve.outcome import Infeasible
+
+    if unsolved is not None:
+        return isinstance(unsolved, Infeasible)
+    for point in points:
+        point["proven"] = point["proven"] or whole
+    return all(point["proven"] for point in points)
 
 
 def _status(curves: list[dict[str, Any]], stopped: bool) -> str:

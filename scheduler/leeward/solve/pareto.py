@@ -1,27 +1,32 @@
 """The exact trade-off between response time and cost: every deployment that no other beats in both.
 
-Epsilon-constraint: the least C of all, for a deployment to begin each search with; then least R under a bound on C,
-least C at that R, and (where something is running) least T_D at both; the next bound on C is just below the cost
-found.  Points closer than `RESOLUTION` count as one.
+The cheapest deployment and the fastest one are the ends.  Then boxes, bounds on R and C at once, the largest first: the
+least weighted sum within a box is a point that nothing beats, and leaves two smaller boxes, faster ones and cheaper
+ones; a box without a deployment is closed.  Once all are closed, what was found is the whole curve.  A weighted sum
+is what the exact search proves fastest; least R alone under a bound on C is what it is slowest at.
+(After the balanced box method: Boland, Charkhgard and Savelsbergh, INFORMS Journal on Computing 27(4), 2015.)
+Where something is running, each point is then the one of the least T_D.  Points closer than `RESOLUTION` count as one.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
 
 from leeward.solve import solve
 from leeward.solve.evaluate import Metrics, evaluate, verify
-from leeward.solve.outcome import Effort, Infeasible, Optimal, Outcome, Unknown
+from leeward.solve.outcome import Effort, Feasible, Infeasible, Optimal, Outcome, Unknown
 from leeward.solve.problem import Bounds, Deployment, Problem, Weights
 
 #: Relative distance of two values below which they are one: ten times the slack of the exact search.
 RESOLUTION = 1e-6
-
-Goal = Literal["r", "c", "d"]
+SPEED, MONEY, STABLE = Weights(r=1, c=0, d=0), Weights(r=0, c=1, d=0), Weights(r=0.25, c=0.25, d=0.5)
+#: Where one of two is at its least already, and its bound says so.
+BOTH = Weights(r=0.5, c=0.5, d=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +35,7 @@ class Point:
 
     deployment: Deployment
     metrics: Metrics
-    #: Whether all its solves were closed; otherwise something may beat it.
+    #: Whether its solves were closed; otherwise something may beat it.
     proven: bool
 
     @property
@@ -38,88 +43,167 @@ class Point:
         return sum(sum(placed.values()) for placed in self.deployment.values())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """Deployments with R and C up to `r` and `c`; none is known below `r_low` and `c_low`."""
+
+    r: float
+    c: float
+    r_low: float
+    c_low: float
+
+    @property
+    def area(self) -> float:
+        return (self.r - self.r_low) * (self.c - self.c_low)
+
+    @property
+    def weights(self) -> Weights:
+        """Those under which two opposite corners of the box are worth the same."""
+        r, c = self.r / max(self.r - self.r_low, 1e-9 * self.r), self.c / max(self.c - self.c_low, 1e-9 * self.c)
+        return Weights(r=r / (r + c), c=1 - r / (r + c), d=0)
+
+    def around(self, point: Point) -> tuple[Box, Box]:
+        """What is faster and what is cheaper than the point."""
+        R, C = point.metrics.R, point.metrics.C
+        faster, cheaper = replace(self, r=R * (1 - RESOLUTION)), replace(self, c=C * (1 - RESOLUTION))
+        if point.proven:
+            return replace(faster, c_low=C), replace(cheaper, r_low=R)
+        return faster, cheaper
+
+
 @dataclass(kw_only=True)
 class Tracer:
-    """Solves one problem for one goal at a time until the deadline."""
+    """Solves one problem under other weights and bounds until the deadline."""
 
     problem: Problem
     method: str = "auto"
     seed: int = 0
     deadline: float = math.inf
-    #: Seconds for each solve at most; a point that wants more is not proven.
+    #: Seconds for each solve at first; what wants more gets it once everything else has had its turn.
     each_s: float = math.inf
     clock: Callable[[], float] = time.monotonic
     #: Told each step before it is solved.
     notify: Callable[[str], None] = lambda step: None
-    #: Deployments to begin a solve with: the cheapest, and the last that was found.
-    _cheapest: Deployment | None = None
-    _last: Deployment | None = None
+    #: What was found: deployments to begin a solve with.
+    _known: list[Deployment] = field(default_factory=list)
 
     def trace(self, points: int | None = None) -> Iterator[Point | Infeasible | Unknown]:
-        """The curve from the least R to the least C.
+        """Points of the curve: the cheapest, the fastest, then those in between, the widest gap first.
 
-        With `points`, at most so many (>= 2), at about equal steps of cost.  An `Infeasible` instead of the first
-        point means that there is none; an `Unknown` ends a curve that the deadline cut off.
+        With `points` it ends after so many (>= 2).  Without, and without an `Unknown` at the end, the points that
+        no other beats are the whole curve.  An `Infeasible` instead of the first point means that there is none.
         """
+        return itertools.islice(self._trace(), points)
+
+    def _trace(self) -> Iterator[Point | Infeasible | Unknown]:
         bounds = self.problem.bounds
-        cheapest = self.least("c", bounds)
-        if isinstance(cheapest, Infeasible | Unknown):
-            yield cheapest
+        cheapest = self._end("cheapest", MONEY, bounds)
+        yield cheapest
+        if not isinstance(cheapest, Point):
             return
-        self._cheapest = self._last = cheapest.deployment  # it meets every bound on C that follows
-        cap, caps = bounds.c, None
-        while cap > 0:
-            found = self.point(replace(bounds, c=cap))
-            if isinstance(found, Infeasible) and caps is not None:
-                return
-            yield found
-            if not isinstance(found, Point):
-                return
-            below = found.metrics.C * (1 - RESOLUTION)
-            if points is None:
-                cap, caps = below, ()
-                continue
-            caps = even_caps(found.metrics.C, cheapest.metrics.C, points) if caps is None else caps
-            cap = next((even for even in caps if even < below), 0.0)
+        fastest = self._end("fastest", SPEED, bounds)
+        if not isinstance(fastest, Point):
+            yield Unknown(why="the time limit was reached before the fastest was found", effort=self._effort)
+            return
+        if fastest.metrics.C > cheapest.metrics.C * (1 + RESOLUTION):
+            yield fastest
+        yield from self._between(cheapest, fastest)
 
-    def point(self, bounds: Bounds) -> Point | Infeasible | Unknown:
-        """Least R within the bounds, then least C, then least T_D."""
-        goals: tuple[Goal, ...] = ("r", "c") if self.problem.current is None else ("r", "c", "d")
-        proven, best = True, None
-        for goal in goals:
-            outcome = self.least(goal, bounds)
-            if isinstance(outcome, Infeasible | Unknown):
-                if best is None:
-                    return outcome
-                proven = False  # the point before stands, within the solver's tolerance or the time there was
-                continue
-            best = outcome
-            self._last = best.deployment
-            proven = proven and isinstance(outcome, Optimal)
-            value = {"r": best.metrics.R, "c": best.metrics.C, "d": best.metrics.T_D}[goal]
-            reached = value * (1 + RESOLUTION)
-            if reached > 0:
-                bounds = replace(bounds, **{goal: min(getattr(bounds, goal), reached)})
-        assert best is not None
-        metrics = evaluate(self.problem, best.deployment)
-        return Point(deployment=best.deployment, metrics=metrics, proven=proven)
+    def _between(self, cheapest: Point, fastest: Point) -> Iterator[Point | Unknown]:
+        """Everything else, and what shows that nothing is missing."""
+        bounds, number, left = self.problem.bounds, itertools.count(), 0
+        boxes: list[tuple[int, float, int, Box]] = []
 
-    def least(self, goal: Goal, bounds: Bounds) -> Outcome:
-        """The problem with all weight on one goal."""
-        left = self.deadline - self.clock()
-        if left <= 0:
-            why = "the time limit was reached before the curve was complete"
-            return Unknown(why=why, effort=Effort(method=self.method, seconds=0.0))
-        names = {"r": "R", "c": "C", "d": "T_D"}
-        self.notify(f"least {names[goal]} at C up to {bounds.c:.6g} $/h")
-        weights = Weights(**{key: 1.0 if key == goal else 0.0 for key in "rcd"})
+        def put(box: Box, turn: int) -> None:
+            if box.r > box.r_low and box.c > box.c_low:
+                heapq.heappush(boxes, (turn, -box.area, next(number), box))
+
+        wide = Box(r=bounds.r, c=bounds.c, r_low=0.0, c_low=0.0)
+        if cheapest.proven:
+            wide = replace(wide, r=cheapest.metrics.R * (1 - RESOLUTION), c_low=cheapest.metrics.C)
+        first = [replace(wide, r_low=fastest.metrics.R, c=fastest.metrics.C * (1 - RESOLUTION))]
+        if not fastest.proven:
+            first = list(wide.around(fastest))
+        for box in first:
+            put(box, 0)
+        while boxes:
+            turn, *_, box = heapq.heappop(boxes)
+            what = f"R up to {1000 * box.r:.6g} ms, C up to {box.c:.6g} $/h"
+            outcome = self._least(what, box.weights, replace(bounds, r=box.r, c=box.c), turn)
+            if isinstance(outcome, Optimal | Feasible):
+                point = self._steady(outcome, bounds)
+                yield point
+                for smaller in box.around(point):
+                    put(smaller, turn)
+            elif isinstance(outcome, Unknown) and math.isfinite(self.each_s) and self.clock() < self.deadline:
+                put(box, turn + 1)
+            elif isinstance(outcome, Unknown):
+                left += 1
+        if left:
+            gaps = "one gap" if left == 1 else f"{left} gaps"
+            why = f"the time limit was reached with {gaps} of the curve not searched to the end"
+            yield Unknown(why=why, effort=self._effort)
+
+    def _end(self, what: str, weights: Weights, bounds: Bounds) -> Point | Infeasible | Unknown:
+        """Least R or C, and of those that have it the one with the least of the other."""
+        one = self._least(what, weights, bounds)
+        if isinstance(one, Infeasible | Unknown):
+            return one
+        tight = _up_to(bounds, one.metrics.R, math.inf) if weights is SPEED else _up_to(bounds, math.inf, one.metrics.C)
+        both = self._least(what, BOTH, tight)
+        if isinstance(both, Infeasible | Unknown):
+            return Point(deployment=one.deployment, metrics=evaluate(self.problem, one.deployment), proven=False)
+        point = self._steady(both, bounds)
+        return replace(point, proven=point.proven and isinstance(one, Optimal))
+
+    def _steady(self, outcome: Optimal | Feasible, bounds: Bounds) -> Point:
+        """The point of what was found: with the least T_D at its R and C, where something is running."""
+        deployment, proven = outcome.deployment, isinstance(outcome, Optimal)
+        if self.problem.current is not None:
+            tight = _up_to(bounds, outcome.metrics.R, outcome.metrics.C)
+            steady = self._least("least T_D there", STABLE, tight)
+            proven = proven and isinstance(steady, Optimal)
+            if isinstance(steady, Optimal | Feasible):
+                deployment = steady.deployment
+        return Point(deployment=deployment, metrics=evaluate(self.problem, deployment), proven=proven)
+
+    def _least(self, what: str, weights: Weights, bounds: Bounds, turn: int = 0) -> Outcome:
+        """The problem under other weights and bounds, begun with the best of what is known."""
+        left_s = self.deadline - self.clock()
+        if left_s <= 0:
+            return Unknown(why="the time limit was reached before the curve was complete", effort=self._effort)
+        self.notify(what)
         problem = replace(self.problem, weights=weights, bounds=bounds)
-        limit_s = None if math.isinf(left) and math.isinf(self.each_s) else min(left, self.each_s)
-        start = next((known for known in (self._last, self._cheapest) if known and not verify(problem, known)), None)
-        return solve(problem, method=self.method, time_limit_s=limit_s, seed=self.seed, start=start)
+        fitting = (known for known in self._known if not verify(problem, known))
+        start = min(fitting, key=lambda known: evaluate(problem, known).F, default=None)
+        limit_s = min(left_s, self.each_s * 4**turn)
+        outcome = solve(
+            problem,
+            method=self.method,
+            time_limit_s=None if math.isinf(limit_s) else limit_s,
+            seed=self.seed,
+            start=start,
+            reasons=not self._known,
+        )
+        if isinstance(outcome, Optimal | Feasible):
+            self._known.append(outcome.deployment)
+        return outcome
+
+    @property
+    def _effort(self) -> Effort:
+        return Effort(method=self.method, seconds=0.0)
 
 
-def even_caps(highest: float, lowest: float, points: int) -> tuple[float, ...]:
-    """Bounds on C for all but the first of `points` points, the last just enough for the least cost."""
-    step = (highest - lowest) / (points - 1)
-    return tuple((highest - number * step) * (1 + 2 * RESOLUTION) for number in range(1, points))
+def _up_to(bounds: Bounds, r: float, c: float) -> Bounds:
+    """Tightened to these values, with room for rounding; a bound of 0 would not be one."""
+    least_r, least_c = (math.inf if value <= 0 else value * (1 + RESOLUTION) for value in (r, c))
+    return replace(bounds, r=min(bounds.r, least_r), c=min(bounds.c, least_c))
+
+
+def unbeaten(points: list[Point]) -> list[Point]:
+    """Those that no other beats in both R and C, the fastest first; of equals the one of the least T_D."""
+    kept: list[Point] = []
+    for point in sorted(points, key=lambda p: (p.metrics.C, p.metrics.R, p.metrics.T_D)):
+        if not kept or point.metrics.R < kept[-1].metrics.R * (1 - RESOLUTION):
+            kept.append(point)
+    return kept[::-1]
