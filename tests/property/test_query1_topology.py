@@ -30,7 +30,7 @@ from leeward.core.keys import GROUPS, fields_group
 from leeward.runtime import Pulse
 from leeward.runtime.dsl import MARKER_STREAM
 from leeward.runtime.state import KeyedState
-from topologies.query1 import Query1
+from topologies.query1 import MAX_REPLICAS, Query1
 
 TAXI = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "taxi"
 REAL = TAXI / "debs2015_20130101_0000-0045.csv.gz"
@@ -128,7 +128,7 @@ class Network:
         for task, instance in self.instances.items():
             self.counters[self.component[task]].update(instance.counters)
         for name, tasks in self.tasks_of.items():
-            replicas = self.rng.sample(tasks, self.rng.randint(1, len(tasks)))
+            replicas = self.rng.sample(tasks, self.rng.randint(1, MAX_REPLICAS[name]))
             table = [self.rng.choice(replicas) for _ in range(GROUPS)]
             text = {g: json.dumps(self.states[t].group(g)) for t in tasks for g in self.states[t].groups}
             assert sorted(text) == list(range(GROUPS))

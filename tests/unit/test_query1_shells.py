@@ -143,8 +143,10 @@ def test_the_topology_has_the_papers_operators_and_edges():
     }
 
 
-def test_every_component_carries_its_table_2_rate_and_its_tasks():
+def test_every_component_carries_its_table_2_rate_its_replicas_and_its_tasks():
     for spec in Query1.specs:
-        assert json.loads(spec.common.json_conf)["leeward.table2.rate"] == TABLE2_RATE[spec.name]
-        assert spec.par == MAX_REPLICAS[spec.name]
+        conf = json.loads(spec.common.json_conf)
+        assert conf["leeward.table2.rate"] == TABLE2_RATE[spec.name]
+        assert conf["leeward.max_replicas"] == MAX_REPLICAS[spec.name]
+        assert spec.par == max(MAX_REPLICAS[spec.name], 1 if spec.name == "data_source" else 2)
     assert Query1.config["topology.acker.executors"] == Query1.config["topology.eventlogger.executors"] == 0

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -277,9 +278,13 @@ class Demo:
         )
 
     def _drain(self, watch: Watch) -> str:
-        """Empty the node of an operator that has one task: no warm one can take over, so Storm has to move it."""
-        operators = {operator.name: operator for operator in watch.screen(time.time(), self.started).operators}
-        node = next(iter(operators["metronome"].places))
+        """Empty the node with most replicas that does not have the source: a spout has no warm task to hand over to."""
+        operators = watch.screen(time.time(), self.started).operators
+        replicas: Counter[str] = Counter()
+        for operator in operators:
+            replicas.update(operator.places)
+        source = next(operator for operator in operators if operator.name == OPERATORS[0])
+        node = min(replicas, key=lambda node: (node in source.places, -replicas[node], node))
         run_leeward(["drain", node, "--cluster", str(self.folder)], self.out / "drain.log")
         return node
 
