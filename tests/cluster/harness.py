@@ -29,7 +29,7 @@ from leeward.core.journal import Journal
 from leeward.core.model import ClusterView
 from leeward.core.plan import Plan, Slot
 from leeward.core.settings import Settings
-from leeward.core.table import redistribute, replicas
+from leeward.core.table import even_table, redistribute, replicas
 from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
 from leeward.local.install import checkout
 from tests.cluster.tally import KEYS, Stream
@@ -388,6 +388,17 @@ def moved(component: str) -> Builder:
         task = replicas(view.tables[component])[0]
         placement = {**view.assignment, task: elsewhere(view, task)}
         return Plan(tables=view.tables, placement=placement, reason=f"task {task} moves")
+
+    return build
+
+
+def swapped(component: str) -> Builder:
+    """Its other task becomes its only replica, by tables only."""
+
+    def build(view: ClusterView) -> Plan:
+        (other,) = set(view.component(component).tasks) - set(replicas(view.tables[component]))
+        tables = {**view.tables, component: even_table([other])}
+        return Plan(tables=tables, placement=view.assignment, reason=f"{component} goes to task {other}")
 
     return build
 

@@ -20,7 +20,7 @@ from leeward.core.table import replicas
 from leeward.dashboard.verdict import compare
 from leeward.local.install import checkout
 from leeward.replay.rows import judge
-from tests.cluster.harness import Running, Stage, await_, moved, scaled, scaled_and_moved
+from tests.cluster.harness import Running, Stage, await_, moved, scaled, scaled_and_moved, swapped
 
 DATA = checkout().parent / "shared/data/taxi/debs2015_20130101_0000-0045.csv.gz"
 pytestmark = [
@@ -116,13 +116,15 @@ def test_scale_out_and_move_in_the_middle(query1: Running, feed: Feed, stage_: S
 def test_handovers_all_the_way(query1: Running, feed: Feed, stage_: Stage):
     """Derived structures follow the groups, pulses cut as before, and nothing is restarted."""
     components = ("count_by_window", "partial_rank", "parser", "compute_route_id")
+    single = ("metronome", "global_rank")
     with query1.pilot(mode="live") as pilot:
         feed.send_to(1.0)
         feed.await_share(0.1)
         while feed.sent < 0.9 * len(feed.rows):
-            for component in components:
+            for component in (*components, *single):
                 count = len(replicas(query1.record().tables[component])) % 3 + 1
-                ended = pilot.reconfigure(scaled(component, count))
+                change = swapped(component) if component in single else scaled(component, count)
+                ended = pilot.reconfigure(change)
                 assert (ended["kind"], ended["result"]) == ("handover", "done")
         assert len(pilot.events.named("reconfiguration_ended")) >= 12
         equals_the_reference(stage_, feed)

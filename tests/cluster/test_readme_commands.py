@@ -54,7 +54,7 @@ class Reader:
         until = time.monotonic() + 120
         while True:
             metrics = [json.loads(v) for key in client.keys("leeward:*:metrics") for v in client.hvals(key)]
-            if len(metrics) == 18 and all(line["mode"] == "running" for line in metrics):
+            if len(metrics) == 20 and all(line["mode"] == "running" for line in metrics):
                 return
             assert time.monotonic() < until, metrics
             time.sleep(0.5)
