@@ -47,6 +47,8 @@ POLISH = 300_000
 CHILDREN_BYTES = 120e6
 #: Seconds between two looks at the clock.
 SLICE_S = 0.05
+#: Bounds that may be computed before the bounds are sharpened: milliseconds.
+SPRINT = 20_000
 #: Fuel without end, and bounds a second on a slow machine, before it is known better.
 FUEL, PACE = 1 << 60, 200_000.0
 
@@ -177,12 +179,28 @@ class Hunt:
         if self._late():
             return root
         price = p.e * interval.low
-        bound = sharpen(p, prepared(interval, layout), float(h.best[0]) - price, in_time=lambda: not self._late())
+        bound = prepared(interval, layout)
+        proven = self._sprint(interval, bound, root)
+        if proven is not None:
+            return proven
+        bound = sharpen(p, bound, float(h.best[0]) - price, in_time=lambda: not self._late())
         root = max(root, bound.root(p) + price)
         if root >= self.threshold():
             return self.threshold()
         space = self._beam(interval, bound, BEAM)
         return self.threshold() if root >= self.threshold() else self._descend(bound, *space, root)
+
+    def _sprint(self, interval: Interval, bound: Bound, root: float) -> float | None:
+        """What `_search` returns, if a short search with the quick bound gets to the end; sharpening takes longer."""
+        h, known = self.h, float(self.h.best[0])
+        state, children, desk = _workspace(self.p, bound)
+        h.floor[:] = interval.low, interval.high
+        h.depth[0], h.lost[0] = -2, math.inf
+        h.fuel[0] = min(SPRINT, self._fuel())
+        run(self.p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 0)
+        if self._adopt(known):
+            self._polish()
+        return min(max(root, float(h.lost[0])), self.threshold()) if h.depth[0] == -1 else None
 
     def _beam(self, interval: Interval, bound: Bound, width: int) -> tuple[State, Children, Desk]:
         h = self.h
