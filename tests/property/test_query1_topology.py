@@ -168,7 +168,8 @@ class Network:
         pulses = [item, *(other.popleft() for other in others)]
         assert len({pulse.number for pulse in pulses}) == 1
         pulse = Pulse(item.number, {key: value for each in pulses for key, value in each.data.items()})
-        added = instance.pulse(pulse) or {}
+        warm = instance.kind == "stateful" and not instance.state.groups
+        added = {} if warm else instance.pulse(pulse) or {}
         self.send_pulse(instance, Pulse(pulse.number, pulse.data | added))
 
     def ready(self) -> list[tuple[int, int]]:

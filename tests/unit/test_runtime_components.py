@@ -215,6 +215,15 @@ def test_pulse_waits_for_all_upstream_tasks_and_cuts_exactly(bolt):
     assert json.loads(emitted(said, "marker")[0][4]) == {"t": 9, "seen": 5}
 
 
+def test_a_warm_task_of_a_stateful_bolt_only_passes_pulses_on(monkeypatch, tmp_path):
+    worker = Worker(Count, monkeypatch, tmp_path, **BOLT | {"taskid": 6})
+    for task in (3, 4):
+        worker.marker("pass", task, "pulse", 1, body={"t": 9})
+    said = worker.beat()
+    assert emitted(said) == [] and json.loads(emitted(said, "marker")[-1][4]) == {"t": 9}
+    worker.close()
+
+
 def test_pause_exports_buffers_and_resumes_in_order(bolt):
     bolt.tuple("pass", 3, ["a"])
     bolt.beat()
