@@ -1,0 +1,315 @@
+package leeward.multilang;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import org.apache.storm.multilang.NoOutputException;
+import org.apache.storm.multilang.ShellMsg;
+
+/**
+ * Binary frames of msgpack.
+ *
+ * <p>To the component a frame is a flat array of pairs: {@code channel, [values..., id?]} for a tuple, where a channel
+ * is a number that {@code -1, [channel, component, stream, task]} has defined; {@code -2, [tasks]}; and for spouts
+ * {@code command, id}.
+ *
+ * <p>From the component a frame is a sequence of arrays: {@code [stream, values]} is a plain emit on a stream that
+ * {@code [-8, stream, name]} has defined; the others begin with a negative number, see the constants.
+ *
+ * <p>No more than {@link #WINDOW} tuples are under way to the component, so that what it has not looked at yet stays
+ * short when it is slow, however short tuples are.
+ */
+final class BinaryDialect implements Dialect {
+    static final int WINDOW = 1024;
+
+    private static final int DEFINE_CHANNEL = -1;
+    private static final int TASK_IDS = -2;
+
+    private static final int TAKEN = -1;
+    private static final int ACK = -2;
+    private static final int FAIL = -3;
+    private static final int SYNC = -4;
+    private static final int LOG = -5;
+    private static final int ERROR = -6;
+    private static final int METRICS = -7;
+    private static final int DEFINE_STREAM = -8;
+    private static final int EMIT = -9;
+
+    /**
+     * Storm hands tuples over one by one. A writer that waits for each is woken for each, which costs more than all
+     * the rest; so while tuples are frequent it rests a little whenever it has caught up with them.
+     */
+    private static final long CAUGHT_UP_NS = 5_000;
+    private static final long REST_NS = 100_000;
+
+    private final PipeInput input;
+    private final BatchedOutput output;
+    private final String task;
+    private final boolean ids;
+
+    private boolean frequent;
+    private long wroteAt;
+    private final Map<String, Map<String, Map<Long, Integer>>> channels = new HashMap<>();
+    private int channelCount;
+    /** Ids of the tuples under way, the n-th at n mod WINDOW; a heartbeat's is null, as nobody waits for its ack. */
+    private final String[] underWay = new String[WINDOW];
+    private final AtomicLong sent = new AtomicLong();
+    private final AtomicLong taken = new AtomicLong();
+    private volatile Thread waiting;
+    private volatile boolean ended;
+
+    private final PackReader reader = new PackReader();
+    private final List<String> streams = new ArrayList<>();
+    /** Tuples told as taken, whose acks Storm has not been given yet. */
+    private long toAck;
+
+    BinaryDialect(PipeInput input, BatchedOutput output, String task, boolean ids) {
+        this.input = input;
+        this.output = output;
+        this.task = task;
+        this.ids = ids;
+        output.beginFrames();
+    }
+
+    // --- to the component
+
+    @Override
+    public void tuple(String id, String component, String stream, long source, List<Object> values) throws IOException {
+        if (frequent && System.nanoTime() - wroteAt > CAUGHT_UP_NS) {
+            LockSupport.parkNanos(this, REST_NS);
+        }
+        long number = sent.get();
+        if (number - taken.get() >= WINDOW) {
+            awaitRoom(number);
+        }
+        underWay[(int) (number % WINDOW)] = source < 0 && component == null ? null : id;
+        sent.lazySet(number + 1);
+        synchronized (output) {
+            PackWriter data = output.data;
+            Integer channel = channel(component, stream, source);
+            if (channel == null) {
+                channel = define(component, stream, source);
+            }
+            int start = data.length();
+            int field = 0;
+            try {
+                data.integer(channel);
+                data.array(values.size() + (ids ? 1 : 0));
+                for (; field < values.size(); field++) {
+                    data.value(values.get(field));
+                }
+            } catch (IllegalArgumentException e) {
+                data.cut(start);
+                throw new IOException("field " + field + " of a tuple from component '" + component + "', stream '"
+                    + stream + "', to " + task + " is " + e.getMessage() + ", which cannot travel to Python", e);
+            }
+            if (ids) {
+                data.text(id);
+            }
+            frequent = output.commit(2);
+        }
+        wroteAt = System.nanoTime();
+    }
+
+    private Integer channel(String component, String stream, long source) {
+        Map<String, Map<Long, Integer>> streamsOf = channels.get(component);
+        Map<Long, Integer> tasks = streamsOf == null ? null : streamsOf.get(stream);
+        return tasks == null ? null : tasks.get(source);
+    }
+
+    private Integer define(String component, String stream, long source) throws IOException {
+        Integer channel = channelCount++;
+        channels.computeIfAbsent(component, key -> new HashMap<>()).computeIfAbsent(stream, key -> new HashMap<>())
+            .put(source, channel);
+        PackWriter data = output.data;
+        data.integer(DEFINE_CHANNEL);
+        data.array(4);
+        data.integer(channel);
+        data.value(component);
+        data.value(stream);
+        data.integer(source);
+        output.commit(2);
+        return channel;
+    }
+
+    private void awaitRoom(long number) throws IOException {
+        output.flush();
+        waiting = Thread.currentThread();
+        try {
+            while (number - taken.get() >= WINDOW) {
+                if (ended) {
+                    throw new IOException("the process of " + task + " has ended");
+                }
+                LockSupport.parkNanos(this, 10_000_000);
+                if (Thread.interrupted()) {
+                    throw new IOException("interrupted: the bolt is shutting down");
+                }
+            }
+        } finally {
+            waiting = null;
+        }
+    }
+
+    @Override
+    public void command(String name, Object id) throws IOException {
+        synchronized (output) {
+            output.data.text(name);
+            output.data.value(id);
+            output.commit(2);
+            output.flush();
+        }
+    }
+
+    @Override
+    public void taskIds(List<Integer> tasks) throws IOException {
+        synchronized (output) {
+            output.data.integer(TASK_IDS);
+            output.data.value(tasks);
+            output.commit(2);
+            output.flush();
+        }
+    }
+
+    // --- from the component
+
+    @Override
+    public ShellMsg read() throws IOException, NoOutputException {
+        try {
+            while (true) {
+                while (toAck > 0) {
+                    String id = take();
+                    if (id != null && !ids) {
+                        ShellMsg ack = new ShellMsg();
+                        ack.setCommand("ack");
+                        ack.setId(id);
+                        return ack;
+                    }
+                }
+                while (!reader.hasMore()) {
+                    input.readFrame(reader, task);
+                }
+                ShellMsg message = next();
+                if (message != null) {
+                    return message;
+                }
+            }
+        } catch (IOException | NoOutputException e) {
+            ended = true;
+            throw e;
+        }
+    }
+
+    private String take() throws IOException {
+        long number = taken.get();
+        if (number >= sent.get()) {
+            throw new IOException(task + " says that it has taken more tuples than it got");
+        }
+        toAck--;
+        String id = underWay[(int) (number % WINDOW)];
+        taken.set(number + 1); // before `waiting` is looked at: the writer looks at them in the other order
+        Thread writer = waiting;
+        if (writer != null && (toAck == 0 || toAck == WINDOW / 2)) {
+            LockSupport.unpark(writer);
+        }
+        return id;
+    }
+
+    /** The next message; null if it was for this class only. */
+    private ShellMsg next() throws IOException {
+        int start = reader.position();
+        String stream = null;
+        try {
+            int parts = reader.array();
+            long code = reader.integer();
+            if (code >= 0) {
+                stream = stream(code);
+                ShellMsg emit = emit(stream);
+                emit.setTuple(reader.list());
+                return emit;
+            }
+            return other((int) code, parts);
+        } catch (PackReader.UnfitException unfit) {
+            reader.back(start);
+            reader.skip();
+            ShellMsg error = new ShellMsg();
+            error.setCommand("error");
+            error.setMsg("A tuple that " + task + " emitted" + (stream == null ? "" : " on stream '" + stream + "'")
+                + " was not sent: it has " + unfit.getMessage() + ".");
+            return error;
+        }
+    }
+
+    private ShellMsg other(int code, int parts) throws IOException, PackReader.UnfitException {
+        ShellMsg message = new ShellMsg();
+        switch (code) {
+            case TAKEN:
+                toAck += reader.integer();
+                return null;
+            case DEFINE_STREAM:
+                if (reader.integer() != streams.size()) {
+                    throw new IOException(task + " numbers its streams out of turn");
+                }
+                streams.add(reader.text());
+                return null;
+            case EMIT:
+                return fullEmit();
+            case ACK:
+            case FAIL:
+                message.setCommand(code == ACK ? "ack" : "fail");
+                message.setId(reader.value());
+                return message;
+            case SYNC:
+                message.setCommand("sync");
+                return message;
+            case LOG:
+                message.setCommand("log");
+                message.setMsg(reader.text());
+                message.setLogLevel((int) reader.integer());
+                return message;
+            case ERROR:
+                message.setCommand("error");
+                message.setMsg(reader.text());
+                return message;
+            case METRICS:
+                message.setCommand("metrics");
+                message.setMetricName(reader.text());
+                message.setMetricParams(reader.value());
+                return message;
+            default:
+                throw new IOException(task + " sent a message of the unknown kind " + code + " with " + parts + " parts");
+        }
+    }
+
+    /** Stream, values, anchors, id, task (0: by grouping), whether the component waits for the tasks. */
+    private ShellMsg fullEmit() throws IOException, PackReader.UnfitException {
+        ShellMsg emit = emit(stream(reader.integer()));
+        emit.setTuple(reader.list());
+        for (Object anchor : reader.list()) {
+            emit.addAnchor((String) anchor);
+        }
+        emit.setId(reader.value());
+        emit.setTask(reader.integer());
+        emit.setNeedTaskIds(Boolean.TRUE.equals(reader.value()));
+        return emit;
+    }
+
+    private String stream(long number) throws IOException {
+        if (number >= streams.size()) {
+            throw new IOException(task + " emits on stream number " + number + ", which it has not defined");
+        }
+        return streams.get((int) number);
+    }
+
+    private static ShellMsg emit(String stream) {
+        ShellMsg message = new ShellMsg();
+        message.setCommand("emit");
+        message.setStream(stream);
+        message.setTask(0);
+        message.setNeedTaskIds(false);
+        return message;
+    }
+}

@@ -1,0 +1,114 @@
+package leeward.multilang;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.apache.storm.multilang.NoOutputException;
+import org.apache.storm.multilang.ShellMsg;
+
+/**
+ * Storm's multilang JSON, for components that do not know frames: the same messages as its JsonSerializer's, but in
+ * batches, with every integer a Long (direct emits work) and every decimal a Double (Kryo knows it).
+ */
+final class JsonDialect implements Dialect {
+    private static final byte[] END = "\nend\n".getBytes(StandardCharsets.US_ASCII);
+
+    private final PipeInput input;
+    private final BatchedOutput output;
+    private final String task;
+    private final StringBuilder text = new StringBuilder();
+
+    JsonDialect(PipeInput input, BatchedOutput output, String task) {
+        this.input = input;
+        this.output = output;
+        this.task = task;
+    }
+
+    /** Sends a message at once. */
+    void send(CharSequence json) throws IOException {
+        synchronized (output) {
+            put(json);
+            output.flush();
+        }
+    }
+
+    @Override
+    public void tuple(String id, String component, String stream, long source, List<Object> values) throws IOException {
+        text.setLength(0);
+        text.append("{\"id\":");
+        Json.print(id, text);
+        text.append(",\"comp\":");
+        Json.print(component, text);
+        text.append(",\"stream\":");
+        Json.print(stream, text);
+        text.append(",\"task\":").append(source).append(",\"tuple\":");
+        Json.print(values, text);
+        text.append('}');
+        synchronized (output) {
+            put(text);
+        }
+    }
+
+    @Override
+    public void command(String name, Object id) throws IOException {
+        text.setLength(0);
+        text.append("{\"command\":");
+        Json.print(name, text);
+        text.append(",\"id\":");
+        Json.print(id, text);
+        text.append('}');
+        send(text);
+    }
+
+    @Override
+    public void taskIds(List<Integer> tasks) throws IOException {
+        text.setLength(0);
+        Json.print(tasks, text);
+        send(text);
+    }
+
+    private void put(CharSequence json) throws IOException {
+        output.data.raw(json.toString().getBytes(StandardCharsets.UTF_8));
+        output.data.raw(END);
+        output.commit(1);
+    }
+
+    @Override
+    public ShellMsg read() throws IOException, NoOutputException {
+        Object parsed = Json.parse(input.readText(task));
+        if (!(parsed instanceof Map) || !(((Map<?, ?>) parsed).get("command") instanceof String)) {
+            throw new IOException(task + " sent " + parsed + ", which is no multilang message");
+        }
+        Map<?, ?> fields = (Map<?, ?>) parsed;
+        ShellMsg message = new ShellMsg();
+        message.setCommand((String) fields.get("command"));
+        message.setId(fields.get("id"));
+        message.setMsg((String) fields.get("msg"));
+        Object stream = fields.get("stream");
+        message.setStream(stream == null ? "default" : (String) stream);
+        Object direct = fields.get("task");
+        message.setTask(direct == null ? 0 : ((Number) direct).longValue());
+        message.setNeedTaskIds(!Boolean.FALSE.equals(fields.get("need_task_ids")));
+        message.setTuple(list(fields.get("tuple")));
+        Object anchors = fields.get("anchors");
+        if (anchors != null) {
+            for (Object anchor : anchors instanceof String ? Collections.singletonList(anchors) : list(anchors)) {
+                message.addAnchor((String) anchor);
+            }
+        }
+        Object name = fields.get("name");
+        message.setMetricName(name instanceof String ? (String) name : null);
+        message.setMetricParams(fields.get("params"));
+        if (fields.get("level") instanceof Number) {
+            message.setLogLevel(((Number) fields.get("level")).intValue());
+        }
+        return message;
+    }
+
+    @SuppressWarnings("unchecked")
+    private static List<Object> list(Object value) {
+        return (List<Object>) value;
+    }
+}

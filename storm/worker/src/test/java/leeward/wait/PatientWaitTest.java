@@ -1,0 +1,43 @@
+package leeward.wait;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Collections;
+import org.apache.storm.policy.IWaitStrategy;
+import org.junit.jupiter.api.Test;
+
+class PatientWaitTest {
+    private static long nanos(int counter) throws InterruptedException {
+        long best = Long.MAX_VALUE;
+        for (int round = 0; round < 5; round++) {
+            long began = System.nanoTime();
+            new PatientWait().idle(counter);
+            best = Math.min(best, System.nanoTime() - began);
+        }
+        return best;
+    }
+
+    @Test
+    void waitsLongerTheLongerNothingCame() throws Exception {
+        assertTrue(nanos(0) < 1_000_000);
+        assertTrue(nanos(PatientWait.SHORT_COUNT) >= 900_000);
+        assertTrue(nanos(PatientWait.LONG_COUNT) >= 3_900_000);
+    }
+
+    @Test
+    void countsUpToItsEndAndNoFurther() throws Exception {
+        IWaitStrategy strategy = new PatientWait();
+        strategy.prepare(Collections.emptyMap(), IWaitStrategy.WaitSituation.BOLT_WAIT);
+        assertEquals(1, strategy.idle(0));
+        assertEquals(PatientWait.LONG_COUNT, strategy.idle(PatientWait.LONG_COUNT - 1));
+        assertEquals(PatientWait.LONG_COUNT, strategy.idle(PatientWait.LONG_COUNT));
+    }
+
+    @Test
+    void endsWhenItIsInterrupted() {
+        Thread.currentThread().interrupt();
+        assertThrows(InterruptedException.class, () -> new PatientWait().idle(PatientWait.LONG_COUNT));
+    }
+}
