@@ -46,7 +46,6 @@ class Query1(Topology):
         # a paused or restoring task answers, but may take long
         "topology.subprocess.timeout.secs": 120,
         "topology.message.timeout.secs": 60,
-        "topology.stats.sample.rate": 1.0,
     }
     data_source = DataSource.spec(**component("data_source"))
     parser = Parser.spec(inputs={data_source: balanced()}, **component("parser"))

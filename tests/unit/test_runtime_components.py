@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import deque
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.keys import key_group
 from leeward.core.table import even_table, tables_text
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, elastic, keyed
+from tests.pipe_twin import Twin, frame
 
 
 class Count(StatefulBolt):
@@ -23,6 +25,9 @@ class Count(StatefulBolt):
         print("printed by the user")
         self.state[tup.values[0]] = self.state.get(tup.values[0], 0) + 1
         self.emit([tup.values[0], self.state[tup.values[0]]])
+
+    def process_tick(self, tup):
+        self.emit(["tick", sum(self.state.values())])
 
     def pulse(self, pulse):
         self.emit(["pulse", pulse.number])
@@ -87,7 +92,10 @@ class FakeLink:
 class Worker:
     """The Java side of the pipe."""
 
-    def __init__(self, cls, monkeypatch, tmp_path, **context):
+    _answered = False
+
+    def __init__(self, cls, monkeypatch, tmp_path, twin=None, **context):
+        self.twin = twin  # None: it speaks JSON
         monkeypatch.setattr(elastic, "Link", FakeLink)
         (tmp_path / "workers/w/pids").mkdir(parents=True, exist_ok=True)
         to_child, self._to_child = os.pipe()
@@ -106,7 +114,8 @@ class Worker:
             "pystorm.log.level": "error",
         }
         self.send(
-            {
+            ({"leeward.pipe": twin.offer} if twin else {})
+            | {
                 "conf": conf | context.pop("conf", {}),
                 "context": context,
                 "pidDir": str(tmp_path / "workers/w/pids"),
@@ -114,7 +123,15 @@ class Worker:
         )
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._reader = os.fdopen(self._from_child, "r", encoding="utf-8")
+        self._reader = os.fdopen(self._from_child, "rb", buffering=0)
+        self._data, self._said = b"", deque()
+        self._said_pid()
+
+    def _said_pid(self):
+        assert self._next_message()["pid"] == self.component.pid
+        self._answered = True
+        if self.twin:
+            self._said += self.twin.messages(self._data)
 
     def _run(self):
         try:
@@ -128,9 +145,11 @@ class Worker:
         os.write(self._to_child, json.dumps(message).encode() + b"\nend\n")
 
     def tuple(self, source, task, values, stream="default"):
-        self.send(
-            {"id": f"{source}{values}", "comp": source, "stream": stream, "task": task, "tuple": values}
-        )
+        tup_id = f"{source}{values}"
+        if self.twin:
+            os.write(self._to_child, self.twin.tuple(tup_id, source, stream, task, values))
+        else:
+            self.send({"id": tup_id, "comp": source, "stream": stream, "task": task, "tuple": values})
 
     def marker(self, source, task, kind, number, counts="", body=None):
         self.tuple(source, task, [kind, number, "", counts, json.dumps(body)], stream="marker")
@@ -141,22 +160,31 @@ class Worker:
         return self.read_until_sync()
 
     def next(self):
-        self.send({"command": "next"})
+        self.command("next")
         return self.read_until_sync()
+
+    def command(self, name, tup_id=""):
+        if self.twin:
+            os.write(self._to_child, frame(name, tup_id))
+        else:
+            self.send({"command": name, "id": tup_id})
 
     def read_until_sync(self):
         seen = []
-        while True:
-            lines = []
-            for line in self._reader:
-                if line == "end\n":
-                    break
-                lines.append(line)
-            assert lines, f"the child went away after {seen}"
-            message = json.loads("".join(lines))
-            if message.get("command") == "sync":
-                return seen
+        while (message := self._next_message()).get("command") != "sync":
             seen.append(message)
+        return seen
+
+    def _next_message(self):
+        while not self._said:
+            data = self._reader.read(65536)
+            assert data, "the child went away"
+            if self.twin and self._answered:
+                self._said += self.twin.messages(data)
+                continue
+            *texts, self._data = (self._data + data).split(b"\nend\n")
+            self._said += map(json.loads, texts)
+        return self._said.popleft()
 
     @property
     def link(self):
@@ -165,6 +193,7 @@ class Worker:
     def close(self):
         os.close(self._to_child)
         self._thread.join(5)
+        self.component.logger.handlers.clear()  # or it writes what the next test logs to a pipe of that one's
         assert not self._thread.is_alive()
 
 
@@ -185,9 +214,14 @@ def emitted(messages, stream=None):
     return [m["tuple"] for m in messages if m.get("command") == "emit" and m.get("stream") == stream]
 
 
+@pytest.fixture(params=["json", "binary with ids", "binary"])
+def twin(request):
+    return None if request.param == "json" else Twin(ids="ids" in request.param)
+
+
 @pytest.fixture
-def bolt(monkeypatch, tmp_path):
-    worker = Worker(Count, monkeypatch, tmp_path, **BOLT)
+def bolt(monkeypatch, tmp_path, twin):
+    worker = Worker(Count, monkeypatch, tmp_path, twin, **BOLT)
     yield worker
     worker.close()
 
@@ -199,7 +233,12 @@ def test_state_counts_and_tables_go_out_first(bolt):
     assert emitted(said) == [["a", 1], ["a", 2]]
     kind, epoch, tables, _, _ = emitted(said, "marker")[0]
     assert (kind, epoch) == ("probe", 0) and tables.startswith("sink=7,7,")
-    assert [m["id"] for m in said if m.get("command") == "ack"] == ["pass['a']", "pass['a']"]
+    acks = [m["id"] for m in said if m.get("command") == "ack"]
+    anchors = [m.get("anchors") for m in said if m.get("command") == "emit" and "stream" not in m]
+    if bolt.component.serializer.form.ids:
+        assert acks == ["pass['a']", "pass['a']"] and anchors == [["pass['a']"], ["pass['a']"]]
+    else:
+        assert acks == [] and bolt.twin.taken >= 2
 
 
 def test_pulse_waits_for_all_upstream_tasks_and_cuts_exactly(bolt):
@@ -277,11 +316,12 @@ def test_missing_tuples_ask_for_a_reset(bolt):
     ]
 
 
-def test_spout_pauses_when_told_and_keeps_its_offset(monkeypatch, tmp_path):
+def test_spout_pauses_when_told_and_keeps_its_offset(monkeypatch, tmp_path, twin):
     spout = Worker(
         Source,
         monkeypatch,
         tmp_path,
+        twin,
         **{
             "taskid": 1,
             "componentid": "source",
@@ -301,9 +341,13 @@ def test_spout_pauses_when_told_and_keeps_its_offset(monkeypatch, tmp_path):
     spout.close()
 
 
-def test_what_cannot_travel_is_named(bolt):
-    with pytest.raises(LeewardError, match=r"cannot travel.*set"):
-        bolt.component.emit([{1, 2}])
+def test_what_cannot_travel_is_reported_and_the_task_goes_on(bolt):
+    bolt.beat()
+    assert bolt.component.emit(["k", {1, 2}]) is None
+    said = bolt.beat()
+    (error,) = [message["msg"] for message in said if message.get("command") == "error"]
+    assert "count (task 5), stream 'default': field 1: {1, 2} of type set cannot travel" in error
+    assert not emitted(said) and bolt.component.counters["unfit"] == 1
 
 
 def test_unsnapshotable_state_is_reported_with_key_and_type(bolt):
@@ -338,6 +382,114 @@ def test_specs_carry_the_marker_stream():
 def test_bad_specs_are_refused(build, message):
     with pytest.raises(ConfigError, match=message):
         build()
+
+
+class Careful(ElasticBolt):
+    """Emits in every way that streamparse knows."""
+
+    outputs = ["key"]
+
+    def process(self, tup):
+        assert tup.values.key == tup.values[0] and (tup.component, tup.stream, tup.task) == ("pass", "default", 3)
+        self.emit(["tuple"], anchors=[tup])
+        self.emit(("a tuple",))
+        self.emit(["direct"], direct_task=7)
+        self.emit(["ids"], need_task_ids=True)
+
+
+def test_every_way_to_emit(monkeypatch, tmp_path, twin):
+    worker = Worker(Careful, monkeypatch, tmp_path, twin, **BOLT)
+    worker.tuple("pass", 3, ["a"])
+    said = []
+    while not (said and said[-1].get("need_task_ids")):
+        said.append(worker._next_message())
+    if twin:
+        os.write(worker._to_child, frame(-2, [7]))
+    else:
+        worker.send([7])
+    assert not emitted(worker.beat())
+    said = [m for m in said if m.get("command") == "emit" and "stream" not in m]
+    assert [m["tuple"] for m in said] == [["tuple"], ["a tuple"], ["direct"], ["ids"]]
+    assert [m.get("task") or 0 for m in said] == [0, 0, 7, 0]
+    assert [m["need_task_ids"] for m in said] == [False, False, False, True]
+    worker.close()
+
+
+class Failing(ElasticBolt):
+    outputs = ["key"]
+    exit_on_exception = False
+
+    def process(self, tup):
+        if tup.values.key == "bad":
+            raise ValueError("of the user")
+        self.emit([tup.values.key])
+
+
+def test_after_an_exception_that_is_let_pass_the_rest_of_the_batch_goes_on(monkeypatch, tmp_path, twin):
+    worker = Worker(Failing, monkeypatch, tmp_path, twin, **BOLT)
+    worker.beat()
+    for key in ("a", "bad", "b"):
+        worker.tuple("pass", 3, [key])
+    said = worker.beat() + worker.beat()  # pystorm sends a sync with the error
+    assert emitted(said) == [["a"], ["b"]]
+    (error,) = [m["msg"] for m in said if m.get("command") == "error"]
+    assert "ValueError" in error and "'bad'" in error
+    worker.close()
+
+
+class Burst(StatefulSpout):
+    outputs = ["n"]
+
+    def next_tuple(self):
+        n = self.state["n"] = self.state.get("n", 0) + 1
+        if n <= 40:
+            self.emit([n])
+
+
+def test_a_spout_that_emits_is_called_again_at_once_unless_storm_counts_its_tuples(monkeypatch, tmp_path, twin):
+    context = {
+        "taskid": 1,
+        "componentid": "source",
+        "task->component": {"1": "source", "2": "count"},
+        "stream->target->grouping": {"default": {"count": {}}, "marker": {"count": {}}},
+    }
+    spout = Worker(Burst, monkeypatch, tmp_path, twin, **context)
+    sent = [len(emitted(spout.next())) for _ in range(60)]
+    if spout.component.serializer.form.ids:
+        assert max(sent) == 1
+    else:
+        assert sum(sent) == 40 and max(sent) > 1
+    spout.close()
+
+
+class Waiting(StatefulSpout):
+    outputs = ["n"]
+    gate = threading.Event()
+
+    def next_tuple(self):
+        n = self.state["n"] = self.state.get("n", 0) + 1
+        if n < 3:
+            self.emit([n])
+        else:
+            self.gate.wait(30)
+
+
+def test_what_a_spout_has_emitted_does_not_wait_for_its_next_call(monkeypatch, tmp_path):
+    context = {
+        "taskid": 1,
+        "componentid": "source",
+        "task->component": {"1": "source", "2": "count"},
+        "stream->target->grouping": {"default": {"count": {}}, "marker": {"count": {}}},
+    }
+    spout = Worker(Waiting, monkeypatch, tmp_path, Twin(ids=False), **context)
+    said = []
+    for _ in range(3):  # by the third at the latest it runs, and waits at the gate
+        spout.command("next")
+    while len(emitted(said)) < 2:
+        said.append(spout._next_message())
+    assert emitted(said) == [[1], [2]]
+    spout.component.gate.set()
+    spout.close()
 
 
 # --- handover
@@ -383,10 +535,10 @@ class FakeCourier:
 
 
 @pytest.fixture
-def keyed_bolt(monkeypatch, tmp_path):
+def keyed_bolt(monkeypatch, tmp_path, twin):
     monkeypatch.setattr(elastic, "Courier", FakeCourier)
     conf = {"leeward.keyed": {"pass": {"default": ["key"]}}, "leeward.replicas": {"count": 2}}
-    worker = Worker(Count, monkeypatch, tmp_path, conf=conf, **BOLT)
+    worker = Worker(Count, monkeypatch, tmp_path, twin, conf=conf, **BOLT)
     yield worker
     worker.close()
 
@@ -439,6 +591,20 @@ def test_a_tuple_waits_for_its_group_and_no_other_does(keyed_bolt):
     said = keyed_bolt.beat() + keyed_bolt.beat()
     assert ["pulse", 1] in emitted(said)
     assert ("report", "handover-1", "") in keyed_bolt.link.done
+
+
+def test_a_tick_waits_for_all_groups_and_several_become_one(keyed_bolt):
+    table = even_table([5, 6])
+    theirs = next(key for key in "abcdefgh" if table[key_group(key)] == 6)
+    keyed_bolt.tuple("__system", -1, [1], stream="__tick")
+    assert emitted(keyed_bolt.beat()) == [["tick", 0]]
+    begin_handover(keyed_bolt, even_table([5]))
+    _, groups, arrived, _ = asked(keyed_bolt, "receive")
+    for _ in range(2):
+        keyed_bolt.tuple("__system", -1, [1], stream="__tick")
+    assert emitted(keyed_bolt.beat()) == []
+    keyed_bolt.link.post(lambda: arrived({g: {theirs: 7} if g == key_group(theirs) else {} for g in groups}, 10))
+    assert emitted(keyed_bolt.beat() + keyed_bolt.beat()) == [["tick", 7]]
 
 
 def test_what_is_copied_ahead_is_followed_by_what_changed(keyed_bolt):

@@ -113,6 +113,14 @@ class TaskProtocol:
             return self._announce_pause(record)
         return []
 
+    def passes(self, source: int) -> bool:
+        """A data tuple arrived. True: process it now, as on_tuple would tell; False: hand it to on_tuple."""
+        channel = self._channels.get(source)
+        if channel is None or channel.cut or channel.queue or channel.fence is not None or not self.open:
+            return False
+        channel.count += 1
+        return True
+
     def on_tuple(self, source: int, item: Any) -> list[Instruction]:
         """A data tuple arrived."""
         channel = self._channel(source)

@@ -5,5 +5,6 @@ Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, poli
 
 from leeward.runtime.components import ElasticBolt, Pulse, StatefulBolt, StatefulSpout
 from leeward.runtime.dsl import balanced, keyed
+from leeward.runtime.topology import DEFAULTS
 
-__all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout", "balanced", "keyed"]
+__all__ = ["DEFAULTS", "ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout", "balanced", "keyed"]

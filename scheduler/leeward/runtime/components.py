@@ -19,16 +19,22 @@ checkpoints and handovers copy state while work goes on.
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from streamparse import Bolt, Spout
 
 from leeward.core.errors import ConfigError
-from leeward.core.instructions import Deliver, Kind, Marker, Send
+from leeward.core.instructions import Deliver, Instruction, Kind, Marker, Send
+from leeward.runtime import hot
 from leeward.runtime.dsl import KIND, MARKER_STREAM, RoutedBoltSpec, with_marker_inputs, with_marker_output
 from leeward.runtime.elastic import Elastic, Pulse
+from leeward.runtime.output import BoltOutput, SpoutOutput
+from leeward.runtime.pipe import LATE_S
 
 __all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout"]
 
@@ -36,7 +42,7 @@ __all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout"]
 _IDLE_S = 0.005
 
 
-class ElasticBolt(Elastic, Bolt):
+class ElasticBolt(BoltOutput, Elastic, Bolt):
     """A stateless bolt whose replicas come and go; write it exactly like a streamparse Bolt."""
 
     @classmethod
@@ -57,9 +63,17 @@ class ElasticBolt(Elastic, Bolt):
         spec.__class__ = RoutedBoltSpec
         return spec
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._sources: dict[int, hot.Source] = {}
+        self._numbered = itertools.count(1)  # ids of tuples that Storm has given none
+        self._late_tick: Any = None  # one that came when the state was not all there
+
     def _run(self) -> None:
-        tup = self.read_tuple()
-        self._attend()
+        hot.run(self)
+
+    def _control(self, tup: Any) -> None:
+        """A tuple that is no data."""
         if tup.stream == MARKER_STREAM:
             self._carry_out(self._protocol.on_marker(tup.task, _marker(tup.values, self.task_id)))
             self.ack(tup)
@@ -68,12 +82,36 @@ class ElasticBolt(Elastic, Bolt):
         elif self.is_tick(tup):
             if self._protocol.open:
                 self.process_tick(tup)
+            else:
+                self._late_tick = tup
             self.ack(tup)
-        else:
-            self._in[tup.component] += 1
-            self._carry_out(self._protocol.on_tuple(tup.task, tup))
-            if self._handovers.epoch:
-                self._handovers.look()
+
+    def _carry_out(self, instructions: Iterable[Instruction]) -> None:
+        super()._carry_out(instructions)
+        if self._late_tick is not None and self._protocol.open:
+            tick, self._late_tick = self._late_tick, None
+            self.process_tick(tick)
+
+    def _pass_on(self, tup: Any) -> None:
+        """A data tuple that may have to wait."""
+        self._carry_out(self._protocol.on_tuple(tup.task, tup))
+        if self._handovers.epoch:
+            self._handovers.look()
+
+    @property
+    def _in(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for source in list(self._sources.values()):
+            if source.count:
+                counts[source.component] += source.count
+        return counts
+
+    def _process(self, tup: Any) -> None:
+        self._current_tups = [tup]
+        self.process(tup)
+        if self.auto_ack:
+            self.ack(tup)
+        self._current_tups = []
 
     def _deliver(self, instruction: Deliver) -> None:
         start = time.perf_counter()
@@ -81,12 +119,9 @@ class ElasticBolt(Elastic, Bolt):
             if self.serializer.waited:
                 self._server.rest()
             self.serializer.waited = False
+            self.serializer.flush_all()
             time.sleep(max(0.0, self._server.serve(start) - start))
-        self._current_tups = [instruction.item]
-        self.process(instruction.item)
-        if self.auto_ack:
-            self.ack(instruction.item)
-        self._current_tups = []
+        self._process(instruction.item)
         self._processed += 1
         self._busy_s += time.perf_counter() - start
 
@@ -97,7 +132,7 @@ class StatefulBolt(ElasticBolt):
     kind = "stateful"
 
 
-class StatefulSpout(Elastic, Spout):
+class StatefulSpout(SpoutOutput, Elastic, Spout):
     """A spout whose `self.state` (offsets) belongs to the cuts; has one task."""
 
     kind = "source"
@@ -119,31 +154,51 @@ class StatefulSpout(Elastic, Spout):
         self._send(Send(Marker(kind=Kind.PULSE, number=number, body=data or {})))
 
     def _run(self) -> None:
-        command = self.read_command()
-        self._attend()
-        name = command["command"]
-        if name == "next":
-            self._next()
-        elif name in ("ack", "fail"):
-            getattr(self, name)(command["id"])
-        elif name in ("activate", "deactivate"):
-            getattr(self, name)()
-        self.send_message({"command": "sync"})
+        if self._rest is None:
+            batch = self.serializer.batch()
+            self._rest = zip(batch[::2], batch[1::2], strict=True)
+        for name, tup_id in self._rest:
+            self._attend()
+            if name == "next":
+                self._next()
+            elif name in ("ack", "fail"):
+                getattr(self, name)(tup_id)
+            elif name in ("activate", "deactivate"):
+                getattr(self, name)()
+            self.send_message({"command": "sync"})
+        self._rest = None
 
     def _next(self) -> None:
         start = time.perf_counter()
         if not self._protocol.open or self._server.busy_for(start):
             time.sleep(_IDLE_S if not self._protocol.open else min(_IDLE_S, self._server.busy_for(start)))
             return
-        sent = self._out.total() - self._out[MARKER_STREAM]
-        self.next_tuple()
-        sent = self._out.total() - self._out[MARKER_STREAM] - sent
+        sent = self._next_tuples(start)
         if not sent:
             self._server.rest()
             return
         self._server.serve(start, sent)
         self._busy_s += sent * self._server.seconds or time.perf_counter() - start
         self._processed += sent
+
+    def _next_tuples(self, start: float) -> int:
+        """Storm asks for one call. While they emit, more of them share its way; with ackers Storm counts them."""
+        pipe, before = self.serializer, self._emitted()
+        self.next_tuple()
+        total = self._emitted()
+        if total == before or pipe.form.ids or self._server.seconds:
+            return total - before
+        pipe.flush()  # the next call may find nothing, and wait for it
+        pipe.flush_in_background()
+        last = before
+        while total > last and not self._inbox and self._protocol.open and time.perf_counter() - start < LATE_S:
+            self.next_tuple()
+            last, total = total, self._emitted()
+        return total - before
+
+    def _emitted(self) -> int:
+        out = self._out
+        return out.total() - out[MARKER_STREAM]
 
 
 def _marker(values: Any, task: int) -> Marker:

@@ -11,11 +11,12 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pystorm.component import Component
 from pystorm.exceptions import StormWentAwayError
 
 from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, ready_barrier
@@ -44,13 +45,11 @@ from leeward.runtime.courier import Courier
 from leeward.runtime.dsl import MARKER_STREAM
 from leeward.runtime.handover import Handovers
 from leeward.runtime.link import Link
-from leeward.runtime.pipe import PipeSerializer, protect_stdout
+from leeward.runtime.output import Output
+from leeward.runtime.pipe import PipeSerializer, give_stdout_back, protect_stdout
 from leeward.runtime.service import Server
 from leeward.runtime.state import KeyedState
 from leeward.runtime.store import TaskStore
-
-if os.path.basename(sys.argv[0]) == "streamparse_run":
-    protect_stdout()  # as early as can be: the user's module is being imported
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +66,7 @@ class Pulse:
 SWITCH_S = 0.0005
 
 
-class Elastic:
+class Elastic(Output):
     """What spouts and bolts share. Mixed in before streamparse's class."""
 
     kind = "stateless"
@@ -80,8 +79,7 @@ class Elastic:
         self.serializer.on_idle = self._on_idle
         self.counters: Counter[str] = Counter()  #: the user's own counts, published with the metrics
         self._inbox: deque[Callable[[], None]] = deque()
-        self._in: Counter[str] = Counter()
-        self._out: Counter[str] = Counter()
+        self._rest: Iterator | None = None  # of the input read last
         self._processed = 0
         self._busy_s = 0.0
         self._state_bytes = 0  # as of the last export
@@ -92,10 +90,11 @@ class Elastic:
 
     def read_handshake(self) -> tuple[dict, dict]:
         """As pystorm's; also finds the node's swap area, beside the supervisor's other local files."""
-        handshake = self.read_message()
+        handshake = self.serializer.handshake()
         pid_dir = Path(handshake["pidDir"])
         (pid_dir / str(self.pid)).touch()
-        self.send_message({"pid": self.pid})
+        self.serializer.answer(handshake, self.pid)
+        self._open_output()
         self._swap = Path(handshake["conf"].get("leeward.swap.dir") or pid_dir.parents[2] / "leeward-swap")
         return handshake["conf"], handshake["context"]
 
@@ -302,6 +301,11 @@ class Elastic:
 
     # --- measurements ---
 
+    @property
+    def _in(self) -> Counter[str]:
+        """Data tuples that came, by upstream component."""
+        return Counter()
+
     def _metrics(self) -> str:
         return json.dumps(
             {
@@ -323,11 +327,6 @@ class Elastic:
             }
         )
 
-    def emit(self, tup: list, *args: Any, stream: str | None = None, **options: Any) -> Any:
-        """As streamparse's; also counts."""
-        self._out[stream or "default"] += 1
-        return super().emit(tup, *args, stream=stream, **options)
-
     # --- hooks of the user ---
 
     def resumed(self) -> None:
@@ -342,3 +341,20 @@ class Elastic:
 
     def committed(self, state: dict) -> None:
         """Called (spouts) when a cut has become durable."""
+
+
+def _protect_early() -> None:
+    """While the user's module is being imported; a stock component that is in it gets standard output back."""
+    protect_stdout()
+    plain = Component.__init__
+
+    def init(self: Component, *args: Any, **options: Any) -> None:
+        if not isinstance(self, Elastic):
+            give_stdout_back()
+        plain(self, *args, **options)
+
+    Component.__init__ = init
+
+
+if os.path.basename(sys.argv[0]) == "streamparse_run":
+    _protect_early()

@@ -1,30 +1,34 @@
-"""The pipe to Storm's worker: multilang JSON, read in large pieces, written in batches, and wakeable by other threads.
+"""The pipe to Storm's worker: read in large pieces, written in batches, and wakeable by other threads.
 
-Differences from pystorm's JSON serializer, on the same wire format:
+Differences from pystorm's serializers:
+- binary frames, if the worker offers them in its handshake, else JSON (`forms`);
 - file descriptor 1 is taken away from user code at once, so that a print() cannot reach the protocol stream;
-- output collects until the input is drained (or 64 KiB) instead of two flushes for each message;
+- output collects until the input is drained, or for a millisecond, instead of two flushes for each message;
 - `wake()` from any thread interrupts a read that waits, so that a paused task resumes at once.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
 from pystorm.exceptions import StormWentAwayError
 
-from leeward.core.errors import LeewardError
+from leeward.runtime.forms import OFFER, TASK_IDS, VERSION, BinaryForm, Form, JsonForm
 
-_END = b"\nend\n"
-_FLUSH_BYTES = 64 * 1024
+#: Output is never held back longer than this. # seconds
+LATE_S = 0.001
+#: Messages that are written without waiting for more.
+MANY = 512
 _READ_BYTES = 256 * 1024
-_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+#: Tuples that took long, after which more of them are expected.
+_USUAL = 3
 
 _protocol_fd: int | None = None
 
@@ -39,10 +43,20 @@ def protect_stdout() -> int:
     return _protocol_fd
 
 
+def give_stdout_back() -> None:
+    """Undo `protect_stdout`: a stock component speaks through standard output itself."""
+    global _protocol_fd
+    if _protocol_fd is not None:
+        sys.stdout.flush()
+        os.dup2(_protocol_fd, 1)
+        _protocol_fd = None
+
+
 class PipeSerializer:
-    """Stands in for pystorm's JSONSerializer.
+    """Stands in for pystorm's serializer.
 
     `on_idle` is called in the reading thread whenever the task is woken or `timer_s` have passed without input.
+    Only the task's own thread may read; any thread may write.
     """
 
     TIMER_S = 0.25  #: usual `timer_s`
@@ -51,71 +65,147 @@ class PipeSerializer:
     def __init__(self, read_fd: int, write_fd: int, *, timer_s: float = TIMER_S) -> None:
         self.on_idle: Callable[[], None] = lambda: None
         self.timer_s = timer_s
+        self.form: Form = JsonForm()
+        self.taken = 0  #: tuples looked at that the worker has not been told of
+        self.waited = True  #: no input was there when it was asked for; whoever cares sets it back
+        self.flushed_at = 0.0  #: time.perf_counter() of the last write
         self._read_fd, self._write_fd = read_fd, write_fd
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
-        self.waited = True  #: no input was there when it was asked for; whoever cares sets it back
-        self._rest = b""
-        self._messages: deque[bytes] = deque()
-        self._out: list[bytes] = []
-        self._out_bytes = 0
+        self._poll = select.poll()
+        self._poll.register(read_fd, select.POLLIN)
+        self._poll.register(self._wake_read, select.POLLIN)
+        self._pairs: deque = deque()  # read, but not asked for yet
+        self.out: list[bytes] = []
+        self.put: Callable[[bytes], None] = self.out.append  #: queue a message of the form's making
         self._lock = threading.Lock()
+        self._late, self._told, self._lates, self._has_thread = threading.Event(), False, 0, False
 
     def wake(self) -> None:
         """Make the reading thread call `on_idle` soon; callable from any thread."""
         with contextlib.suppress(BlockingIOError):  # full: it is awake already
             os.write(self._wake_write, b"!")
 
-    def read_message(self) -> object:
-        """The next message; raises StormWentAwayError at the end of input."""
-        while not self._messages:
-            self.flush()
-            ready, _, _ = select.select([self._read_fd, self._wake_read], [], [], 0)
-            if not ready:
-                self.waited = True
-                ready, _, _ = select.select([self._read_fd, self._wake_read], [], [], self.timer_s)
-            if self._wake_read in ready:
-                os.read(self._wake_read, 4096)
-            if self._read_fd in ready:
-                self._fill()
-            if not ready or self._wake_read in ready:
-                self.on_idle()
-        return json.loads(self._messages.popleft())
+    # --- input
 
-    def _fill(self) -> None:
-        piece = os.read(self._read_fd, _READ_BYTES)
-        if not piece:
-            raise StormWentAwayError()
-        *messages, self._rest = (self._rest + piece).split(_END)
-        self._messages.extend(messages)
+    def handshake(self) -> dict:
+        """What Storm tells first."""
+        _, message, *rest = self.batch()
+        self._pairs += rest
+        return message
+
+    def answer(self, handshake: dict, pid: int) -> None:
+        """Tell Storm this process, and speak from now on in the best form that both know."""
+        offer = handshake.get(OFFER) or {}
+        reply = {"pid": pid}
+        if offer.get("version") == VERSION:
+            reply[OFFER] = VERSION
+        self.put(self.form.message(reply))
+        self.flush()
+        if OFFER in reply:
+            self.form = BinaryForm(ids=bool(offer["ids"]))
+
+    def batch(self) -> list:
+        """The next pairs of input, flat (see `forms`); waits for them. Raises StormWentAwayError at its end."""
+        if self._pairs:
+            pairs = list(self._pairs)
+            self._pairs.clear()
+            return pairs
+        while True:
+            piece = self._piece()
+            if piece and (pairs := self.form.take(piece)):
+                return pairs
+
+    def task_ids(self) -> list[int]:
+        """The tasks that got the tuple just emitted; input that comes before stays for later."""
+        while True:
+            piece = self._piece()
+            pairs = self.form.take(piece) if piece else []
+            tasks = None
+            for code, value in zip(pairs[::2], pairs[1::2], strict=True):
+                if code == TASK_IDS:
+                    tasks = value
+                else:
+                    self._pairs += (code, value)
+            if tasks is not None:
+                return tasks
+
+    def _piece(self) -> bytes:
+        """Some input; none if it was woken, or nothing has come for a while."""
+        self.flush_all()
+        ready = self._poll.poll(0)
+        if not ready:
+            self.waited = True
+            ready = self._poll.poll(self.timer_s * 1000)
+        piece, woken = b"", not ready
+        for fd, _ in ready:
+            if fd == self._wake_read:
+                os.read(fd, 4096)
+                woken = True
+            else:
+                piece = os.read(fd, _READ_BYTES)
+                if not piece:
+                    raise StormWentAwayError()
+        if woken:
+            self.on_idle()
+        return piece
+
+    # --- output
 
     def send_message(self, message: dict) -> None:
-        """Queue a message; it leaves when the input is drained. Raises LeewardError for what JSON cannot carry."""
-        try:
-            data = _ENCODE(message).encode() + _END
-        except (TypeError, ValueError) as error:
-            raise LeewardError(
-                f"message {message!r:.200} cannot travel: {error}.",
-                remedy="Emit None, bool, int, float, str, list and dict only.",
-            ) from None
-        with self._lock:
-            self._out.append(data)
-            self._out_bytes += len(data)
-            full = self._out_bytes > _FLUSH_BYTES
-        if full:
-            self.flush()
+        """Queue a message as pystorm makes it (no emit); it leaves when the input is drained, or within 1 ms."""
+        self.put(self.form.message(message))
+
+    def flush_all(self) -> None:
+        """For the task's own thread: flush, and tell what has been taken."""
+        if self.taken:
+            self.put(self.form.taken(self.taken))
+            self.taken = 0
+        self.flush()
 
     def flush(self) -> None:
         """Write everything that is queued."""
+        out = self.out
+        self.flushed_at = time.perf_counter()
+        if not out:
+            return
         with self._lock:
-            if not self._out:
+            count = len(out)  # other threads may append meanwhile
+            if not count:
                 return
-            view = memoryview(b"".join(self._out))
-            self._out.clear()
-            self._out_bytes = 0
+            view = memoryview(self.form.batch(out[:count]))
+            del out[:count]
             try:
                 while view:
                     view = view[os.write(self._write_fd, view) :]
             except OSError:
                 raise StormWentAwayError() from None
+
+    def late(self) -> None:
+        """User code took long over a tuple. If that is usual, output will no longer wait for it."""
+        self._lates += 1
+        if self._lates == _USUAL:
+            self.flush_in_background()
+
+    def flush_in_background(self) -> None:
+        """From now on a thread sees to it that output leaves in time, whatever the task's own thread does."""
+        if not self._has_thread:
+            self._has_thread = True
+            self.put = self._put_and_tell
+            threading.Thread(target=self._flush_late_ones, name="late output", daemon=True).start()
+
+    def _put_and_tell(self, data: bytes) -> None:
+        self.out.append(data)
+        if not self._told:
+            self._told = True
+            self._late.set()
+
+    def _flush_late_ones(self) -> None:
+        with contextlib.suppress(StormWentAwayError):  # the reading thread sees that as well
+            while True:
+                self._late.wait()
+                self._late.clear()
+                time.sleep(LATE_S)
+                self._told = False
+                self.flush()

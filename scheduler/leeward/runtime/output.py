@@ -1,0 +1,144 @@
+"""What elastic components emit and acknowledge: streamparse's methods, on the short way to the pipe.
+
+Without ackers (`topology.acker.executors: 0`) Storm ignores anchors, acks and fails, so none are sent: the pipe only
+tells how many tuples were taken. With ackers they mean what they mean in streamparse.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+from pystorm.component import Tuple
+
+from leeward.core.errors import LeewardError
+from leeward.runtime.forms import UnfitError
+from leeward.runtime.pipe import MANY, PipeSerializer
+
+_LARGE_BYTES = 32 * 1024
+
+
+class Output:
+    """Mixed in before streamparse's classes."""
+
+    serializer: PipeSerializer
+    _slots: dict[str | None, list[int]]
+
+    def _open_output(self) -> None:
+        """Call it once the handshake is over."""
+        self._slots = {}  # stream -> [its number in the pipe's form, tuples emitted]
+        self._opening = threading.Lock()
+
+    @property
+    def _out(self) -> Counter[str]:
+        """Tuples emitted, by stream."""
+        return Counter({name: count for name, (_, count) in list(self._slots.items()) if name is not None})
+
+    def _slot(self, stream: str | None) -> list[int]:
+        name = "default" if stream is None else stream
+        with self._opening:
+            slot = self._slots.get(name)
+            if slot is None:
+                number, definition = self.serializer.form.stream(name)
+                if definition:
+                    self.serializer.put(definition)
+                slot = self._slots[name] = [number, 0]
+            self._slots[stream] = slot
+        return slot
+
+    def _emit_plainly(self, tup: list, slot: list[int]) -> None:
+        """The short way, for almost every tuple."""
+        pipe = self.serializer
+        try:
+            data = pipe.form.emission(slot[0], tup)
+        except UnfitError as error:
+            self._report_unfit(error, slot)
+            return
+        slot[1] += 1
+        pipe.put(data)
+        if len(pipe.out) > MANY or len(data) > _LARGE_BYTES:
+            pipe.flush()
+
+    def _emit(
+        self, tup: Any, stream: str | None, anchors: list, tup_id: Any, task: int | None, need_task_ids: bool
+    ) -> list[int] | None:
+        slot = self._slots.get(stream) or self._slot(stream)
+        pipe = self.serializer
+        try:
+            data = pipe.form.full_emission(
+                slot[0], _values(tup), list(anchors), tup_id, task or 0, need_task_ids and task is None
+            )
+        except UnfitError as error:
+            self._report_unfit(error, slot)
+            return [] if need_task_ids else None
+        slot[1] += 1
+        pipe.put(data)
+        if not need_task_ids:
+            return None
+        return pipe.task_ids() if task is None else [task]
+
+    def _report_unfit(self, error: LeewardError, slot: list[int]) -> None:
+        """The tuple is told of in Storm's UI and log, and the task goes on."""
+        stream = next(name for name, other in self._slots.items() if other is slot and name is not None)
+        self.counters["unfit"] += 1
+        text = f"{self.component_name} (task {self.task_id}), stream {stream!r}: {error}"
+        self.serializer.send_message({"command": "error", "msg": f"A tuple was not sent: {text}"})
+        self.logger.error("a tuple was not sent: %s", text)
+
+
+class BoltOutput(Output):
+    """Emits as streamparse's Bolt."""
+
+    def emit(
+        self,
+        tup: Any,
+        stream: str | None = None,
+        anchors: list | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """As streamparse's. A tuple with a value that cannot travel is reported to Storm, and dropped."""
+        pipe = self.serializer
+        if direct_task is None and not need_task_ids and not pipe.form.ids and tup.__class__ is list:
+            return self._emit_plainly(tup, self._slots.get(stream) or self._slot(stream))
+        if not pipe.form.ids:
+            anchors = ()
+        elif anchors is None:
+            anchors = [a.id for a in self._current_tups] if self.auto_anchor else ()
+        else:
+            anchors = [a.id if isinstance(a, Tuple) else a for a in anchors]
+        return self._emit(tup, stream, anchors, None, direct_task, need_task_ids)
+
+    def ack(self, tup: Any) -> None:
+        """As streamparse's; without ackers there is nothing to do."""
+        if self.serializer.form.ids:
+            super().ack(tup)
+
+    def fail(self, tup: Any) -> None:
+        """As streamparse's; without ackers there is nothing to do."""
+        if self.serializer.form.ids:
+            super().fail(tup)
+
+
+class SpoutOutput(Output):
+    """Emits as streamparse's Spout."""
+
+    def emit(
+        self,
+        tup: Any,
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """As streamparse's. A tuple with a value that cannot travel is reported to Storm, and dropped."""
+        if tup_id is None and direct_task is None and not need_task_ids and tup.__class__ is list:
+            return self._emit_plainly(tup, self._slots.get(stream) or self._slot(stream))
+        return self._emit(tup, stream, (), tup_id, direct_task, need_task_ids)
+
+
+def _values(tup: Any) -> list:
+    if not isinstance(tup, (list, tuple)):
+        raise TypeError(f"All Tuples must be either lists or tuples, received {type(tup)!r} instead.")
+    return list(tup)
