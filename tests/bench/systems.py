@@ -156,13 +156,7 @@ class System:
                 time.sleep(0.2)
 
     def _kill(self) -> None:
-        from streamparse.thrift import storm_thrift
-
-        with nimbus_client(*_address(self.cluster)) as client:
-            client.killTopologyWithOpts(self.name, storm_thrift.KillOptions(wait_secs=0))
-        until = time.monotonic() + 60
-        while self.cluster.worker_pids() and time.monotonic() < until:
-            time.sleep(0.5)
+        kill(self.cluster, self.name)
 
 
 class Ours(System):
@@ -276,6 +270,17 @@ def stage(source: Path, folder: Path, *, with_leeward: bool) -> Path:
     if with_leeward:
         (folder / "src" / "leeward").symlink_to(ROOT / "scheduler" / "leeward")
     return folder
+
+
+def kill(cluster: LocalCluster, name: str) -> None:
+    """Kill a topology, the only one; returns when its workers are gone."""
+    from streamparse.thrift import storm_thrift
+
+    with nimbus_client(*_address(cluster)) as client:
+        client.killTopologyWithOpts(name, storm_thrift.KillOptions(wait_secs=0))
+    until = time.monotonic() + 60
+    while cluster.worker_pids() and time.monotonic() < until:
+        time.sleep(0.5)
 
 
 @contextmanager

@@ -1,0 +1,12 @@
+"""Source, bolt, bolt: one task each."""
+
+from load_ours import Pass, Sink, Source
+from streamparse import Topology
+
+from leeward.runtime import keyed
+
+
+class Ours(Topology):
+    source = Source.spec()
+    passing = Pass.spec(inputs={source: keyed("key")})
+    sink = Sink.spec(inputs={passing: keyed("key")})

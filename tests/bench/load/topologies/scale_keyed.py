@@ -1,0 +1,14 @@
+"""Source, up to four replicas of a worker with state by key, sink."""
+
+from load_scale import Keyed, Sink, Source
+from streamparse import Topology
+
+from leeward.runtime import keyed
+
+FAST = {"leeward.bench.rate": 100_000}
+
+
+class ScaleKeyed(Topology):
+    source = Source.spec(config=FAST)
+    work = Keyed.spec(inputs={source: keyed("key")}, par=4, config={"leeward.bench.rate": 200})
+    sink = Sink.spec(inputs={work: keyed("key")}, config=FAST)

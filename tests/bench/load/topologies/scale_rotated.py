@@ -1,0 +1,14 @@
+"""Source, up to four replicas of a stateless worker, sink."""
+
+from load_scale import Rotated, Sink, Source
+from streamparse import Topology
+
+from leeward.runtime import balanced, keyed
+
+FAST = {"leeward.bench.rate": 100_000}
+
+
+class ScaleRotated(Topology):
+    source = Source.spec(config=FAST)
+    work = Rotated.spec(inputs={source: balanced()}, par=4, config={"leeward.bench.rate": 200})
+    sink = Sink.spec(inputs={work: keyed("key")}, config=FAST)
