@@ -1,7 +1,8 @@
-"""A Redis for each file of tests, a Spark for all."""
+"""A Redis, and where it is wanted a Spark, for each file of tests."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from servers import RedisServer
 
 from leeward.replay.generate import Settings, generate
 from leeward.replay.spark import spark_session
+
+#: Java that lives for seconds: its better compiler would take more of the processor than it gives back.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
