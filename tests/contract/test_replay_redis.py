@@ -199,34 +199,30 @@ def test_wrong_doors_are_named_without_the_password(server, made) -> None:
         Feed("http://localhost", "taxi:in")
 
 
-def test_a_killed_replay_goes_on_without_gap_or_repeat(spark, client, server, made) -> None:
-    running = start_replay(made / "slices", server, "--speed", "300")
-    wait_for_rows(client, 700, running)
-    running.kill()
-    running.communicate()
+def test_a_replay_that_was_killed_then_stopped_goes_on_without_gap_or_repeat(spark, client, server, made) -> None:
+    killed = start_replay(made / "slices", server, "--speed", "300")
+    wait_for_rows(client, 300, killed)
+    killed.kill()
+    killed.communicate()
     arrived = client.xlen("taxi:in")
-    assert not left_of_session(running.pid), "the killed replay left processes behind"
+    assert not left_of_session(killed.pid), "the killed replay left processes behind"
     with pytest.raises(StreamTakenError, match=f"holds entries up to {arrived} already. Add --resume"):
         replay(made / "slices", server.url, spark=spark)
-    again = start_replay(made / "slices", server, "--resume", "--speed", "0")
-    lines, errors = again.communicate(timeout=30)
-    rows = rows_in(client)
-    assert rows == lines_of(made / "rows.csv.gz")
-    assert 700 <= arrived < len(rows)
-    assert (again.returncode, errors) == (0, "")
-    assert json.loads(lines.splitlines()[-1]) == {"action": "replay_finished", "sent": len(rows)}
 
-
-def test_ctrl_c_ends_cleanly(client, server, made) -> None:
-    running = start_replay(made / "slices", server, "--speed", "300")
-    wait_for_rows(client, 50, running)
-    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
-    lines, errors = running.communicate(timeout=30)
-    assert (running.returncode, errors) == (130, "stopped.\n")
+    stopped = start_replay(made / "slices", server, "--resume", "--speed", "300")
+    wait_for_rows(client, arrived + 200, stopped)
+    os.killpg(stopped.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
+    lines, errors = stopped.communicate(timeout=30)
+    assert (stopped.returncode, errors) == (130, "stopped.\n")
     reports = [json.loads(line) for line in lines.splitlines()]
     assert [report["action"] for report in reports[:2]] == ["replay_starting_spark", "replay_sending"]
-    assert not left_of_session(running.pid)
+    assert not left_of_session(stopped.pid)
     assert not (made / "slices" / ".spark").exists()
+
+    last = replay(made / "slices", server.url, speed=0, limit=MANY, resume=True, spark=spark)
+    rows = rows_in(client)
+    assert rows == lines_of(made / "rows.csv.gz")
+    assert arrived + 200 <= len(rows) - last.sent_now < len(rows) == last.sent
 
 
 def test_a_termination_while_spark_starts_leaves_no_process(client, server, made) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections import deque
 from dataclasses import replace
 
 import pytest
+from pystorm.component import StormHandler
 
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
@@ -193,7 +195,9 @@ class Worker:
     def close(self):
         os.close(self._to_child)
         self._thread.join(5)
-        self.component.logger.handlers.clear()  # or it writes what the next test logs to a pipe of that one's
+        for handler in logging.getLogger().handlers[:]:
+            if isinstance(handler, StormHandler):  # would write the next test's log to that one's pipe
+                logging.getLogger().removeHandler(handler)
         assert not self._thread.is_alive()
 
 
