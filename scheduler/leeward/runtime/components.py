@@ -31,7 +31,7 @@ from streamparse import Bolt, Spout
 from leeward.core.errors import ConfigError
 from leeward.core.instructions import Deliver, Instruction, Kind, Marker, Send
 from leeward.runtime import hot
-from leeward.runtime.dsl import KIND, MARKER_STREAM, RoutedBoltSpec, with_marker_inputs, with_marker_output
+from leeward.runtime.dsl import KIND, MARKER_STREAM, PipedBolt, RoutedBoltSpec, with_marker_inputs, with_marker_output
 from leeward.runtime.elastic import Elastic, Pulse
 from leeward.runtime.output import BoltOutput, SpoutOutput
 from leeward.runtime.pipe import LATE_S
@@ -60,6 +60,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
             config={**(cls.config or {}), **(config or {}), KIND: cls.kind},
         )
         spec.outputs = spec.common.streams = spec._sanitize_outputs(cls, with_marker_output(cls.outputs))
+        spec.component_object = PipedBolt(spec.component_object.shell)
         spec.__class__ = RoutedBoltSpec
         return spec
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from streamparse import Grouping, Stream
 from streamparse.dsl.bolt import ShellBoltSpec
 from streamparse.dsl.component import ComponentSpec
+from streamparse.thrift import ComponentObject, JavaObject, JavaObjectArg, ShellComponent
 
 from leeward.core.errors import ConfigError
 
@@ -31,6 +33,27 @@ def keyed(*fields: str) -> object:
 def balanced() -> object:
     """Grouping: the replicas of a stateless component take turns, in proportion to the groups they own."""
     return Grouping.custom_object("leeward.grouping.BalancedGrouping", [])
+
+
+class PipedBolt(ComponentObject):
+    """What Storm is told of a bolt: our Java class, with the command as its arguments.
+
+    To streamparse, which puts the virtualenv's path into the command, it is a shell component like any other.
+    """
+
+    thrift_spec: ClassVar = {3: ComponentObject.thrift_spec[3]}
+
+    def __init__(self, shell: ShellComponent) -> None:
+        self.shell = shell
+
+    @property
+    def java_object(self) -> JavaObject:
+        """As Storm is told."""
+        arguments = (self.shell.execution_command, self.shell.script)
+        return JavaObject(
+            full_class_name="leeward.multilang.PipeBolt",
+            args_list=[JavaObjectArg(string_arg=argument) for argument in arguments],
+        )
 
 
 class RoutedBoltSpec(ShellBoltSpec):

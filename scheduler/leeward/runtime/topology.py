@@ -17,8 +17,8 @@ DEFAULTS = {
     # the worker's side of the pipe; it speaks JSON with components that know nothing else.
     # `org.apache.storm.multilang.JsonSerializer` here puts everything back to Storm's own.
     "topology.multilang.serializer": "leeward.multilang.FrameSerializer",
-    # while its writer rests, the executor goes on; Storm's own 100 make each wait for the other
-    "topology.shellbolt.max.pending": 512,
+    # between workers, tuples travel as the components packed them
+    "topology.tuple.serializer": "leeward.multilang.PackedTupleSerializer",
     # warm tasks cost little while they wait
     "topology.bolt.wait.strategy": "leeward.wait.PatientWait",
     "topology.spout.wait.strategy": "leeward.wait.PatientWait",

@@ -2,7 +2,10 @@ package leeward.multilang;
 
 import java.io.IOException;
 import java.io.OutputStream;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * What goes to the component, written in batches that are never older than a millisecond.
@@ -18,10 +21,13 @@ final class BatchedOutput {
     private static final int FREQUENT = 16;
     private static final long LEISURE_MS = 5_000;
 
-    /** What has been collected; {@link #seal} says how it becomes a frame. Used under this object's lock only. */
+    /** Held by whoever puts a message together, and while bytes are written. */
+    final ReentrantLock lock = new ReentrantLock();
+    /** What has been collected; under {@link #lock} only. */
     final PackWriter data = new PackWriter();
 
     private final OutputStream out;
+    private final Condition something = lock.newCondition();
     private boolean framed;
     private int items;
     private int before;
@@ -37,13 +43,13 @@ final class BatchedOutput {
     }
 
     /** From now on batches are frames: a header, and an array of the items counted by {@link #commit}. */
-    synchronized void beginFrames() {
+    void beginFrames() {
         framed = true;
         data.reset(Frames.PREFIX);
     }
 
-    /** A message of so many items is in {@link #data}. True: messages are frequent. Call it under this object's lock. */
-    boolean commit(int count) throws IOException {
+    /** A message of so many items is in {@link #data}. Call it under {@link #lock}. */
+    void commit(int count) throws IOException {
         if (failure != null) {
             throw failure;
         }
@@ -63,17 +69,21 @@ final class BatchedOutput {
             flusher.setDaemon(true);
             flusher.start();
         } else if (flusherWaits) {
-            notifyAll();
+            something.signal();
         }
-        return frequent;
     }
 
     /** Writes what there is. */
-    synchronized void flush() throws IOException {
-        if (failure != null) {
-            throw failure;
+    void flush() throws IOException {
+        lock.lock();
+        try {
+            if (failure != null) {
+                throw failure;
+            }
+            write(System.nanoTime());
+        } finally {
+            lock.unlock();
         }
-        write(System.nanoTime());
     }
 
     private void write(long now) throws IOException {
@@ -99,30 +109,31 @@ final class BatchedOutput {
     private void flushLateOnes() {
         while (true) {
             long due;
-            synchronized (this) {
-                if (items == 0 && !await()) {
+            lock.lock();
+            try {
+                if (items == 0 && !awaitItems()) {
                     flusher = null;
                     return;
                 }
                 due = writtenAt + OLD_NS - System.nanoTime();
                 if (due <= 0) {
-                    try {
-                        write(System.nanoTime());
-                    } catch (IOException e) {
-                        return; // kept as the failure: whoever writes next gets it
-                    }
+                    write(System.nanoTime());
                     continue;
                 }
+            } catch (IOException e) {
+                return; // kept as the failure: whoever writes next gets it
+            } finally {
+                lock.unlock();
             }
             LockSupport.parkNanos(due);
         }
     }
 
-    /** Waits for items; false if none came for long. */
-    private boolean await() {
+    /** False if none came for long. */
+    private boolean awaitItems() {
         flusherWaits = true;
         try {
-            wait(LEISURE_MS);
+            something.await(LEISURE_MS, TimeUnit.MILLISECONDS);
         } catch (InterruptedException e) {
             return false;
         } finally {

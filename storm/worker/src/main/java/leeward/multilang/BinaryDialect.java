@@ -1,14 +1,18 @@
 package leeward.multilang;
 
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import org.apache.storm.Constants;
 import org.apache.storm.multilang.NoOutputException;
 import org.apache.storm.multilang.ShellMsg;
+import org.apache.storm.task.ShellBolt;
 
 /**
  * Binary frames of msgpack.
@@ -25,6 +29,8 @@ import org.apache.storm.multilang.ShellMsg;
  */
 final class BinaryDialect implements Dialect {
     static final int WINDOW = 1024;
+    /** Groupings write into the values of this stream's tuples. */
+    private static final String MARKERS = "marker";
 
     private static final int DEFINE_CHANNEL = -1;
     private static final int TASK_IDS = -2;
@@ -39,24 +45,13 @@ final class BinaryDialect implements Dialect {
     private static final int DEFINE_STREAM = -8;
     private static final int EMIT = -9;
 
-    /**
-     * Storm hands tuples over one by one. A writer that waits for each is woken for each, which costs more than all
-     * the rest; so while tuples are frequent it rests a little whenever it has caught up with them.
-     */
-    private static final long CAUGHT_UP_NS = 5_000;
-    private static final long REST_NS = 100_000;
-
     private final PipeInput input;
     private final BatchedOutput output;
     private final String task;
     private final boolean ids;
 
-    private boolean frequent;
-    private long wroteAt;
     private final Map<String, Map<String, Map<Long, Integer>>> channels = new HashMap<>();
     private int channelCount;
-    /** Ids of the tuples under way, the n-th at n mod WINDOW; a heartbeat's is null, as nobody waits for its ack. */
-    private final String[] underWay = new String[WINDOW];
     private final AtomicLong sent = new AtomicLong();
     private final AtomicLong taken = new AtomicLong();
     private volatile Thread waiting;
@@ -64,8 +59,6 @@ final class BinaryDialect implements Dialect {
 
     private final PackReader reader = new PackReader();
     private final List<String> streams = new ArrayList<>();
-    /** Tuples told as taken, whose acks Storm has not been given yet. */
-    private long toAck;
 
     BinaryDialect(PipeInput input, BatchedOutput output, String task, boolean ids) {
         this.input = input;
@@ -78,41 +71,62 @@ final class BinaryDialect implements Dialect {
     // --- to the component
 
     @Override
+    public boolean ids() {
+        return ids;
+    }
+
+    @Override
     public void tuple(String id, String component, String stream, long source, List<Object> values) throws IOException {
-        if (frequent && System.nanoTime() - wroteAt > CAUGHT_UP_NS) {
-            LockSupport.parkNanos(this, REST_NS);
+        if (sent.get() - taken.get() >= WINDOW) {
+            awaitRoom();
         }
-        long number = sent.get();
-        if (number - taken.get() >= WINDOW) {
-            awaitRoom(number);
+        output.lock.lock();
+        try {
+            put(id, component, stream, source, values);
+        } finally {
+            output.lock.unlock();
         }
-        underWay[(int) (number % WINDOW)] = source < 0 && component == null ? null : id;
-        sent.lazySet(number + 1);
-        synchronized (output) {
-            PackWriter data = output.data;
-            Integer channel = channel(component, stream, source);
-            if (channel == null) {
-                channel = define(component, stream, source);
-            }
-            int start = data.length();
-            int field = 0;
+    }
+
+    @Override
+    public void heartbeat() throws IOException {
+        if (output.lock.tryLock()) {
             try {
-                data.integer(channel);
-                data.array(values.size() + (ids ? 1 : 0));
+                put("heartbeat", null, ShellBolt.HEARTBEAT_STREAM_ID, Constants.SYSTEM_TASK_ID, Collections.emptyList());
+            } finally {
+                output.lock.unlock();
+            }
+        }
+    }
+
+    private void put(String id, String component, String stream, long source, List<Object> values) throws IOException {
+        PackWriter data = output.data;
+        Integer channel = channel(component, stream, source);
+        if (channel == null) {
+            channel = define(component, stream, source);
+        }
+        int start = data.length();
+        int field = 0;
+        try {
+            data.integer(channel);
+            data.array(values.size() + (ids ? 1 : 0));
+            if (values instanceof PackedValues) {
+                data.raw(((PackedValues) values).body);
+            } else {
                 for (; field < values.size(); field++) {
                     data.value(values.get(field));
                 }
-            } catch (IllegalArgumentException e) {
-                data.cut(start);
-                throw new IOException("field " + field + " of a tuple from component '" + component + "', stream '"
-                    + stream + "', to " + task + " is " + e.getMessage() + ", which cannot travel to Python", e);
             }
-            if (ids) {
-                data.text(id);
-            }
-            frequent = output.commit(2);
+        } catch (IllegalArgumentException e) {
+            data.cut(start);
+            throw new IOException("field " + field + " of a tuple from component '" + component + "', stream '"
+                + stream + "', to " + task + " is " + e.getMessage() + ", which cannot travel to Python", e);
         }
-        wroteAt = System.nanoTime();
+        if (ids) {
+            data.text(id);
+        }
+        sent.lazySet(sent.get() + 1);
+        output.commit(2);
     }
 
     private Integer channel(String component, String stream, long source) {
@@ -136,17 +150,17 @@ final class BinaryDialect implements Dialect {
         return channel;
     }
 
-    private void awaitRoom(long number) throws IOException {
+    private void awaitRoom() throws IOException {
         output.flush();
         waiting = Thread.currentThread();
         try {
-            while (number - taken.get() >= WINDOW) {
+            while (sent.get() - taken.get() >= WINDOW) {
                 if (ended) {
                     throw new IOException("the process of " + task + " has ended");
                 }
                 LockSupport.parkNanos(this, 10_000_000);
                 if (Thread.interrupted()) {
-                    throw new IOException("interrupted: the bolt is shutting down");
+                    throw new InterruptedIOException("the bolt is shutting down");
                 }
             }
         } finally {
@@ -156,21 +170,27 @@ final class BinaryDialect implements Dialect {
 
     @Override
     public void command(String name, Object id) throws IOException {
-        synchronized (output) {
+        output.lock.lock();
+        try {
             output.data.text(name);
             output.data.value(id);
             output.commit(2);
             output.flush();
+        } finally {
+            output.lock.unlock();
         }
     }
 
     @Override
     public void taskIds(List<Integer> tasks) throws IOException {
-        synchronized (output) {
+        output.lock.lock();
+        try {
             output.data.integer(TASK_IDS);
             output.data.value(tasks);
             output.commit(2);
             output.flush();
+        } finally {
+            output.lock.unlock();
         }
     }
 
@@ -180,15 +200,6 @@ final class BinaryDialect implements Dialect {
     public ShellMsg read() throws IOException, NoOutputException {
         try {
             while (true) {
-                while (toAck > 0) {
-                    String id = take();
-                    if (id != null && !ids) {
-                        ShellMsg ack = new ShellMsg();
-                        ack.setCommand("ack");
-                        ack.setId(id);
-                        return ack;
-                    }
-                }
                 while (!reader.hasMore()) {
                     input.readFrame(reader, task);
                 }
@@ -203,19 +214,12 @@ final class BinaryDialect implements Dialect {
         }
     }
 
-    private String take() throws IOException {
-        long number = taken.get();
-        if (number >= sent.get()) {
+    private void take(long tuples) throws IOException {
+        if (tuples > sent.get() - taken.get()) {
             throw new IOException(task + " says that it has taken more tuples than it got");
         }
-        toAck--;
-        String id = underWay[(int) (number % WINDOW)];
-        taken.set(number + 1); // before `waiting` is looked at: the writer looks at them in the other order
-        Thread writer = waiting;
-        if (writer != null && (toAck == 0 || toAck == WINDOW / 2)) {
-            LockSupport.unpark(writer);
-        }
-        return id;
+        taken.addAndGet(tuples); // before `waiting` is looked at: the writer looks at them in the other order
+        LockSupport.unpark(waiting);
     }
 
     /** The next message; null if it was for this class only. */
@@ -228,7 +232,7 @@ final class BinaryDialect implements Dialect {
             if (code >= 0) {
                 stream = stream(code);
                 ShellMsg emit = emit(stream);
-                emit.setTuple(reader.list());
+                emit.setTuple(stream.equals(MARKERS) ? reader.list() : reader.packed());
                 return emit;
             }
             return other((int) code, parts);
@@ -247,7 +251,7 @@ final class BinaryDialect implements Dialect {
         ShellMsg message = new ShellMsg();
         switch (code) {
             case TAKEN:
-                toAck += reader.integer();
+                take(reader.integer());
                 return null;
             case DEFINE_STREAM:
                 if (reader.integer() != streams.size()) {
@@ -287,7 +291,7 @@ final class BinaryDialect implements Dialect {
     /** Stream, values, anchors, id, task (0: by grouping), whether the component waits for the tasks. */
     private ShellMsg fullEmit() throws IOException, PackReader.UnfitException {
         ShellMsg emit = emit(stream(reader.integer()));
-        emit.setTuple(reader.list());
+        emit.setTuple(emit.getStream().equals(MARKERS) ? reader.list() : reader.packed());
         for (Object anchor : reader.list()) {
             emit.addAnchor((String) anchor);
         }

@@ -22,8 +22,7 @@ import org.apache.storm.task.TopologyContext;
  * other one, a stock streamparse component say, goes on in JSON. So both may be in one topology.
  *
  * <p>{@code ids} tells whether tuples travel with their ids. Without ackers Storm has no use for anchors and acks: a
- * component then only says how many tuples it has taken, and this class acks them to Storm's ShellBolt, which must
- * forget them.
+ * component then only says how many tuples it has taken. {@link PipeBolt} knows that, Storm's ShellBolt does not.
  */
 public final class FrameSerializer implements ISerializer {
     private static final long serialVersionUID = 1L;
@@ -79,6 +78,11 @@ public final class FrameSerializer implements ISerializer {
         return value instanceof Number ? Integer.valueOf(((Number) value).intValue()) : null;
     }
 
+    /** How this component is spoken to, once connected. */
+    Dialect dialect() {
+        return dialect;
+    }
+
     @Override
     public ShellMsg readShellMsg() throws IOException, NoOutputException {
         return dialect.read();
@@ -86,6 +90,9 @@ public final class FrameSerializer implements ISerializer {
 
     @Override
     public void writeBoltMsg(BoltMsg message) throws IOException {
+        if (!dialect.ids()) {
+            throw new IOException("a bolt that is sent tuples without ids must be a " + PipeBolt.class.getName());
+        }
         List<Object> values = message.getTuple();
         dialect.tuple(message.getId(), message.getComp(), message.getStream(), message.getTask(),
             values == null ? Collections.emptyList() : values);

@@ -5,8 +5,10 @@ import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import org.apache.storm.Constants;
 import org.apache.storm.multilang.NoOutputException;
 import org.apache.storm.multilang.ShellMsg;
+import org.apache.storm.task.ShellBolt;
 
 /**
  * Storm's multilang JSON, for components that do not know frames: the same messages as its JsonSerializer's, but in
@@ -18,7 +20,7 @@ final class JsonDialect implements Dialect {
     private final PipeInput input;
     private final BatchedOutput output;
     private final String task;
-    private final StringBuilder text = new StringBuilder();
+    private final StringBuilder text = new StringBuilder(); // under the output's lock
 
     JsonDialect(PipeInput input, BatchedOutput output, String task) {
         this.input = input;
@@ -28,14 +30,43 @@ final class JsonDialect implements Dialect {
 
     /** Sends a message at once. */
     void send(CharSequence json) throws IOException {
-        synchronized (output) {
+        output.lock.lock();
+        try {
             put(json);
             output.flush();
+        } finally {
+            output.lock.unlock();
         }
     }
 
     @Override
+    public boolean ids() {
+        return true;
+    }
+
+    @Override
     public void tuple(String id, String component, String stream, long source, List<Object> values) throws IOException {
+        output.lock.lock();
+        try {
+            putTuple(id, component, stream, source, values);
+        } finally {
+            output.lock.unlock();
+        }
+    }
+
+    @Override
+    public void heartbeat() throws IOException {
+        if (output.lock.tryLock()) {
+            try {
+                putTuple("heartbeat", null, ShellBolt.HEARTBEAT_STREAM_ID, Constants.SYSTEM_TASK_ID, Collections.emptyList());
+            } finally {
+                output.lock.unlock();
+            }
+        }
+    }
+
+    private void putTuple(String id, String component, String stream, long source, List<Object> values)
+        throws IOException {
         text.setLength(0);
         text.append("{\"id\":");
         Json.print(id, text);
@@ -46,27 +77,23 @@ final class JsonDialect implements Dialect {
         text.append(",\"task\":").append(source).append(",\"tuple\":");
         Json.print(values, text);
         text.append('}');
-        synchronized (output) {
-            put(text);
-        }
+        put(text);
     }
 
     @Override
     public void command(String name, Object id) throws IOException {
-        text.setLength(0);
-        text.append("{\"command\":");
-        Json.print(name, text);
-        text.append(",\"id\":");
-        Json.print(id, text);
-        text.append('}');
-        send(text);
+        StringBuilder json = new StringBuilder("{\"command\":");
+        Json.print(name, json);
+        json.append(",\"id\":");
+        Json.print(id, json);
+        send(json.append('}'));
     }
 
     @Override
     public void taskIds(List<Integer> tasks) throws IOException {
-        text.setLength(0);
-        Json.print(tasks, text);
-        send(text);
+        StringBuilder json = new StringBuilder();
+        Json.print(tasks, json);
+        send(json);
     }
 
     private void put(CharSequence json) throws IOException {

@@ -65,6 +65,25 @@ final class PackReader {
         return items(array(), 1);
     }
 
+    /** An array that must come next, left as it is once it is known that all of it can travel. */
+    PackedValues packed() throws IOException, UnfitException {
+        int size = array();
+        if (size > end - position) {
+            throw new IOException("the component sent a tuple of " + size + " values in " + (end - position) + " bytes");
+        }
+        int start = position;
+        for (int i = 0; i < size; i++) {
+            int tag = position < end ? bytes[position] & 0xff : 0;
+            boolean container = tag >= 0x80 && tag < 0xa0 || tag >= 0xdc && tag <= 0xdf;
+            if (container || tag >= 0xc7 && tag <= 0xc9 || tag >= 0xd4 && tag <= 0xd8) {
+                value(1); // only these may be unfit
+            } else {
+                skip();
+            }
+        }
+        return new PackedValues(size, Arrays.copyOfRange(bytes, start, position));
+    }
+
     /** An integer that must come next. */
     long integer() throws IOException, UnfitException {
         Object value = value(0);

@@ -1,5 +1,6 @@
 package leeward.multilang;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -17,6 +18,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.storm.multilang.BoltMsg;
 import org.apache.storm.multilang.NoOutputException;
@@ -31,8 +33,9 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class FrameSerializerTest {
     private final List<byte[]> written = Collections.synchronizedList(new ArrayList<>());
-    private final FrameSerializer serializer = new FrameSerializer();
+    private FrameSerializer serializer;
     private PipedOutputStream component;
+    private volatile Runnable stalled = () -> { };
 
     @BeforeEach
     void open() throws IOException {
@@ -45,9 +48,11 @@ class FrameSerializerTest {
 
             @Override
             public void write(byte[] bytes, int from, int length) {
+                stalled.run();
                 written.add(Arrays.copyOfRange(bytes, from, from + length));
             }
         };
+        serializer = new FrameSerializer();
         serializer.initialize(toComponent, new PipedInputStream(component, 1 << 20));
     }
 
@@ -77,6 +82,11 @@ class FrameSerializerTest {
         message.setTask(task);
         message.setTuple(values);
         return message;
+    }
+
+    /** As PipeBolt sends a tuple that has no id. */
+    private void send(String component, String stream, long task, List<Object> values) throws IOException {
+        serializer.dialect().tuple(null, component, stream, task, values);
     }
 
     private void say(String hex) throws IOException {
@@ -138,8 +148,8 @@ class FrameSerializerTest {
             for (Object write : (List<?>) vector.get("writes")) {
                 List<Object> parts = (List<Object>) write;
                 if (parts.get(0).equals("tuple")) {
-                    other.writeBoltMsg(tuple((String) parts.get(1), (String) parts.get(2), (String) parts.get(3),
-                        (Long) parts.get(4), (List<Object>) parts.get(5)));
+                    other.dialect().tuple((String) parts.get(1), (String) parts.get(2), (String) parts.get(3),
+                        (Long) parts.get(4), (List<Object>) parts.get(5));
                 } else if (parts.get(0).equals("command")) {
                     SpoutMsg message = new SpoutMsg();
                     message.setCommand((String) parts.get(1));
@@ -182,15 +192,20 @@ class FrameSerializerTest {
     }
 
     @Test
-    void withoutAckersATakenTupleIsAckedToStormAndAHeartbeatIsNot() throws Exception {
+    void withoutIdsOnlyABoltThatKnowsOfThatIsSentTuples() throws Exception {
         connectBinary(false);
-        serializer.writeBoltMsg(tuple("11", "pass", "default", 4, List.of("a")));
-        serializer.writeBoltMsg(tuple("12", null, "__heartbeat", -1, List.of()));
-        serializer.writeBoltMsg(tuple("13", "__system", "__tick", -1, List.of(1)));
+        IOException error = assertThrows(IOException.class, () -> serializer.writeBoltMsg(
+            tuple("11", "pass", "default", 4, List.of("a"))));
+        assertTrue(error.getMessage().contains("leeward.multilang.PipeBolt"), error.getMessage());
+    }
+
+    @Test
+    void aComponentCannotHaveTakenMoreThanItGot() throws Exception {
+        connectBinary(false);
+        send("pass", "default", 4, List.of("a"));
+        serializer.dialect().heartbeat();
+        send("__system", "__tick", -1, List.of(1));
         say("92ff0391fc"); // three taken; sync
-        assertEquals("11", serializer.readShellMsg().getId());
-        ShellMsg second = serializer.readShellMsg();
-        assertEquals("ack 13", second.getCommand() + " " + second.getId());
         assertEquals("sync", serializer.readShellMsg().getCommand());
         say("92ff01");
         IOException error = assertThrows(IOException.class, serializer::readShellMsg);
@@ -198,44 +213,97 @@ class FrameSerializerTest {
     }
 
     @Test
+    void aHeartbeatDoesNotWaitForAnotherWriter() throws Exception {
+        for (String answer : List.of("{\"pid\": 17, \"leeward.pipe\": 1}", "{\"pid\": 17}")) {
+            close();
+            open();
+            connect(answer, 0);
+            written.clear();
+            CountDownLatch writing = new CountDownLatch(1);
+            CountDownLatch done = new CountDownLatch(1);
+            stalled = () -> {
+                writing.countDown();
+                assertDoesNotThrow(() -> done.await());
+            };
+            Thread writer = new Thread(() -> assertDoesNotThrow(() -> send("pass", "default", 4, List.of("a"))));
+            writer.start();
+            writing.await();
+            serializer.dialect().heartbeat(); // would wait for ever
+            stalled = () -> { };
+            done.countDown();
+            writer.join();
+            int before = written.size();
+            serializer.dialect().heartbeat();
+            assertTrue(written.size() > before);
+        }
+    }
+
+    @Test
     void noMoreThanAWindowIsUnderWay() throws Exception {
         connectBinary(false);
         AtomicInteger sent = new AtomicInteger();
         Thread writer = new Thread(() -> {
-            try {
-                for (int n = 0; n < 3 * BinaryDialect.WINDOW; n++) {
-                    serializer.writeBoltMsg(tuple("" + n, "pass", "default", 4, List.of((long) n)));
-                    sent.incrementAndGet();
-                }
-            } catch (IOException e) {
-                throw new AssertionError(e);
+            for (int n = 0; n < 3 * BinaryDialect.WINDOW; n++) {
+                long number = n;
+                assertDoesNotThrow(() -> send("pass", "default", 4, List.of(number)));
+                sent.incrementAndGet();
             }
         });
         writer.start();
-        while (sent.get() < BinaryDialect.WINDOW) {
-            Thread.sleep(1);
-        }
-        Thread.sleep(50);
-        assertEquals(BinaryDialect.WINDOW, sent.get());
-        for (int n = 0; n < 3 * BinaryDialect.WINDOW; n++) {
-            if (n % BinaryDialect.WINDOW == 0) {
-                while (sent.get() < n + BinaryDialect.WINDOW) {
-                    Thread.sleep(1);
-                }
-                say(String.format("92ffcd%04x", BinaryDialect.WINDOW));
+        for (int taken = 0; taken < 2 * BinaryDialect.WINDOW; taken += BinaryDialect.WINDOW) {
+            while (sent.get() < taken + BinaryDialect.WINDOW) {
+                Thread.sleep(1);
             }
-            assertEquals("" + n, serializer.readShellMsg().getId());
+            Thread.sleep(50);
+            assertEquals(taken + BinaryDialect.WINDOW, sent.get());
+            say(String.format("92ffcd%04x91fc", BinaryDialect.WINDOW));
+            assertEquals("sync", serializer.readShellMsg().getCommand());
         }
         writer.join();
     }
 
     @Test
+    void aWriterThatWaitsForRoomHearsOfTheEnd() throws Exception {
+        connectBinary(false);
+        for (int n = 0; n < BinaryDialect.WINDOW; n++) {
+            send("pass", "default", 4, List.of((long) n));
+        }
+        component.close();
+        assertThrows(NoOutputException.class, serializer::readShellMsg);
+        assertTrue(assertThrows(IOException.class, () -> send("pass", "default", 4, List.of())).getMessage()
+            .contains("the process of task 5 of component 'count' has ended"));
+    }
+
+    @Test
+    void packedValuesAreCopiedAsTheyAre() throws Exception {
+        connectBinary(false);
+        say("93f800a764656661756c74" + "920094a161cd0101cb3ff8000000000000810203"); // ["a", 257, 1.5, {2: 3}]
+        List<Object> values = serializer.readShellMsg().getTuple();
+        assertEquals(PackedValues.class, values.getClass());
+        assertEquals(List.of("a", 257L, 1.5, Map.of(2L, 3L)), values);
+        assertEquals(1.5, values.get(2));
+        assertThrows(IndexOutOfBoundsException.class, () -> values.get(4));
+        send("pass", "default", 4, values);
+        byte[] frame = written.get(written.size() - 1);
+        assertEquals("0094a161cd0101cb3ff8000000000000810203", Vectors.hex(frame, Frames.PREFIX, frame.length));
+    }
+
+    @Test
+    void markersAreNotPackedBecauseGroupingsWriteIntoThem() throws Exception {
+        connectBinary(false);
+        say("93f800a66d61726b6572" + "92009201a0"); // [1, ""] on stream marker
+        List<Object> values = serializer.readShellMsg().getTuple();
+        values.set(1, "4:17");
+        assertEquals(List.of(1L, "4:17"), values);
+    }
+
+    @Test
     void rareMessagesLeaveAtOnceAndFrequentOnesInBatchesWithinMilliseconds() throws Exception {
         connectBinary(false);
-        serializer.writeBoltMsg(tuple("0", "pass", "default", 4, List.of("first")));
+        send("pass", "default", 4, List.of("first"));
         assertEquals(2, written.size()); // the channel's definition, the tuple
         for (int n = 1; n < 1000; n++) {
-            serializer.writeBoltMsg(tuple("" + n, "pass", "default", 4, List.of((long) n)));
+            send("pass", "default", 4, List.of((long) n));
         }
         long until = System.nanoTime() + 5_000_000_000L;
         int tuples = 0;
@@ -293,8 +361,8 @@ class FrameSerializerTest {
     @Test
     void whatHasNoFormInPythonNamesFieldAndSource() throws Exception {
         connectBinary(false);
-        IOException error = assertThrows(IOException.class, () -> serializer.writeBoltMsg(
-            tuple("1", "javaspout", "default", 4, Arrays.asList("ok", new Object()))));
+        IOException error = assertThrows(IOException.class, () -> send("javaspout", "default", 4,
+            Arrays.asList("ok", new Object())));
         assertTrue(error.getMessage().contains("field 1 of a tuple from component 'javaspout'"), error.getMessage());
     }
 
