@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import pytest
 from pystorm.component import StormHandler
+from streamparse.thrift import Bolt
+from thriftpy2.utils import deserialize, serialize
 
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
@@ -649,6 +651,19 @@ def test_groups_that_are_whole_before_the_marker_wait_for_it(keyed_bolt):
     keyed_bolt.tuple("pass", 3, [theirs])
     assert emitted(keyed_bolt.beat() + keyed_bolt.beat()) == [[theirs, 5]]
     assert ("report", "handover-1", "") in keyed_bolt.link.done
+
+
+def test_storm_is_told_of_our_bolt_and_streamparse_of_a_shell_component():
+    passing = Pass.spec(name="passing", inputs={Source.spec(name="source"): balanced()})
+    passing.component_object.shell.execution_command = "/venv/bin/streamparse_run"  # as `sparse submit` does
+    told = deserialize(Bolt(), serialize(Bolt(bolt_object=passing.component_object, common=passing.common)))
+    assert told.bolt_object.shell is None
+    java = told.bolt_object.java_object
+    assert java.full_class_name == "leeward.multilang.PipeBolt"
+    assert [argument.string_arg for argument in java.args_list] == [
+        "/venv/bin/streamparse_run",
+        f"{Pass.__module__}.Pass",
+    ]
 
 
 def test_specs_tell_by_which_fields_their_input_is_keyed():
