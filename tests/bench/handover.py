@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from migration import _memory_gb, _versions
 from rich.console import Console
 from rich.table import Table
 from sink_log import Row, Window, assess
-from systems import PATIENCE_S, ROOT, Ours, Plain, System, stage
+from systems import PATIENCE_S, ROOT, Ours, Plain, System, begin_run, stage, write_result
 
 from leeward.local import ClusterSpec, LocalCluster
 
@@ -146,10 +145,7 @@ class Stock(Plain):
 
 def main() -> None:
     options = _options()
-    folder = options.folder.resolve()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 132)
+    folder, console = begin_run(options.folder)
     repetitions = 1 if options.quick else options.repetitions
     began = time.time()
     cases: list[dict[str, Any]] = []
@@ -184,10 +180,8 @@ def main() -> None:
             cases += _cases(plain)
         versions = _versions(cluster)
     result = _result(cases, many, big, versions, repetitions, time.time() - began)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
     _print(result, console)
-    console.print(f"written: {options.out}")
+    write_result(options.out, result, console)
     sys.exit(0 if result["ours_exact"] else 1)
 
 

@@ -11,10 +11,8 @@ B by Storm's `rebalance` with the wait that Storm takes by default. Prints a tab
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import time
@@ -28,7 +26,7 @@ import redis
 from rich.console import Console
 from rich.table import Table
 from sink_log import assess
-from systems import KEYS, RATE, ROOT, WORKERS, Ours, Plain, System, stage
+from systems import KEYS, RATE, ROOT, WORKERS, Ours, Plain, System, begin_run, stage, write_result
 
 from leeward.local import ClusterSpec, LocalCluster
 from leeward.local.install import find_install
@@ -52,10 +50,7 @@ NOTES = (
 
 def main() -> None:
     options = _options()
-    folder = options.folder.resolve()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 132)
+    folder, console = begin_run(options.folder)
     repetitions = 1 if options.quick else options.repetitions
     began = time.time()
     spec = ClusterSpec(dir=folder / "cluster", base_port=options.base_port, supervisors=4, slots=2)
@@ -71,11 +66,8 @@ def main() -> None:
         cases = [*_cases(ours), *_cases(plain)]
         versions = _versions(cluster)
     result = _result(cases, versions, repetitions, time.time() - began)
-    target = options.out
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(json.dumps(result, indent=1) + "\n")
     _print(result, console)
-    console.print(f"written: {target}")
+    write_result(options.out, result, console)
     sys.exit(0 if result["ours_exact"] else 1)
 
 

@@ -11,11 +11,8 @@ is meant for two cores. The source always sends more than the replicas can take.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
-import shutil
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +20,7 @@ from typing import Any
 from load.src.load_parts import compute
 from rich.console import Console
 from rich.table import Table
-from systems import ROOT
+from systems import ROOT, begin_run, write_result
 from throughput import Bench, await_rows, rows_of
 
 from leeward.local import ClusterSpec, LocalCluster
@@ -38,10 +35,7 @@ WARM_UP_S, MEASURE_S = 8.0, 15.0
 
 def main() -> None:
     options = _options()
-    folder = options.folder.resolve()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 132)
+    folder, console = begin_run(options.folder)
     rounds_for_1ms = _calibrate()
     rates: dict[str, dict[int, float]] = {case: {} for case in options.only}
     spec = ClusterSpec(dir=folder / "cluster", base_port=options.base_port, supervisors=4, slots=1)
@@ -61,10 +55,8 @@ def main() -> None:
         "tuples_per_s": rates,
         "bars": _bars(rates),
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
     _print(result["bars"], console)
-    console.print(f"written: {options.out}")
+    write_result(options.out, result, console)
 
 
 class Scaling(Bench):

@@ -1,9 +1,10 @@
-"""The two systems that `migration.py` compares: the counting topology on Leeward, and its twin on plain streamparse."""
+"""What benchmarks on a cluster share, and two systems: the counting topology on Leeward and on plain streamparse."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from sink_log import Row, Window, largest_gap, parse
 
 from leeward.adapters.wiring import Addresses, open_ports
@@ -261,6 +263,21 @@ class Plain(System):
         self.rebalance("scale-in, wait 0", num_executors={"count": 1}, wait_secs=0)
         self.rebalance("move", num_workers=self.workers - 1)
         self.rebalance("move, wait 0", num_workers=self.workers, wait_secs=0)
+
+
+def begin_run(folder: Path) -> tuple[Path, Console]:
+    """A benchmark's folder, emptied, and where it prints."""
+    folder = folder.resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder, Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 132)
+
+
+def write_result(out: Path, result: Mapping[str, Any], console: Console) -> None:
+    """What it measured, as JSON."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n")
+    console.print(f"written: {out}")
 
 
 def stage(source: Path, folder: Path, *, with_leeward: bool) -> Path:

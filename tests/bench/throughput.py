@@ -12,10 +12,8 @@ Leeward with keyed routing by table and counted markers, stock with fields group
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import time
@@ -29,7 +27,7 @@ from typing import Any
 from query1_run import Rows, Run, prepare
 from rich.console import Console
 from rich.table import Table
-from systems import ROOT, kill, stage
+from systems import ROOT, begin_run, kill, stage, write_result
 
 from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
 from leeward.local.install import checkout, find_install
@@ -63,10 +61,7 @@ NOTES = (
 
 def main() -> None:
     options = _options()
-    folder = options.folder.resolve()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 132)
+    folder, console = begin_run(options.folder)
     rounds, began = (1 if options.quick else options.rounds), time.time()
     runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
     spec = ClusterSpec(dir=folder / "cluster", base_port=options.base_port, supervisors=3, slots=1)
@@ -79,10 +74,8 @@ def main() -> None:
                     runs.setdefault(case, {}).setdefault(system, []).append(run)
                     console.print(f"round {number}, {case}, {system}: {_short(run)}")
     result = _result(runs, rounds, time.time() - began)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
     _print(result, console)
-    console.print(f"written: {options.out}")
+    write_result(options.out, result, console)
     sys.exit(0 if result["exact"] else 1)
 
 

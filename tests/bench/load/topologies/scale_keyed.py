@@ -1,6 +1,7 @@
 """Source, up to four replicas of a worker with state by key, sink."""
 
-from load_scale import Keyed, Sink, Source
+from load_ours import Sink, Source
+from load_scale import Keyed
 from streamparse import Topology
 
 from leeward.runtime import keyed

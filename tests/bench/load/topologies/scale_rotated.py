@@ -1,6 +1,7 @@
 """Source, up to four replicas of a stateless worker, sink."""
 
-from load_scale import Rotated, Sink, Source
+from load_ours import Sink, Source
+from load_scale import Rotated
 from streamparse import Topology
 
 from leeward.runtime import balanced, keyed
