@@ -1,14 +1,14 @@
 """What a reconfiguration does to a stream of 1,000 tuples/s over 10,000 keys: rebalance, restart, handover; in one run.
 
-    python tests/bench/handover.py [--quick] [--many 1000] [--state 1 10 100]
+    python tests/bench/handover.py [--quick] [--many 1000] [--state 1 10 100 1000] [--only state]
 
 tests/cluster/counting runs on three workers, one a node, of four nodes. Its count is scaled out, scaled in and moved
 (a) by Storm's `rebalance` with its default wait, on plain streamparse (tests/bench/stock);
 (b) by the papers' restart, with executors moved and, separately, where only tables change;
 (c) by handover to a warm task on another node.
 Measured at the sink: the longest silence, the delay of tuples, what was lost or doubled. Then `--many` handovers in a
-row, and `--state` MB moved at once. Prints a table, writes `out/bench/handover.json`; exit code 1 if Leeward lost,
-doubled or reordered anything.
+row, and `--state` MB moved at once, beside the time that the same bytes alone need on loopback. Prints a table, writes
+`out/bench/handover.json`; exit code 1 if Leeward lost, doubled or reordered anything.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import redis
+from loopback import loopback_s
 from migration import _memory_gb, _versions
 from rich.console import Console
 from rich.table import Table
@@ -33,7 +35,9 @@ from leeward.local import ClusterSpec, LocalCluster
 
 PARTS = ("handover", "restart", "state", "rebalance")
 NODES, MANY, WARM_UP_S = 4, 1000, 15.0
+REDIS_MB = 4096  # two checkpoints of the largest state
 DELAY_S, P999_S, TIMES = 0.100, 0.025, 50  # the bars of (c), and against (b)
+STATE_DELAY_S, STATE_TIMES = 0.250, 3.0  # of a large state: the longest delay, and its time against the bytes' alone
 NOTES = (
     "silence_s: the largest time between two arrivals at the sink, from the request until the stream was steady again",
     "delay: from the source's emit to the sink; in (a) and (b) the source itself stops or starts anew, so what they "
@@ -41,6 +45,8 @@ NOTES = (
     "p999_s: 99.9th percentile of the delays from 2 s before the request to 2 s after its answer",
     "(b) 'executors': the new place has no task of the count, so Storm restarts workers, as in the papers; "
     "'tables': a warm task is there, only tables change",
+    "loopback_s: one process writes as many bytes, in pieces of 128 KiB, and another reads them, while nothing else "
+    "runs: through the cluster's Redis, as a handover does, and through a plain TCP socket; the bar is the former's",
 )
 
 
@@ -150,7 +156,7 @@ def main() -> None:
     began = time.time()
     cases: list[dict[str, Any]] = []
     many: dict[str, Any] = {}
-    spec = ClusterSpec(dir=folder / "cluster", base_port=options.base_port, supervisors=NODES, slots=2)
+    spec = ClusterSpec(dir=folder / "cluster", base_port=options.base_port, supervisors=NODES, slots=2, redis_mb=REDIS_MB)
     with LocalCluster(spec) as cluster:
         project = stage(ROOT / "tests/cluster/counting", folder / "ours", with_leeward=True)
         for kind, mode in ((Handover, "live"), (Restart, "restart")):
@@ -191,7 +197,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--many", type=int, default=MANY, help="handovers in a row (0: none)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts of it")
-    parser.add_argument("--state", type=int, nargs="*", default=[1, 10, 100], help="moves of so many MB of state")
+    parser.add_argument("--state", type=int, nargs="*", default=[1, 10, 100, 1000], help="moves of so many MB of state")
     parser.add_argument("--base-port", type=int, default=23000, help="first port of the cluster")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench" / "handover", help="run folder, emptied")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "bench" / "handover.json")
@@ -205,7 +211,10 @@ def _big(cluster: LocalCluster, project: Path, folder: Path, megabytes: int, con
     with system.running(), system.serving("live", "checkpoint_every_s=20", "checkpoint_s=60"):
         time.sleep(WARM_UP_S + 20.0)  # one checkpoint, which tells how much state there is
         told = system.move()
-    console.print({name: told[name] for name in ("megabytes", "answer", "seconds", "bytes", "longest_s", "p999_s")})
+    redis.Redis.from_url(cluster.redis_url).flushall()  # its checkpoints leave no room for others
+    told["loopback_s"] = {name: round(s, 4) for name, s in loopback_s(cluster.redis_url, told["bytes"]).items()}
+    shown = ("megabytes", "answer", "seconds", "loopback_s", "bytes", "longest_s", "p999_s")
+    console.print({name: told[name] for name in shown})
     return told
 
 
@@ -268,6 +277,13 @@ def _result(
     if live and papers:
         times = min(case["best_silence_s"] for case in papers) / max(case["silence_s"] for case in live)
         bars["times shorter than (b)"] = {"value": round(times, 1), "bar": TIMES, "met": times >= TIMES}
+    for told in big:
+        size, times = f"{told['megabytes']} MB", told["seconds"] / told["loopback_s"]["redis"]
+        longest = told["longest_s"]
+        bars[f"{size}, longest delay, s"] = {"value": longest, "bar": STATE_DELAY_S, "met": longest <= STATE_DELAY_S}
+        bars[f"{size}, times the bytes' own"] = {
+            "value": round(times, 1), "bar": STATE_TIMES, "met": times <= STATE_TIMES,
+        }  # fmt: skip
     return {
         "command": f"python tests/bench/handover.py ({repetitions} repetitions, {seconds:.0f} s)",
         "settings": {"tuples_per_s": Restart.rate, "keys": Restart.keys, "nodes": NODES, "workers": Restart.workers},
@@ -294,7 +310,9 @@ def _print(result: dict[str, Any], console: Console) -> None:
         console.print({name: value for name, value in result["many"].items() if name != "window"})
     for told in result["state"]:
         console.print(
-            f"{told['megabytes']} MB moved in {told['seconds']:.2f} s: "
+            f"{told['megabytes']} MB moved in {told['seconds']:.2f} s "
+            f"(the bytes alone: {told['loopback_s']['redis']:.2f} s through Redis, "
+            f"{told['loopback_s']['socket']:.2f} s through a socket): "
             f"longest delay {told['longest_s'] * 1000:.0f} ms, p99.9 {told['p999_s'] * 1000:.0f} ms"
         )
     for name, bar in result["bars"].items():

@@ -35,6 +35,8 @@ class ClusterSpec:
     slots: int = 2
     #: Leeward's scheduler plugin in Nimbus; without it Storm's default scheduler places everything
     plugin: bool = True
+    #: memory that Redis may use, in MB; beyond it it refuses writes
+    redis_mb: int = 1024
     #: Storm install to use; None means the one that set-up made
     storm_home: Path | None = None
     #: settings over those of storm_conf/storm.yaml
@@ -44,6 +46,7 @@ class ClusterSpec:
         object.__setattr__(self, "dir", Path(self.dir).resolve())
         require("supervisors", self.supervisors, 1, SUPERVISORS_MAX)
         require("slots", self.slots, 1, 100)
+        require("redis_mb", self.redis_mb, 1, 1 << 20)
         last = 100 + self.supervisors * self.slots
         require("base_port", self.base_port, 1024, 65536 - last)
 

@@ -76,7 +76,8 @@ set-proc-title no
 appendonly yes
 appendfsync everysec
 save ""
-maxmemory 1gb
+auto-aof-rewrite-min-size {spec.redis_mb}mb
+maxmemory {spec.redis_mb}mb
 maxmemory-policy noeviction
 """
 

@@ -32,8 +32,8 @@ EXPIRY_S = 900
 AHEAD = 64
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16
-#: Entries packed at once.
-_CHUNK = 32
+#: Entries packed at once; pieces sent and read at once.
+_CHUNK, _BATCH = 32, 8
 #: Longest time that Redis keeps a reader waiting, and between two tries, in seconds.
 _BLOCK_S, _RETRY_S, _FULL_S = 0.25, 0.1, 0.002
 _TIMEOUT_S = 5.0
@@ -45,7 +45,7 @@ Failed = Callable[[str], None]
 class Sending:
     """Groups on their way out in one handover, in a thread of its own."""
 
-    def __init__(self, epoch: int, push: Callable[[int, bytes, threading.Event], None], task: int, owner: str) -> None:
+    def __init__(self, epoch: int, push: Callable[[int, list[bytes], threading.Event], None], task: int, owner: str) -> None:
         self.epoch = epoch
         self._push, self._task, self._owner = push, task, owner
         self._jobs: queue.SimpleQueue[Callable[[threading.Event], bool]] = queue.SimpleQueue()
@@ -99,8 +99,9 @@ class Sending:
     def _add(self, target: int, data: bytes, stop: threading.Event, *, end: bool = False) -> None:
         if target not in self._cutters:
             self._cutters[target] = Cutter(epoch=self.epoch, sender=self._task)
-        for piece in self._cutters[target].add(data, end=end):
-            self._push(target, piece, stop)
+        pieces = list(self._cutters[target].add(data, end=end))
+        for start in range(0, len(pieces), _BATCH):
+            self._push(target, pieces[start : start + _BATCH], stop)
 
 
 class Courier:
@@ -134,7 +135,7 @@ class Courier:
     def send(self, epoch: int, sent: Callable[[], None], failed: Failed) -> Sending:
         """Begin to send groups; `sent` when all that was given to it by `finish` is where the receivers find it."""
         sending = Sending(
-            epoch, lambda target, piece, stop: self._push(epoch, target, piece, stop), self._task, self._owner
+            epoch, lambda target, pieces, stop: self._push(epoch, target, pieces, stop), self._task, self._owner
         )
         self._start("send", sending.run, sent, failed)
         return sending
@@ -172,31 +173,35 @@ class Courier:
 
         threading.Thread(target=run, name=f"leeward-{name}", daemon=True).start()
 
-    def _push(self, epoch: int, target: int, piece: bytes, stop: threading.Event) -> None:
-        arguments = [epoch, piece, EXPIRY_S, AHEAD]
+    def _push(self, epoch: int, target: int, pieces: list[bytes], stop: threading.Event) -> None:
         keys = [self._prefix + "fence", self._key(epoch, target)]
-        while not stop.is_set():
-            answer = self._patiently(lambda: self._script(keys=keys, args=arguments), stop)
-            if answer == 1:
+        while pieces and not stop.is_set():
+            arguments = [epoch, EXPIRY_S, AHEAD, *pieces]
+            added = self._patiently(lambda these=arguments: self._script(keys=keys, args=these), stop)
+            if added is None:
                 return
-            if answer is not None and answer < 0:
+            if added < 0:
                 raise FencedError(
-                    f"task {self._task} may not hand over in epoch {epoch}: epoch {-answer} is in force.",
+                    f"task {self._task} may not hand over in epoch {epoch}: epoch {-added} is in force.",
                     remedy="Nothing is to be done: a reset has undone this handover.",
                 )
-            stop.wait(_FULL_S)
+            pieces = pieces[added:]
+            if pieces:
+                stop.wait(_FULL_S)
 
     def _receive(
         self, epoch: int, wanted: set[int], arrived: Callable[[dict[int, dict], int], None], stop: threading.Event
     ) -> None:
-        assembly, key, last = Assembly(epoch), self._key(epoch, self._task), "0"
+        assembly, key = Assembly(epoch), self._key(epoch, self._task)
+        taken: list[bytes] = []
+        last: bytes | str = "0"
         while wanted and not stop.is_set():
-            answer = self._patiently(lambda after=last: self._read(key, after), stop)
-            if not answer:
+            pieces = self._patiently(lambda after=last, names=taken: self._read(key, after, names), stop)
+            if not pieces:
                 continue
             groups: dict[int, dict] = {}
             size = 0
-            for _, fields in answer[0][1]:
+            for _, fields in pieces:
                 groups |= assembly.take(fields[b"p"])
                 size += len(fields[b"p"])
             if foreign := groups.keys() - wanted:
@@ -205,20 +210,19 @@ class Courier:
                     remedy="This is a fault of Leeward: please report it.",
                 )
             wanted -= groups.keys()
-            taken = [name for name, _ in answer[0][1]]
+            taken = [name for name, _ in pieces]
             last = taken[-1]
             self._deliver(arrived, groups, size, stop)
-            self._patiently(lambda names=taken if wanted else []: self._forget(key, names), stop)
+        self._patiently(lambda: self._client.delete(key), stop)
 
-    def _read(self, key: str, after: bytes | str) -> list:
-        return self._client.xread({key: after}, count=8, block=int(_BLOCK_S * 1000))
-
-    def _forget(self, key: str, names: Iterable[bytes]) -> None:
-        """These pieces, or with none named everything."""
-        if names:
-            self._client.xdel(key, *names)
-        else:
-            self._client.delete(key)
+    def _read(self, key: str, after: bytes | str, taken: Iterable[bytes]) -> list:
+        """The next pieces, with their names; those named are deleted."""
+        with self._client.pipeline(transaction=False) as pipe:
+            if taken:
+                pipe.xdel(key, *taken)
+            pipe.xread({key: after}, count=_BATCH, block=int(_BLOCK_S * 1000))
+            *_, answer = pipe.execute()
+        return answer[0][1] if answer else []
 
     def _deliver(self, arrived: Callable, groups: dict[int, dict], size: int, stop: threading.Event) -> None:
         self._post(lambda: None if stop.is_set() else arrived(groups, size))

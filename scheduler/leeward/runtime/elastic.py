@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 import io
 import json
 import logging
@@ -230,6 +231,7 @@ class Elastic(Output):
                 return  # outdated by a newer RESTORE, which loads again
             self.state = KeyedState(self._name, ())
             self.state.replace(kept | entries)
+            gc.freeze()  # plain values without cycles: the collector need not go over them again and again
             self._imported = Report(
                 task=self.task_id,
                 component=self.component_name,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from leeward.core.control import Report, ahead_barrier, handover_barrier
@@ -30,6 +32,7 @@ class Handovers:
         self.epoch = 0  #: of the handover that is in progress here, from its marker on; 0: none
         self._receiving = 0  # handover whose pieces are read
         self._early: dict[int, dict] = {}  # groups that were whole before this task had passed the marker
+        self._released: Iterable[dict] = ()  # groups that are on their way out
         self._sending: Sending | None = None
         self._ahead: Ahead | None = None
         self._due = 0.0  # of the next step
@@ -118,9 +121,12 @@ class Handovers:
     # --- inside
 
     def _forget(self) -> None:
+        if self._receiving:
+            gc.freeze()  # plain values without cycles: nothing for it to find there
+            gc.enable()
         self.epoch = self._receiving = 0
         self._began, self._since, self._bytes, self._keys = 0.0, None, 0, 0
-        self._early, self._sending, self._ahead = {}, None, None
+        self._early, self._released, self._sending, self._ahead = {}, (), None, None
         self._shell.serializer.timer_s = self._shell.serializer.TIMER_S
 
     def _finish(self, epoch: int, lost: Mapping[int, int]) -> None:
@@ -132,7 +138,7 @@ class Handovers:
             rest = {group: (shell.state.group(group).items(), ()) for group in lost}
         if self._sending is None:
             self._sending = self._courier.send(epoch, lambda: self._sent(epoch), self._failed(epoch))
-        shell.state.release(lost)
+        self._released = shell.state.release(lost).values()
         parcels: dict[int, dict[int, Rest]] = {}
         for group, target in lost.items():
             parcels.setdefault(target, {})[group] = rest[group]
@@ -142,6 +148,7 @@ class Handovers:
 
     def _receive(self, epoch: int, gained: Mapping[int, int]) -> None:
         self._receiving = epoch
+        gc.disable()  # it would go over all that has come, again and again
         self._courier.receive(
             epoch, gained, lambda groups, size: self._arrived(epoch, groups, size), self._failed(epoch)
         )
@@ -159,6 +166,8 @@ class Handovers:
             shell._carry_out(shell._protocol.arrived(epoch, sorted(groups)))
 
     def _sent(self, epoch: int) -> None:
+        threading.Thread(target=_free, args=(self._released,), name="leeward-free", daemon=True).start()
+        self._released = ()
         self._shell._carry_out(self._shell._protocol.sent(epoch))
 
     def _failed(self, epoch: int) -> Callable[[str], None]:
@@ -180,3 +189,10 @@ class Handovers:
                 waited=round(now - self._since, 6) if self._since is not None else 0.0,
             ),
         )
+
+
+def _free(released: Iterable[dict]) -> None:
+    """Python lets no other thread run while it frees one object, and a group may be large: so entry by entry."""
+    for entries in released:
+        while entries:
+            entries.popitem()
