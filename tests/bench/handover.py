@@ -156,7 +156,8 @@ def main() -> None:
     began = time.time()
     cases: list[dict[str, Any]] = []
     many: dict[str, Any] = {}
-    spec = ClusterSpec(dir=folder / "cluster", base_port=options.base_port, supervisors=NODES, slots=2, redis_mb=REDIS_MB)
+    where = {"dir": folder / "cluster", "base_port": options.base_port}
+    spec = ClusterSpec(**where, supervisors=NODES, slots=2, redis_mb=REDIS_MB)
     with LocalCluster(spec) as cluster:
         project = stage(ROOT / "tests/cluster/counting", folder / "ours", with_leeward=True)
         for kind, mode in ((Handover, "live"), (Restart, "restart")):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,10 +78,12 @@ class Stage:
         self.snapshots.close()
 
     @contextmanager
-    def counting(self, name: str, *, rate: int = 200, workers: int = 3) -> Iterator[Running]:
+    def counting(
+        self, name: str, *, rate: int = 200, workers: int = 3, options: Sequence[str] = ()
+    ) -> Iterator[Running]:
         """The counting topology, with numbers flowing; killed at the end."""
         out = self.folder / f"{name}.out"
-        options = [f"counting.rate={rate}", f"counting.keys={KEYS}", f"counting.out={out}"]
+        options = [f"counting.rate={rate}", f"counting.keys={KEYS}", f"counting.out={out}", *options]
         with self.submitted("counting", name, self._counting_jar(), COUNTING, options, workers) as running:
             running.stream = Stream(out)
             running.stream.flow(100, timeout_s=LONG_S)

@@ -67,3 +67,10 @@ def test_every_type_arrives_as_it_was_and_a_stock_bolt_works_beside(stage_: Stag
     told_of = [error.error for error in errors.get("echo", [])]
     assert len(told_of) == len(UNFIT) and all("was not sent" in error and "echo" in error for error in told_of)
     assert any("field 1: {1, 2} of type set" in error for error in told_of)
+
+
+def test_storms_own_serializer_does_as_well(stage_: Stage) -> None:
+    """Its values are those that JSON has: the counting topology sends no others."""
+    own = ("topology.multilang.serializer=org.apache.storm.multilang.JsonSerializer",)
+    with stage_.counting("counting-json", options=own) as running:
+        running.stream.exact(400)

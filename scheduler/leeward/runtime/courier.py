@@ -40,12 +40,14 @@ _TIMEOUT_S = 5.0
 
 Post = Callable[[Callable[[], None]], None]
 Failed = Callable[[str], None]
+#: Receiving task, pieces; gives up when the event is set.
+Push = Callable[[int, list[bytes], threading.Event], None]
 
 
 class Sending:
     """Groups on their way out in one handover, in a thread of its own."""
 
-    def __init__(self, epoch: int, push: Callable[[int, list[bytes], threading.Event], None], task: int, owner: str) -> None:
+    def __init__(self, epoch: int, push: Push, task: int, owner: str) -> None:
         self.epoch = epoch
         self._push, self._task, self._owner = push, task, owner
         self._jobs: queue.SimpleQueue[Callable[[threading.Event], bool]] = queue.SimpleQueue()
