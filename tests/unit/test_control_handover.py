@@ -78,11 +78,14 @@ def test_the_next_one_leaves_the_placement_alone(cluster, clock, sink, running):
     assert cluster.world.record.handover == 2
 
 
-def test_a_checkpoint_follows_at_once(cluster, clock, sink, running):
+def test_a_checkpoint_follows_when_the_stream_has_had_a_rest(cluster, clock, sink, running):
     running.submit(plan([2, 3]))
     for task in [*cluster.tasks.values()] * 2:
         task.act()
     running.work()
+    running.work()
+    assert running.machine.state is State.IDLE
+    clock.time += running.machine.limits.rest_s
     running.work()
     assert running.machine.state is State.CHECKPOINTING
 

@@ -70,7 +70,7 @@ class FakeLink:
         self.record = record
         self.post(lambda: self.on_record(record, True))
 
-    def export(self, cut, epoch, encode, owned, barrier, report):
+    def export(self, cut, epoch, encode, owned, barrier, report, after_s=0.0):
         try:
             blobs, swap = encode()
         except LeewardError as failure:
@@ -83,10 +83,10 @@ class FakeLink:
         self.done.append(("load", cut, list(groups)))
         self.post(lambda: done(entries, 10, 0.0))
 
-    def report(self, barrier, report):
+    def report(self, barrier, report, after_s=0.0):
         self.done.append(("report", barrier, report.error))
 
-    def soon(self, job):
+    def soon(self, job, after_s=0.0):
         self.done.append(("soon",))
 
     def recover(self, epoch, reason):

@@ -44,6 +44,7 @@ class Limits:
     ahead_bytes: int = 4 * 1024  #: state that changes hands in a handover is copied ahead if it is more
     ahead_s: float = 600.0  #: for copying ahead: then the plan is given up
     handover_s: float = 60.0  #: for one handover: then everything is restored, by the new tables
+    rest_s: float = 1.0  #: after a handover, until the next checkpoint: the stream should not feel both at once
     live: bool = True  #: a plan that moves no executor is carried out by handover, not by restart
     checkpoint_every_s: float = 15.0  #: from the end of one checkpoint to the next
     checkpoint_s: float = 10.0  #: for one checkpoint

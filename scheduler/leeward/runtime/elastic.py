@@ -45,7 +45,7 @@ from leeward.runtime.conf import key_groups, redis_url, service_time, zookeeper
 from leeward.runtime.courier import Courier
 from leeward.runtime.dsl import MARKER_STREAM
 from leeward.runtime.handover import Handovers
-from leeward.runtime.link import Link
+from leeward.runtime.link import LEISURE_S, Link
 from leeward.runtime.output import Output
 from leeward.runtime.pipe import PipeSerializer, give_stdout_back, protect_stdout
 from leeward.runtime.service import Server
@@ -136,6 +136,7 @@ class Elastic(Output):
             on_record=self._on_record,
             default=ControlRecord(tables=first_tables(components, conf.get("leeward.replicas"))),
             metrics=self._metrics,
+            hurry=self._in_a_hurry,
         )
         self._link.start()
         if self.kind == "stateful":
@@ -164,6 +165,10 @@ class Elastic(Output):
             self._on_idle()
         elif self._handovers.copying:
             self._handovers.step()
+
+    def _in_a_hurry(self) -> bool:
+        """A new record matters at once: to a source, and to whoever is stopped. To the others markers bring it."""
+        return self.kind == "source" or self._protocol.mode is not Mode.RUNNING
 
     def _on_record(self, record: ControlRecord, first: bool) -> None:
         self._carry_out(self._protocol.on_record(record, first=first))
@@ -214,7 +219,9 @@ class Elastic(Output):
                 task=self.task_id, component=self.component_name, error=why, seconds=seconds, **counts
             )
 
-        self._link.export(cut, record.epoch, encode, owned_now, cut_barrier(cut), report)
+        # all tasks do it at about the same time, and those downstream still wait for the marker
+        later = LEISURE_S if self._protocol.mode is Mode.RUNNING else 0.0
+        self._link.export(cut, record.epoch, encode, owned_now, cut_barrier(cut), report, later)
 
     def _load(self, instruction: Load) -> None:
         record = instruction.record

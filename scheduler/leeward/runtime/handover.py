@@ -13,6 +13,7 @@ from leeward.core.errors import LeewardError
 from leeward.core.instructions import CopyAhead, HandedOver, HandOver
 from leeward.runtime.ahead import Ahead
 from leeward.runtime.courier import Courier, Sending
+from leeward.runtime.link import LEISURE_S
 from leeward.runtime.pieces import Rest
 
 #: Copying ahead takes the task's own thread for so long at a time, and at most this share of its time.
@@ -109,7 +110,8 @@ class Handovers:
 
     def handed_over(self, instruction: HandedOver) -> None:
         """This task's part is over."""
-        self._report(handover_barrier(instruction.epoch))
+        moved = self.epoch == instruction.epoch  # else nobody waits for it but the coordinator
+        self._report(handover_barrier(instruction.epoch), after_s=0.0 if moved else LEISURE_S)
         self._forget()
 
     def cancel(self) -> None:
@@ -176,7 +178,7 @@ class Handovers:
 
         return failed
 
-    def _report(self, barrier: str, error: str = "", **counts: int) -> None:
+    def _report(self, barrier: str, error: str = "", after_s: float = 0.0, **counts: int) -> None:
         now, shell = time.perf_counter(), self._shell
         shell._link.report(
             barrier,
@@ -188,6 +190,7 @@ class Handovers:
                 seconds=round(now - self._began, 6) if self._began else 0.0,
                 waited=round(now - self._since, 6) if self._since is not None else 0.0,
             ),
+            after_s,
         )
 
 

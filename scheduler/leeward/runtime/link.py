@@ -5,6 +5,8 @@ Results come back through `post`, which queues a callable for the task's own thr
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import logging
 import queue
 import threading
@@ -12,7 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NodeExistsError
+from kazoo.exceptions import NodeExistsError, NoNodeError
+from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from leeward.core.control import ControlRecord, Paths, Report
@@ -21,6 +24,9 @@ from leeward.runtime.store import TaskStore
 log = logging.getLogger(__name__)
 
 _METRICS_S = 1.0
+#: What nobody waits for is done when the markers of a handover or a checkpoint have run through: each task would else
+#: take the processor from them, at the same moment.
+LEISURE_S = 0.08
 #: Retry for ever: a task without ZooKeeper goes on processing and reports when it is back.
 _RETRY = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 
@@ -41,13 +47,17 @@ class Link:
         on_record: Callable[[ControlRecord, bool], None],
         default: ControlRecord,
         metrics: Callable[[], str],
+        hurry: Callable[[], bool],
     ) -> None:
+        """`hurry()`: a new record must be known at once."""
         self._client = KazooClient(
             hosts=zookeeper, connection_retry=KazooRetry(**_RETRY), command_retry=KazooRetry(**_RETRY)
         )
         self._paths, self._store, self._task = paths, store, task
         self._post, self._on_record, self._default, self._metrics = post, on_record, default, metrics
-        self._jobs: queue.Queue[Callable[[], None]] = queue.Queue()
+        self._hurry = hurry
+        self._numbers = itertools.count()
+        self._jobs: queue.SimpleQueue[tuple[float, int, Callable[[], None]]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="leeward-link", daemon=True)
 
     def start(self) -> None:
@@ -62,6 +72,7 @@ class Link:
         owned: Iterable[int],
         barrier: str,
         report: Callable[[str, float], Report],
+        after_s: float = 0.0,
     ) -> None:
         """Encode and write this task's part of a cut, then report at the barrier (the error, if it failed).
 
@@ -81,7 +92,7 @@ class Link:
                 report(error, time.perf_counter() - start).to_json(),
             )
 
-        self._jobs.put(job)
+        self.soon(job, after_s)
 
     def load(
         self,
@@ -104,19 +115,20 @@ class Link:
             seconds = time.perf_counter() - start
             self._post(lambda: done(entries, size, seconds))
 
-        self._jobs.put(job)
+        self.soon(job)
 
-    def report(self, barrier: str, report: Report) -> None:
+    def report(self, barrier: str, report: Report, after_s: float = 0.0) -> None:
         """Arrive at a barrier."""
-        self._jobs.put(lambda: self._create(f"{self._paths.barrier(barrier)}/{self._task}", report.to_json()))
-
-    def soon(self, job: Callable[[], None]) -> None:
-        """Do something that may block."""
-        self._jobs.put(job)
+        path = f"{self._paths.barrier(barrier)}/{self._task}"
+        self.soon(lambda: self._create(path, report.to_json()), after_s)
 
     def recover(self, epoch: int, reason: str) -> None:
         """Ask the coordinator for a reset."""
-        self._jobs.put(lambda: self._create(self._paths.recover(epoch), reason))
+        self.soon(lambda: self._create(self._paths.recover(epoch), reason))
+
+    def soon(self, job: Callable[[], None], after_s: float = 0.0) -> None:
+        """Do something that may block, not before so many seconds have passed."""
+        self._jobs.put((time.monotonic() + after_s, next(self._numbers), job))
 
     def _work(self) -> None:
         logging.getLogger("kazoo").setLevel(logging.ERROR)
@@ -125,30 +137,50 @@ class Link:
                 self._client.start(timeout=30)
             except Exception as failure:
                 log.warning("ZooKeeper does not answer (%s); still trying", failure)
-        first = self._create(f"{self._paths.joined}/{self._task}", "")
-        self._client.DataWatch(self._paths.control, self._changed(first))
-        due = time.monotonic()
+        self._first = self._create(f"{self._paths.joined}/{self._task}", "")
+        self._client.add_listener(self._connection_changed)
+        self.soon(self._look)
+        self.soon(self._publish_metrics)
+        waiting: list[tuple[float, int, Callable[[], None]]] = []
         while True:
+            wait = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
             try:
-                self._jobs.get(timeout=max(0.0, due - time.monotonic()))()
+                heapq.heappush(waiting, self._jobs.get(timeout=wait))
             except queue.Empty:
-                due = time.monotonic() + _METRICS_S
-                self._publish_metrics()
-            except Exception:
-                log.exception("background work failed")
+                self._do(heapq.heappop(waiting)[2])
 
-    def _changed(self, first: bool) -> Callable:
-        def changed(data: bytes | None, _stat: object) -> None:
-            record = self._default if not data else ControlRecord.from_json(data)
-            self._post(lambda: self._on_record(record, first))
+    @staticmethod
+    def _do(job: Callable[[], None]) -> None:
+        try:
+            job()
+        except Exception:
+            log.exception("background work failed")
 
-        return changed
+    def _look(self) -> None:
+        """Read the record; it is read again when it changes."""
+        ask = self._client.retry
+        try:
+            data, _stat = ask(self._client.get, self._paths.control, watch=self._record_changed)
+        except NoNodeError:
+            if ask(self._client.exists, self._paths.control, watch=self._record_changed):
+                self.soon(self._look)
+            data = b""
+        record = ControlRecord.from_json(data) if data else self._default
+        self._post(lambda: self._on_record(record, self._first))
+
+    def _record_changed(self, _event: object) -> None:
+        self.soon(self._look, 0.0 if self._hurry() else LEISURE_S)
+
+    def _connection_changed(self, state: KazooState) -> None:
+        if state == KazooState.CONNECTED:  # what changed meanwhile was told to nobody
+            self.soon(self._look)
 
     def _publish_metrics(self) -> None:
         try:
             self._store.publish_metrics(self._metrics())
         except Exception as failure:
             log.debug("metrics not published: %s", failure)
+        self.soon(self._publish_metrics, _METRICS_S)
 
     def _create(self, path: str, text: str) -> bool:
         """Create or overwrite; False if it was there."""

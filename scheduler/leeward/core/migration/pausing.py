@@ -33,7 +33,8 @@ def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = 
     """Back to IDLE. The record goes out first: until the journal is closed, the next coordinator closes it."""
     note = Note(action="reconfiguration_ended", fields=summary_of(m, result, now))
     journal = m.journal.at(StepName.CLOSED, now, result=result, epoch=m.record.epoch, last_cut=m.next_cut - 1)
-    after, todo = to_idle(replace(m, journal=journal), now)
+    wait_s = m.limits.rest_s if journal.kind == "handover" else 0.0
+    after, todo = to_idle(replace(m, journal=journal), now, wait_s)
     return after, (*first, WriteJournal(journal=journal), note, drop_old(after), *todo)
 
 
