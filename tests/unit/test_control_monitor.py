@@ -28,8 +28,8 @@ from leeward.core.settings import Settings
 from leeward.core.table import even_table
 
 
-def line(task, component, t, *, pid=1, received=None, out=0, processed=0, busy=0.0, buffered=0):
-    return json.dumps({
+def line(task, component, t, *, pid=1, received=None, out=0, processed=0, busy=0.0, buffered=0, **more):
+    return json.dumps(more | {
         "task": task, "component": component, "t": t, "pid": pid, "in": received or {}, "processed": processed,
         "out": {"default": out, "marker": 999}, "busy_s": busy, "buffered": buffered,
     })  # fmt: skip
@@ -74,6 +74,21 @@ def test_a_new_process_counts_from_its_start():
     found = rates(old, new)
     assert found.streams[("source", "work")] == pytest.approx(30)
     assert found.service["work"] == pytest.approx(100)
+
+
+def test_the_load_of_key_groups_is_summed_over_tasks_and_over_the_window():
+    old = {2: line(2, "work", 10, groups={"7": 900}, looked_at=300), 3: line(3, "work", 10, groups={"9": 5})}
+    new = {
+        2: line(2, "work", 20, groups={"7": 2900, "8": 100}, looked_at=700),
+        3: line(3, "work", 20, pid=2, groups={"9": 400, "8": 100}, looked_at=100),
+        4: line(4, "work", 20, groups={"1": 100}, looked_at=100),
+    }
+    assert rates(old, new).groups == {"work": {7: 200.0, 8: 20.0, 9: 40.0}}
+
+
+def test_too_few_tuples_say_nothing_of_key_groups():
+    old, new = {2: line(2, "work", 10)}, {2: line(2, "work", 20, groups={"7": 10_000}, looked_at=499)}
+    assert rates(old, new).groups == {}
 
 
 def test_too_few_samples_keep_the_last_known_service_rate():
@@ -128,7 +143,7 @@ def cluster(**changes):
 def facts(**changes):
     found = Rates(
         span_s=10, emitted={"source": 100.0}, streams={("source", "work"): 95.0, ("work", "sink"): 9.0},
-        service={"work": 240.0}, buffered={"work": 3},
+        service={"work": 240.0}, buffered={"work": 3}, groups={"work": {7: 95.0}},
     )  # fmt: skip
     record = ControlRecord(
         epoch=4, tables={"source": even_table([1]), "work": even_table([2]), "sink": even_table([5])}
@@ -149,6 +164,7 @@ def test_the_view():
     assert view.streams == (("source", "work"), ("work", "sink"))
     assert view.measured["source"].arrival_rate == 100 and view.measured["source"].service_rate == 284
     assert view.measured["work"].arrival_rate == 95 and view.measured["work"].service_rate == 240
+    assert view.measured["work"].group_load == {7: 95.0} and view.measured["sink"].group_load == {}
     assert view.measured["sink"].service_rate is None and view.measured["sink"].state_bytes == 900
     assert view.assignment[6] == Slot("n1", 1), "Storm's own tasks are placed too"
     assert view.epoch == 4

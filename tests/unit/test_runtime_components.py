@@ -599,6 +599,15 @@ def test_a_tuple_waits_for_its_group_and_no_other_does(keyed_bolt):
     assert ("report", "handover-1", "") in keyed_bolt.link.done
 
 
+def test_what_key_groups_get_is_published(keyed_bolt):
+    key = next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 5)
+    for _ in range(20):
+        keyed_bolt.tuple("pass", 3, [key])
+        keyed_bolt.beat()
+    metrics = json.loads(keyed_bolt.link.metrics())
+    assert set(metrics["groups"]) == {str(key_group(key))} and metrics["looked_at"] > 5
+
+
 def test_a_tick_waits_for_all_groups_and_several_become_one(keyed_bolt):
     table = even_table([5, 6])
     theirs = next(key for key in "abcdefgh" if table[key_group(key)] == 6)

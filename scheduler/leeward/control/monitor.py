@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -17,6 +17,9 @@ from leeward.core.model import ClusterView, Component, Measured, Node
 from leeward.core.settings import Settings
 
 MARKER_STREAM = "marker"
+#: With fewer tuples looked at in a window nothing is said of key groups: the share of one replica of four would be off
+#: by more than a tenth.
+LEAST_LOOKED_AT = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,8 @@ class Sample:
     processed: int
     busy_s: float
     buffered: int
+    groups: Mapping[int, int] = field(default_factory=dict)  #: group -> tuples, by samples (`runtime/load.py`)
+    looked_at: int = 0  #: number of those samples
 
 
 def read_samples(lines: Mapping[int, str]) -> dict[int, Sample]:
@@ -48,6 +53,8 @@ def read_samples(lines: Mapping[int, str]) -> dict[int, Sample]:
                 processed=int(entry.get("processed", 0)),
                 busy_s=float(entry.get("busy_s", 0.0)),
                 buffered=int(entry.get("buffered", 0)),
+                groups={int(group): int(count) for group, count in entry.get("groups", {}).items()},
+                looked_at=int(entry.get("looked_at", 0)),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
@@ -63,6 +70,7 @@ class Rates:
     streams: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: (from, to) -> tuples/s received
     service: Mapping[str, float] = field(default_factory=dict)  #: tuples/s of one busy replica, where measurable
     buffered: Mapping[str, int] = field(default_factory=dict)  #: tuples queued in the tasks at the end
+    groups: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  #: -> group -> tuples/s, where measurable
 
 
 def rates_between(old: Mapping[int, Sample], new: Mapping[int, Sample], *, minimum_samples: int) -> Rates:
@@ -98,7 +106,25 @@ def rates_between(old: Mapping[int, Sample], new: Mapping[int, Sample], *, minim
         for name in processed
         if processed[name] >= minimum_samples and busy[name] > 0
     }
-    return Rates(span_s=span, emitted=emitted, streams=streams, service=service, buffered=buffered)
+    groups = group_rates(old, new)
+    return Rates(span_s=span, emitted=emitted, streams=streams, service=service, buffered=buffered, groups=groups)
+
+
+def group_rates(old: Mapping[int, Sample], new: Mapping[int, Sample]) -> dict[str, dict[int, float]]:
+    """Component -> key group -> tuples/s, for the components of which enough tuples were looked at."""
+    rates: dict[str, dict[int, float]] = {}
+    looked_at: Counter[str] = Counter()
+    for task, after in new.items():
+        before = old.get(task)
+        if before is None or after.t <= before.t:
+            continue
+        same = before.pid == after.pid
+        mine = rates.setdefault(after.component, {})
+        for group, count in after.groups.items():
+            came = count - before.groups.get(group, 0) * same
+            mine[group] = mine.get(group, 0.0) + came / (after.t - before.t)
+        looked_at[after.component] += after.looked_at - before.looked_at * same
+    return {name: mine for name, mine in rates.items() if looked_at[name] >= LEAST_LOOKED_AT}
 
 
 class Monitor:
@@ -253,6 +279,7 @@ def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:
         service_rate=service,
         state_bytes=facts.sizes.get(entry.id, 0),
         queued=_backlog(facts, emitted, settings) if source else facts.rates.buffered.get(entry.id, 0),
+        group_load=facts.rates.groups.get(entry.id, {}),
     )
 
 

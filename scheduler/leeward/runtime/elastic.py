@@ -46,6 +46,7 @@ from leeward.runtime.courier import Courier
 from leeward.runtime.dsl import MARKER_STREAM
 from leeward.runtime.handover import Handovers
 from leeward.runtime.link import LEISURE_S, Link
+from leeward.runtime.load import GroupLoad
 from leeward.runtime.output import Output
 from leeward.runtime.pipe import PipeSerializer, give_stdout_back, protect_stdout
 from leeward.runtime.service import Server
@@ -108,11 +109,13 @@ class Elastic(Output):
             name for name, streams in context.get("source->stream->grouping", {}).items() if MARKER_STREAM in streams
         }
         self._downstream = sorted(context.get("stream->target->grouping", {}).get(MARKER_STREAM) or ())
+        group_of = key_groups(conf, context) if self.kind == "stateful" else None
+        self._group_load = GroupLoad(group_of) if group_of else None
         self._protocol = TaskProtocol(
             self.task_id,
             [task for task, name in components.items() if name in sources],
             component=self.component_name,
-            group_of=key_groups(conf, context) if self.kind == "stateful" else None,
+            group_of=group_of,
         )
         courier = Courier(redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post)
         self._handovers = Handovers(self, courier)
@@ -316,6 +319,7 @@ class Elastic(Output):
         return Counter()
 
     def _metrics(self) -> str:
+        load = self._group_load
         return json.dumps(
             {
                 "task": self.task_id,
@@ -332,6 +336,8 @@ class Elastic(Output):
                 "state_keys": len(self.state),
                 "state_bytes": self._state_bytes,
                 "buffered": self._protocol.buffered,
+                "groups": dict(load.tuples) if load else {},
+                "looked_at": load.looked_at if load else 0,
                 "counters": dict(self.counters),
             }
         )

@@ -45,6 +45,8 @@ def run(bolt: ElasticBolt) -> None:
         batch = pipe.batch()
         bolt._rest = iter(batch)
         bolt._attend()
+        if bolt._group_load is not None:
+            bolt._group_load.sample(batch, bolt._sources)
     _loop(bolt, bolt._rest)
     bolt._rest = None
 
