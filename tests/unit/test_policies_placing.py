@@ -9,9 +9,10 @@ import pytest
 from control_views import node, view
 
 from leeward.core.errors import PlanError
+from leeward.core.model import Measured
 from leeward.core.plan import Slot, deployment
 from leeward.core.table import replicas
-from leeward.policies.placing import carry, present_deployment
+from leeward.policies.placing import carry, present_deployment, unbalanced
 
 STAY = {"sink": {"n1": 1}, "source": {"n1": 1}}
 
@@ -27,6 +28,30 @@ def test_scale_out_onto_a_warm_task_moves_no_executor():
     assert replicas(plan.tables["work"]) == (2, 4)
     assert Counter(plan.tables["work"]) == {2: 64, 4: 64}
     assert moved(plan, before) == 64
+
+
+def loaded(before, load):
+    return replace(before, measured={**before.measured, "work": Measured(arrival_rate=100.0, group_load=load)})
+
+
+def test_scale_out_by_load_moves_what_is_hot():
+    before = loaded(view(), dict.fromkeys(range(128), 1.0) | {40: 127.0})
+    plan = carry(before, {**STAY, "work": {"n1": 1, "n3": 1}})
+    assert [group for group in range(128) if plan.tables["work"][group] == 4] == [40]
+
+
+def test_who_stays_keeps_a_table_that_is_uneven_by_number():
+    before = loaded(view(work=(2, 3)), {})
+    uneven = replace(before, tables=before.tables | {"work": (2,) * 3 + (3,) * 125})
+    plan = carry(uneven, {"sink": {"n1": 1}, "source": {"n1": 1}, "work": {"n1": 1, "n2": 1}})
+    assert plan.tables == uneven.tables
+
+
+def test_who_is_unbalanced():
+    load = dict.fromkeys(range(0, 128, 2), 3.0) | dict.fromkeys(range(1, 128, 2), 1.0)
+    assert unbalanced(loaded(view(work=(2, 3)), load), 0.4) == {"work": pytest.approx(0.5)}
+    assert unbalanced(loaded(view(work=(2, 3)), load), 0.6) == {}
+    assert unbalanced(loaded(view(work=(2, 3)), {7: 100.0}), 0.25) == {}, "nothing can be done about one hot group"
 
 
 def test_scale_in_keeps_the_others_groups():

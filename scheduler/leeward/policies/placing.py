@@ -1,6 +1,6 @@
 """From "how many replicas where" to tables and slots, moving as little as possible. Pure; ties break by id.
 
-- A replica that stays on its node keeps its task and its key groups as far as shares allow.
+- A replica that stays on its node keeps its task, and its key groups as far as their measured load allows.
 - A new replica on a node takes a warm task of its component there; if there is none, a warm task is moved there.
 - A task that does not have to move stays in its slot: a worker whose executors stay the same is not restarted.
 - What moves to a node shares one slot there, a free one if there is any.
@@ -9,12 +9,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from leeward.core.balance import TOLERANCE, balance, excess
 from leeward.core.errors import PlanError
-from leeward.core.model import ClusterView, Component, Node
+from leeward.core.model import ClusterView, Component, Measured, Node
 from leeward.core.plan import Plan, Slot, deployment
-from leeward.core.table import Table, redistribute, replicas
+from leeward.core.table import Table, replicas
 
 Deployment = Mapping[str, Mapping[str, int]]
 
@@ -29,10 +30,28 @@ def present_deployment(view: ClusterView) -> dict[str, dict[str, int]] | None:
     return deployment(view.tables, view.assignment)
 
 
+def unbalanced(view: ClusterView, over: float) -> dict[str, float]:
+    """Components whose replicas can be balanced clearly better -> the share by which one now gets more than the mean.
+
+    Only those where that share is more than `over`.
+    """
+    found: dict[str, float] = {}
+    for component in view.components:
+        table, load = view.tables[component.id], _group_load(view, component)
+        share = excess(table, load)
+        if share > over and share - excess(balance(table, replicas(table), load), load) >= TOLERANCE:
+            found[component.id] = share
+    return found
+
+
 def carry(
-    view: ClusterView, wanted: Deployment, *, reason: str = "", expected: Mapping[str, float] | None = None
-) -> Plan:
-    """The plan that has `wanted` replicas on each node. Raises PlanError if there are not enough tasks or slots."""
+    view: ClusterView, wanted: Deployment, *, reason: str = "", expected: Mapping[str, float] | None = None,
+    rebalance: Collection[str] = (),
+) -> Plan:  # fmt: skip
+    """The plan that has `wanted` replicas on each node. Raises PlanError if there are not enough tasks or slots.
+
+    A component whose replicas stay the same keeps its table, unless it is named by `rebalance`.
+    """
     nodes = {node.id: node for node in view.nodes}
     homes: dict[int, str] = {}  # task -> node it has to go to
     tables: dict[str, Table] = {}
@@ -42,10 +61,16 @@ def carry(
             here = view.assignment.get(task)
             if here is None or here.node != node:
                 homes[task] = node
-        tables[component.id] = redistribute(view.tables[component.id], sorted(chosen))
+        table = view.tables[component.id]
+        stays = set(chosen) == set(table) and component.id not in rebalance
+        tables[component.id] = table if stays else balance(table, sorted(chosen), _group_load(view, component))
     homes |= _homeless(view, nodes, homes)
     placement = _slots(view, nodes, homes)
     return Plan(tables=tables, placement=placement, reason=reason, expected=dict(expected or {}))
+
+
+def _group_load(view: ClusterView, component: Component) -> Mapping[int, float]:
+    return view.measured.get(component.id, Measured()).group_load
 
 
 def _choose(view: ClusterView, component: Component, wanted: Mapping[str, int]) -> dict[int, str]:
