@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 from control_views import node, view
 
+from leeward.control.guard import not_worth_it
+from leeward.core.balance import excess
 from leeward.core.plan import deployment
 from leeward.core.settings import Settings
 from leeward.core.table import replicas
@@ -75,6 +77,39 @@ def test_optima_that_tie_move_nothing_even_in_the_first_plan():
         before = view(rate=50.0, work=place, first=True)
         plan = decide(before)
         assert plan.tables == before.tables and plan.placement == before.assignment
+
+
+def uneven(rate=200.0, **changes):
+    """Task 2 gets three times what task 3 gets."""
+    before = view(rate=rate, work=(2, 3), **changes)
+    load = dict.fromkeys(range(0, 128, 2), 3.0) | dict.fromkeys(range(1, 128, 2), 1.0)
+    work = replace(before.measured["work"], group_load=load)
+    return replace(before, measured=before.measured | {"work": work}), load
+
+
+def test_an_uneven_load_changes_owners_only():
+    before, load = uneven()
+    plan = decide(before)
+    assert plan.placement == before.assignment and replicas(plan.tables["work"]) == (2, 3)
+    assert excess(plan.tables["work"], load) < 0.1 < excess(before.tables["work"], load)
+    assert "a replica of work has 1.5 times the mean load" in plan.reason
+    assert not_worth_it(plan, before, SETTINGS) == ""
+
+
+@pytest.mark.parametrize("changes", [{"mode": "restart"}, {"rebalance_over": 0.6}])
+def test_an_uneven_load_that_is_not_worth_it_stays(changes):
+    before, _ = uneven()
+    assert decide(before, replace(SETTINGS, **changes)).tables == before.tables
+
+
+def test_a_gain_that_is_refused_does_not_keep_load_uneven():
+    before, load = uneven(rate=20.0)
+    calm = replace(before, measured=before.measured | {"work": replace(before.measured["work"], group_load={})})
+    tempting = decide(calm)
+    gain = tempting.expected["objective_now"] - tempting.expected["objective"]
+    assert tempting.tables != before.tables and gain > 0
+    plan = decide(before, replace(SETTINGS, minimum_gain=gain + 0.01))
+    assert replicas(plan.tables["work"]) == (2, 3) and excess(plan.tables["work"], load) < 0.1
 
 
 def test_waits_for_a_load():

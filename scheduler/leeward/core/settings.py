@@ -34,6 +34,7 @@ class Settings:
     period_s: float = _setting(10.0, "s", "time between plans", least=0.1)
     cool_down_s: float = _setting(20.0, "s", "time after a reconfiguration without another one")
     minimum_gain: float = _setting(0.02, "", "a plan must make the objective better by this much")
+    rebalance_over: float = _setting(0.25, "", "groups change owners if a replica's load is this share over the mean")
     window_s: float = _setting(10.0, "s", "time over which rates are measured", least=1.0)
     minimum_samples: int = _setting(50, "tuples", "with fewer in a window the service rate stays as it was", least=1)
     headroom: float = _setting(0.1, "", "plan for this share more than the measured rates")

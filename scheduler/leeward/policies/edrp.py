@@ -5,9 +5,10 @@ Res_u -> slots x EPS_max (`Node.capacity`); lambda_ij -> `stream_rate`; mu_i -> 
 in the newest cut; d_uv -> `delay_s`; T_D -> appendix A.2; by setting A.1, or what handovers cost as measured;
 w_d = 0 for the first plan.
 
-What is ours: rates are raised by a head-room and by what a backlog needs; an operator that no number of replicas
-can serve is planned as if it could at 95 %; bounds that cannot be met are widened, and the reason says so; among
-(nearly) equal deployments the one that finds warm tasks in place is taken.
+What is ours: the paper's replicas share an operator's load evenly, ours own key groups, so where one gets clearly more
+than its share a plan changes owners only; rates are raised by a head-room and by what a backlog needs; an operator that
+no number of replicas can serve is planned as if it could at 95 %; bounds that cannot be met are widened, and the reason
+says so; among (nearly) equal deployments the one that finds warm tasks in place is taken.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.model import Node as ViewNode
 from leeward.core.plan import Plan, diff
 from leeward.core.settings import Settings
-from leeward.policies.placing import Deployment, carry, present_deployment
+from leeward.policies.placing import Deployment, carry, present_deployment, unbalanced
 from leeward.solve import Bounds, Node, Operator, Problem, Stream, Weights, solve
 from leeward.solve.evaluate import Metrics, evaluate, verify
 from leeward.solve.latency import MM1
@@ -69,7 +70,9 @@ class Edrp:
         wanted = settle_on_warm(view, problem, result.deployment)
         metrics = evaluate(problem, wanted)
         now_F = evaluate(problem, present).F if present is not None else math.inf
-        if present is not None and now_F <= metrics.F + SAME and not verify(problem, present):
+        hot = unbalanced(view, self._settings.rebalance_over) if self._settings.mode == "live" else {}
+        least = self._settings.minimum_gain if hot else SAME  # what will be refused must not keep load uneven
+        if present is not None and now_F <= metrics.F + least and not verify(problem, present):
             wanted, metrics = present, evaluate(problem, present)  # optima tie: the one that is there costs nothing
         expected = {
             "objective": metrics.F,
@@ -79,7 +82,11 @@ class Edrp:
             "downtime_s": metrics.T_D,
             "solve_s": result.seconds,
         }
-        return carry(view, wanted, reason=_reason(view, present, wanted, result.remarks), expected=expected)
+        if hot and wanted == present:  # F takes load for even, so it cannot price what is gained
+            del expected["objective_now"]
+        uneven = [f"a replica of {name} has {1 + share:.1f} times the mean load" for name, share in hot.items()]
+        reason = _reason(view, present, wanted, (*uneven, *result.remarks))
+        return carry(view, wanted, reason=reason, expected=expected, rebalance=hot)
 
     def _search(self, problem: Problem, remarks: tuple[str, ...], *, seed: int) -> _Result | None:
         """Try the method of the settings, then wider bounds, then the whole problem."""
