@@ -98,6 +98,7 @@ class Task:
     checkpoint: int = 0
     ahead: int = 0  #: handover that it copies ahead for
     handover: int = 0  #: newest one that it has passed
+    owes: bool = False  #: its report of that
     awaits: set[int] = field(default_factory=set)  #: tasks whose groups it is to get, in that handover
     fail_next: str = ""  #: error of the next export
     deaths: int = 0
@@ -107,7 +108,7 @@ class Task:
         started = self.mode != "starting" or self.deaths
         self.first = self.first and not started
         self.mode, self.base, self.tables, self.handover = "starting", -1, {}, 0
-        self.awaits, self.ahead = set(), 0
+        self.awaits, self.ahead, self.owes = set(), 0, False
         self.deaths += 1
 
     def act(self) -> None:
@@ -142,20 +143,23 @@ class Task:
             if self.ahead:
                 self._report(ahead_barrier(self.ahead), error)
         if record.handover > self.handover:
-            self._hand_over(record)
+            self._pass(record)
+        if self.owes:
+            self._hand_over()
 
-    def _hand_over(self, record) -> None:
-        """Own by the new tables; the report comes when all that gave up a group to this task have done so."""
-        mine, before, after = TASKS[self.id], self.tables, record.tables
-        if before is not after:
-            pairs = zip(before[mine], after[mine], strict=True)
-            self.awaits = {old for old, new in pairs if new == self.id != old}
-            self.tables = record.tables
+    def _pass(self, record) -> None:
+        """From the route marker on it owns by the new tables."""
+        pairs = zip(self.tables[TASKS[self.id]], record.tables[TASKS[self.id]], strict=True)
+        self.awaits = {old for old, new in pairs if new == self.id != old}
+        self.tables, self.handover, self.owes = record.tables, record.handover, True
+
+    def _hand_over(self) -> None:
+        """The report comes when all that gave up a group to this task have done so."""
         givers = [self.cluster.tasks[task] for task in self.awaits]
-        given = all(giver.base == self.base and giver.tables is after for giver in givers)
+        given = all((giver.base, giver.handover) == (self.base, self.handover) for giver in givers)
         if given and "redis" not in self.cluster.world.refuse:
-            self.handover = record.handover
-            self._report(handover_barrier(record.handover), "")
+            self.owes = False
+            self._report(handover_barrier(self.handover), "")
 
     def _restore(self, record) -> None:
         if self.base == record.base:
@@ -166,7 +170,7 @@ class Task:
         if record.cut and self.cluster.saved.get(record.cut, {}).keys() != TASKS.keys():
             error = f"SnapshotError: cut {record.cut} is missing"
             self.base = -1
-        self.tables, self.handover, self.awaits = record.tables, record.handover, set()
+        self.tables, self.handover, self.awaits, self.owes = record.tables, record.handover, set(), False
         self._report(ready_barrier(record.epoch), error)
 
     def _export(self, cut: int, record) -> None:

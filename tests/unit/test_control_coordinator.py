@@ -310,10 +310,11 @@ def test_journal_survives_its_json():
     journal = Journal(
         kind="restart", epoch=3, cut=4, last_cut=4, old_tables=FIRST, new_tables=plan([2, 3]).tables,
         old_slots=plan([2]).placement, new_slots=plan([2]).placement, reason="r", times={"announce": 1.5},
+        order={"work": (3, 1)}, steps=1, step_tables=FIRST,
     )  # fmt: skip
     assert Journal.from_json(journal.to_json()) == journal
-    with pytest.raises(ProtocolError, match="'version' is 3"):
-        Journal.from_json(journal.to_json().replace('"version":2', '"version":3'))
+    with pytest.raises(ProtocolError, match="'version' is 4"):
+        Journal.from_json(journal.to_json().replace('"version":3', '"version":4'))
     with pytest.raises(ProtocolError, match="not a journal"):
         Journal.from_json("[]")
 

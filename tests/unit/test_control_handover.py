@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from control_twins import FIRST, ID, SLOTS, TASKS, Cluster, coordinator, plan, settle
 
@@ -336,3 +338,153 @@ def test_one_change_at_a_time(cluster, clock, sink, running):
     running.submit(plan([2, 3]))
     running.submit(plan([3]))
     assert "handing" in sink.of("plan_refused")[0]["why"]
+
+
+# --- in steps
+
+
+def stepping(cluster, clock, sink, fault=None, ahead=False):
+    """A coordinator that moves 16 groups at a time, and copies them ahead or not."""
+    limits = Limits(step_groups=16, ahead_bytes=-1 if ahead else 8)
+    coord = coordinator(cluster, clock, sink, limits=limits, fault=fault)
+    coord.start()
+    settle(cluster, clock, coord)
+    checkpointed(cluster, clock, coord)
+    return coord
+
+
+def moved(table):
+    """Groups of `work` that task 3 has."""
+    return [group for group, owner in enumerate(table["work"]) if owner == 3]
+
+
+def pass_a_step(cluster, clock, coord):
+    """Everybody passes the step that is announced, or has copied for it."""
+    for task in [*cluster.tasks.values()] * 2:
+        task.act()
+    clock.time += 1.5
+    coord.work()
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_many_groups_go_in_steps_the_hottest_last(cluster, clock, sink, ahead):
+    coord = stepping(cluster, clock, sink, ahead=ahead)
+    hot = {group: 1000.0 - group for group in range(128)}
+    seen = []
+    coord.submit(replace(plan([2, 3]), load={"work": hot}))
+    while not coord.idle:
+        record = cluster.world.record
+        if record.handover and (not seen or seen[-1] != (record.epoch, record.handover, moved(record.tables))):
+            seen.append((record.epoch, record.handover, moved(record.tables)))
+        pass_a_step(cluster, clock, coord)
+    assert [(epoch, handover) for epoch, handover, _ in seen] == [(1, 1), (2, 2), (3, 3), (4, 4)]
+    odd = list(range(1, 128, 2))
+    assert [groups for *_, groups in seen] == [odd[-16:], odd[-32:], odd[-48:], odd]
+    assert len(sink.of("reconfiguration_started")) == 1 and len(sink.of("handover_step")) == 3
+    (end,) = sink.of("reconfiguration_ended")
+    assert (end["result"], end["steps"]) == ("done", 4)
+    assert end["bytes_exported"] == end["bytes_imported"] == 4 * 10 * len(TASKS)
+    assert cluster.world.record.base == 0 and cluster.world.record.committed
+
+
+def test_the_longest_wait_of_all_steps_is_told(cluster, clock, sink):
+    coord = stepping(cluster, clock, sink)
+    coord.submit(plan([2, 3]))
+    for epoch in (1, 2, 3, 4):
+        wait = 0.5 if epoch == 2 else 0.1
+        cluster.world.barriers[handover_barrier(epoch)] = {
+            task: Report(task=task, component=TASKS[task], waited=wait) for task in TASKS
+        }
+        clock.time += 1.5
+        coord.work()
+    assert sink.of("reconfiguration_ended")[0]["pause_s"] == 0.5
+
+
+def test_one_only_replica_moves_whole(cluster, clock, sink):
+    coord = stepping(cluster, clock, sink)
+    coord.submit(plan([3]))
+    settle(cluster, clock, coord)
+    (end,) = sink.of("reconfiguration_ended")
+    assert (end["result"], end["steps"]) == ("done", 1)
+
+
+def test_little_state_moves_whole(cluster, clock, sink):
+    limits = Limits(step_groups=16, ahead_bytes=1000)
+    coord = coordinator(cluster, clock, sink, limits=limits)
+    coord.start()
+    settle(cluster, clock, coord)
+    checkpointed(cluster, clock, coord)
+    coord.submit(plan([2, 3]))
+    assert cluster.world.record.tables == plan([2, 3]).tables
+
+
+def test_a_process_lost_between_steps_restores_everybody_with_the_tables_of_the_step(cluster, clock, sink):
+    coord = stepping(cluster, clock, sink)
+    coord.submit(plan([2, 3]))
+    pass_a_step(cluster, clock, coord)
+    step = cluster.world.record.tables
+    assert len(moved(step)) == 32
+    cluster.tasks[4].die()
+    settle(cluster, clock, coord)
+    assert results(sink) == [("handover", "reset"), ("reset", "reset")]
+    assert cluster.world.record.tables == step and cluster.world.record.handover == 0
+
+
+def test_redis_down_between_steps_stays_with_what_was_passed(cluster, clock, sink):
+    coord = stepping(cluster, clock, sink)
+    coord.submit(plan([2, 3]))
+    for task in [*cluster.tasks.values()] * 2:
+        task.act()
+    cluster.world.refuse.add("redis")
+    coord.work()
+    record = cluster.world.record
+    assert len(moved(record.tables)) == 16 and record.handover == 1 and record.epoch > 2
+    cluster.world.refuse.clear()
+    settle(cluster, clock, coord)
+    assert results(sink) == [("handover", "aborted")]
+    assert all(task.tables == record.tables for task in cluster.tasks.values())
+    checkpointed(cluster, clock, coord)
+
+
+def test_a_step_that_cannot_be_copied_is_given_up_and_nothing_was_paused(cluster, clock, sink):
+    coord = stepping(cluster, clock, sink, ahead=True)
+    coord.submit(plan([2, 3]))
+    while len(moved(cluster.world.record.tables)) < 32:
+        pass_a_step(cluster, clock, coord)
+    pass_a_step(cluster, clock, coord)
+    assert coord.machine.state is State.COPYING
+    clock.time += coord.machine.limits.ahead_s + 1
+    coord.work()
+    (end,) = sink.of("reconfiguration_ended")
+    assert end["result"].startswith("aborted: not copied") and (end["steps"], end["pause_s"]) == (2, 0.0)
+    settle(cluster, clock, coord)
+    assert len(moved(cluster.world.record.tables)) == 32
+
+
+@pytest.mark.parametrize("nth", [1, 2, 4])
+@pytest.mark.parametrize("at", ["journal:ahead", "control:ahead", "journal:handover", "fence", "control:handover"])
+def test_a_successor_goes_on_where_the_coordinator_was_killed(cluster, clock, sink, at, nth):
+    left = []
+
+    def fault(name):
+        if left and name == at:
+            left.pop()
+            if not left:
+                raise Killed(name)
+
+    coord = stepping(cluster, clock, sink, fault=fault, ahead="ahead" in at)
+    left.extend(range(nth))
+    with pytest.raises(Killed):
+        coord.submit(plan([2, 3]))
+        settle(cluster, clock, coord)
+    successor = coordinator(cluster, clock, sink, limits=coord.machine.limits)
+    successor.start()
+    settle(cluster, clock, successor)
+    begun = nth > 1 or at == "control:handover"
+    assert cluster.world.record.tables == (plan([2, 3]).tables if begun else FIRST)
+    assert cluster.world.record.base == 0
+    (end,) = sink.of("reconfiguration_ended")
+    assert (end["result"], end["steps"]) == ("done", 4) if begun else end["result"].startswith("aborted")
+    if begun:
+        assert end["bytes_imported"] == 4 * 10 * len(TASKS), "each step counts once"
+    checkpointed(cluster, clock, successor)

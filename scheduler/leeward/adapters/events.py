@@ -10,7 +10,8 @@ plan_made                  a policy gave a plan: objective, response_s, cost_per
 plan_refused               the loop does not carry it out: why
 reconfiguration_started    changes, reason, epoch, cut
 phase                      MOVE or RESTORE begins
-reconfiguration_ended      result, kind, changes, pause_s, phases, bytes_exported, bytes_imported
+handover_step              epoch, steps: every task has passed so many, more follow
+reconfiguration_ended      result, kind, changes, pause_s, phases, steps, bytes_exported, bytes_imported
 reconfiguration_undone     Storm could not have it so: why
 reset                      a process was lost: why, cut
 checkpoint_committed       cut, bytes

@@ -16,7 +16,8 @@ from leeward.core.errors import ProtocolError
 from leeward.core.plan import Slot
 from leeward.core.table import Table
 
-JOURNAL_VERSION = 2
+JOURNAL_VERSION = 3
+_BY_COMPONENT = ("old_tables", "new_tables", "step_tables", "order")
 
 
 class StepName(StrEnum):
@@ -41,9 +42,12 @@ class Journal:
     cut: int = 0  #: cut that it exports, or (reset) restores from
     last_cut: int = 0  #: highest cut number ever used
     old_cut: int = 0  #: cut of the base before
-    old_handover: int = 0  #: newest handover before
+    old_handover: int = 0  #: newest handover before; of a handover in steps: before the present step
     old_tables: Mapping[str, Table] = field(default_factory=dict)  #: in force before
     new_tables: Mapping[str, Table] = field(default_factory=dict)  #: wanted
+    steps: int = 0  #: handover: steps that every task has passed
+    step_tables: Mapping[str, Table] = field(default_factory=dict)  #: after those steps, if there were any
+    order: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  #: handover: component -> groups as they move
     old_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot before, as Storm had it
     new_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot wanted
     placement_epoch: int = 0  #: epoch that the placement was written under; 0: not written by this one
@@ -60,6 +64,11 @@ class Journal:
         return self.step is not StepName.CLOSED
 
     @property
+    def undone_tables(self) -> Mapping[str, Table]:
+        """What is in force again when it is aborted: there is no way back behind a step."""
+        return self.step_tables if self.steps else self.old_tables
+
+    @property
     def moves(self) -> bool:
         """Some task has to change its slot."""
         return any(self.old_slots.get(task) != slot for task, slot in self.new_slots.items())
@@ -71,7 +80,7 @@ class Journal:
     def to_json(self) -> str:
         """Compact JSON; equal journals give equal text."""
         document: dict[str, object] = {name: getattr(self, name) for name in self.__slots__}
-        for name in ("old_tables", "new_tables"):
+        for name in _BY_COMPONENT:
             document[name] = {key: list(table) for key, table in sorted(getattr(self, name).items())}
         for name in ("old_slots", "new_slots"):
             document[name] = [
@@ -91,8 +100,8 @@ class Journal:
                     remedy="Update Leeward on this machine: a newer coordinator worked here.",
                 )
             document["step"] = StepName(document["step"])
-            for name in ("old_tables", "new_tables"):
-                document[name] = {key: tuple(table) for key, table in document[name].items()}
+            for name in _BY_COMPONENT:
+                document[name] = {key: tuple(table) for key, table in document.get(name, {}).items()}
             for name in ("old_slots", "new_slots"):
                 document[name] = {task: Slot(node, port) for task, node, port in document[name]}
             return Journal(**document)

@@ -43,7 +43,12 @@ class Limits:
     held_s: float = 30.0  #: between tries in HELD
     ahead_bytes: int = 4 * 1024  #: state that changes hands in a handover is copied ahead if it is more
     ahead_s: float = 600.0  #: for copying ahead: then the plan is given up
-    handover_s: float = 60.0  #: for one handover: then everything is restored, by the new tables
+    handover_s: float = 60.0  #: for one step of a handover: then everything is restored, by that step's tables
+    #: Groups that one task gives or takes in one step of a handover. With half of all, what is done most (one replica
+    #: becomes two, two become one) is one step and anything else a few: each costs about 0.1 s, whatever moves in it.
+    step_groups: int = 64
+    #: The same in bytes of state: while a part of a large state is copied less of it changes than of the whole.
+    step_bytes: int = 64 * 1024 * 1024
     rest_s: float = 1.0  #: after a handover, until the next checkpoint: the stream should not feel both at once
     live: bool = True  #: a plan that moves no executor is carried out by handover, not by restart
     checkpoint_every_s: float = 15.0  #: from the end of one checkpoint to the next

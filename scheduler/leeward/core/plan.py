@@ -104,6 +104,9 @@ class Plan:
     expected: Mapping[str, float] = field(
         default_factory=dict
     )  #: e.g. response_s, cost_per_h, downtime_s, objective
+    load: Mapping[str, Mapping[int, float]] = field(
+        default_factory=dict
+    )  #: component -> key group -> tuples/s, where measured: what moves last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,8 @@ def carry(
         tables[component.id] = table if stays else balance(table, sorted(chosen), _group_load(view, component))
     homes |= _homeless(view, nodes, homes)
     placement = _slots(view, nodes, homes)
-    return Plan(tables=tables, placement=placement, reason=reason, expected=dict(expected or {}))
+    load = {component.id: _group_load(view, component) for component in view.components}
+    return Plan(tables=tables, placement=placement, reason=reason, expected=dict(expected or {}), load=load)
 
 
 def _group_load(view: ClusterView, component: Component) -> Mapping[int, float]:

@@ -9,12 +9,15 @@ Rules
   ones, a task adopts them when it restores. An abort or an undo brings the old ones back under a newer epoch.
 - In a handover they change at the route markers, while the stream goes on. Once it is announced there is no way back to
   the old ones: whatever fails, RESTORE gives everybody the new ones.
+- A large handover goes in steps, each one a handover to tables in between, and begun when every task has passed the one
+  before. What holds of a handover holds of a step: what fails before its announcement leaves the tables of the step
+  before in force, what fails after it restores with this step's; either way the rest of the plan is given up.
 - A cut is committed once every task has reported it without an error, and never before.
 - Before PAUSE, a handover and each RESTORE Redis gets the fence, so that an older epoch's writer is refused.
 - Failing ZooKeeper ends the coordinator (the next one reads journal and record); failing Nimbus or Redis is an event.
 - Every state but IDLE has a deadline at which it goes on, back, or tries again.
 
-    IDLE --plan that moves no executor--> [COPYING] --> HANDING --all there--> IDLE
+    IDLE --plan that moves no executor--> [COPYING] --> HANDING --all there--> IDLE, or the next step
     IDLE --plan--> PAUSING --all exported--> MOVING --placed--> RESTORING --all ready--> IDLE
       |  ^            |                        |                   ^    |
       v  |            +--deadline, error: IDLE +--misfit: UNDOING--+    +--cut unreadable, none older: HELD

@@ -1,13 +1,14 @@
-"""A handover in progress: every task says when it owns by the new tables; the stream goes on meanwhile."""
+"""A handover in progress: every task says when it owns by the step's tables; the stream goes on meanwhile."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from leeward.core.journal import Journal
 from leeward.core.migration.machine import Machine, Step, arrive, errors_of, missing_of
 from leeward.core.migration.moving import reset
-from leeward.core.migration.pausing import abort, close, hand_over
-from leeward.core.orders import DeadlinePassed, FenceFailed, Instruction, Reported, WritePlacement
+from leeward.core.migration.pausing import abort, close, hand_over, next_step
+from leeward.core.orders import DeadlinePassed, FenceFailed, Instruction, Note, Reported, WritePlacement
 from leeward.core.plan import Placement
 
 
@@ -30,16 +31,30 @@ def handover_report(m: Machine, event: Reported, now: float) -> Step:
         return reset(m, errors, now)
     if not m.complete:
         return m, ()
-    moved = sum(report.bytes for report in m.arrived.values())
+    m = replace(m, journal=tallied(m), arrived={})
+    if dict(m.record.tables) != dict(m.journal.new_tables):
+        note = Note(action="handover_step", fields={"epoch": m.record.epoch, "steps": m.journal.steps})
+        after, todo = next_step(m, now)
+        return after, (note, *todo)
     first: tuple[Instruction, ...] = ()
     if m.seen is None or not m.seen.managed:  # pin what is there, so that Storm does not move it on its own
         slots = m.journal.new_slots
         first = (
             WritePlacement(placement=Placement(topology_id=m.topology_id, epoch=m.record.epoch, slots=slots)),
         )
-    waited = max(report.waited for report in m.arrived.values())
-    journal = replace(m.journal, exported=moved, waited=waited)
-    return close(replace(m, journal=journal), "done", now, first=first)
+    return close(m, "done", now, first=first)
+
+
+def tallied(m: Machine) -> Journal:
+    """The journal with the step that every task has passed; it is written with the next one, or closed."""
+    reports = m.arrived.values()
+    return replace(
+        m.journal,
+        steps=m.journal.steps + 1,
+        step_tables=m.record.tables,
+        exported=m.journal.exported + sum(report.bytes for report in reports),
+        waited=max(m.journal.waited, *(report.waited for report in reports)),
+    )
 
 
 def handover_late(m: Machine, event: DeadlinePassed, now: float) -> Step:

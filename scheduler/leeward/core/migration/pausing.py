@@ -1,6 +1,6 @@
 """A reconfiguration is announced, given up, or over; between two of them the coordinator is idle.
 
-A plan that moves no executor is announced as a handover: tables change while the stream goes on.
+A plan that moves no executor is announced as a handover, step by step: tables change while the stream goes on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import replace
 from leeward.core.control import Phase, ahead_barrier, cut_barrier, handover_barrier
 from leeward.core.journal import Journal, StepName
 from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, watch
+from leeward.core.migration.steps import in_order, moved_bytes, next_tables
 from leeward.core.migration.telling import changes_of, summary_of
 from leeward.core.orders import (
     DeadlinePassed,
@@ -48,46 +49,43 @@ def is_live(m: Machine, event: PlanAccepted) -> bool:
 
 
 def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
-    """Much state is copied ahead first, under the epoch that the handover will have."""
-    plan, epoch = event.plan, m.next_epoch
+    plan = event.plan
     journal = Journal(
         kind="handover",
-        epoch=epoch,
+        epoch=m.journal.epoch,
         cut=m.record.cut,
         last_cut=m.next_cut - 1,
         old_cut=m.record.cut,
-        old_handover=m.record.handover,
         reason=plan.reason,
         old_tables=m.record.tables,
         new_tables=plan.tables,
         old_slots=m.slots,
         new_slots=plan.placement,
+        order=in_order(m.record.tables, plan),
     )
-    m = replace(m, journal=journal, pending=None)
-    if m.sizes and moved_bytes(m) <= m.limits.ahead_bytes:  # before the first cut nobody knows how much it is
-        after, todo = hand_over(m, now)
-        return after, (todo[0], started(after), *todo[1:])
+    after, todo = next_step(replace(m, journal=journal, pending=None), now)
+    return after, (todo[0], started(after), *todo[1:])
+
+
+def next_step(m: Machine, now: float) -> Step:
+    """Much state is copied ahead first, under the epoch that the step will have."""
+    epoch, tables = m.next_epoch, next_tables(m)
+    journal = replace(m.journal, epoch=epoch, old_handover=m.record.handover)
+    m = replace(m, journal=journal)
+    if m.sizes and moved_bytes(m, tables) <= m.limits.ahead_bytes:  # before the first cut nobody knows how much it is
+        return hand_over(m, now)
     journal = journal.at(StepName.AHEAD, now)
-    record = replace(m.record, ahead=epoch, coming=dict(plan.tables))
+    record = replace(m.record, ahead=epoch, coming=tables)
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.COPYING, ahead_barrier(epoch), now + m.limits.ahead_s)
     fence = SetFence(epoch=epoch)  # without Redis nothing begins
-    return after, (WriteJournal(journal=journal), started(m), fence, WriteControl(record=record), *todo)
-
-
-def moved_bytes(m: Machine) -> float:
-    """About how much state changes hands by the journal's tables, as of the newest cut."""
-    total = 0.0
-    for component, new in m.journal.new_tables.items():
-        old = m.journal.old_tables[component]
-        total += m.sizes.get(component, 0) * sum(a != b for a, b in zip(old, new, strict=True)) / len(new)
-    return total
+    return after, (WriteJournal(journal=journal), fence, WriteControl(record=record), *todo)
 
 
 def hand_over(m: Machine, now: float) -> Step:
-    """What the journal plans: from here on there is no way back to the old tables."""
-    journal = m.journal.at(StepName.HANDOVER, now)
-    epoch, tables = journal.epoch, dict(journal.new_tables)
+    """The next step of what the journal plans: from here on there is no way back to the tables before it."""
+    journal, tables = m.journal.at(StepName.HANDOVER, now), next_tables(m)
+    epoch = journal.epoch
     record = replace(m.record, epoch=epoch, handover=epoch, tables=tables, ahead=0, coming={})
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
@@ -133,13 +131,16 @@ def announce(m: Machine, event: PlanAccepted, now: float) -> Step:
 
 
 def abort(m: Machine, why: str, now: float) -> Step:
-    """Nothing was restarted and every state is in memory: go on as before, under a newer epoch."""
+    """Nothing was restarted and every state is in memory: go on as before, under a newer epoch.
+
+    A handover that has taken steps stays where it is.
+    """
     journal = m.journal
     record = replace(
         m.record,
         epoch=m.next_epoch,
         phase=Phase.RUN,
-        tables=dict(journal.old_tables),
+        tables=dict(journal.undone_tables),
         cut=journal.old_cut,
         handover=journal.old_handover,
         ahead=0,

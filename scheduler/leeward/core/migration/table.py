@@ -24,7 +24,7 @@ from leeward.core.migration.moving import (
     settled,
     undo_late,
 )
-from leeward.core.migration.pausing import abort, close, pause_late, pause_unfenced, to_idle
+from leeward.core.migration.pausing import abort, close, next_step, pause_late, pause_unfenced, to_idle
 from leeward.core.migration.restoring import restore, restore_late, restore_lost, restore_report, restore_unfenced
 from leeward.core.migration.telling import result_of
 from leeward.core.orders import (
@@ -98,6 +98,8 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
         after, todo = to_idle(m, now)
     elif journal.kind == "handover" and not unwritten:
         after, todo = watch(m, State.HANDING, handover_barrier(m.record.epoch), now + m.limits.handover_s)
+    elif unwritten and journal.steps:
+        after, todo = next_step(m, now)  # whatever was copied ahead for it begins anew
     elif unwritten:
         after, todo = abort(m, "the coordinator stopped before the announcement", now)
     else:
@@ -154,7 +156,7 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     (S.COPYING, DeadlinePassed): (ahead_late, (S.IDLE,)),
     (S.COPYING, FenceFailed): (handover_unfenced, (S.IDLE,)),
     (S.COPYING, RecoverRequested): (lost, (S.COPYING, *_RESET)),
-    (S.HANDING, Reported): (handover_report, (S.HANDING, S.IDLE, *_RESET)),
+    (S.HANDING, Reported): (handover_report, (S.HANDING, S.COPYING, S.IDLE, *_RESET)),
     (S.HANDING, DeadlinePassed): (handover_late, _RESET),
     (S.HANDING, FenceFailed): (handover_unfenced, (S.IDLE,)),
     (S.HANDING, RecoverRequested): (lost, (S.HANDING, *_RESET)),

@@ -16,26 +16,30 @@ def phase_note(m: Machine, phase: Phase, **fields: object) -> Note:
 def summary_of(m: Machine, result: str, now: float) -> dict[str, object]:
     """What is told of a reconfiguration that ended; `pause_s` is from the announcement to RUN.
 
-    A handover has no pause: there it is the longest time that a tuple waited for its group's state.
+    A handover has no pause: there it is the longest time, in any step, that a tuple waited for its group's state.
     """
-    times = sorted((at, name) for name, at in m.journal.times.items() if name != StepName.CLOSED)
+    journal, reports = m.journal, m.arrived.values() if m.state in (State.RESTORING, State.HANDING) else ()
+    times = sorted((at, name) for name, at in journal.times.items() if name != StepName.CLOSED)
     ends = [at for at, _ in times[1:]] + [now]
     phases = {f"{name}_s": round(end - at, 4) for (at, name), end in zip(times, ends, strict=True)}
-    if m.state is State.HANDING:  # nothing stops: what counts is how long a tuple had to wait
-        pause_s = max((report.waited for report in m.arrived.values()), default=0.0)
+    came = sum(report.bytes for report in reports)
+    if journal.kind == "handover":  # nothing stops: what counts is how long a tuple had to wait
+        pause_s = max([journal.waited, *(report.waited for report in reports)])
+        exported = came = journal.exported + came
     else:
         pause_s = now - times[0][0] if times else 0.0
-    imported = m.state in (State.RESTORING, State.HANDING)
+        exported = journal.exported
     return {
-        "kind": m.journal.kind,
+        "kind": journal.kind,
         "epoch": m.record.epoch,
         "result": result,
-        "reason": m.journal.reason,
+        "reason": journal.reason,
         "changes": changes_of(m),
         "pause_s": round(pause_s, 4),
         "phases": phases,
-        "bytes_exported": m.journal.exported,
-        "bytes_imported": sum(r.bytes for r in m.arrived.values()) if imported else 0,
+        "steps": journal.steps,
+        "bytes_exported": exported,
+        "bytes_imported": came,
     }
 
 
