@@ -66,6 +66,39 @@ def test_its_successor_restores():
     assert Load(RESTORE, keep=False) in protocol.on_record(RESTORE)
 
 
+# --- markers of what was given up
+
+
+def merging() -> TaskProtocol:
+    """A task with two upstream tasks."""
+    protocol = TaskProtocol(7, (2, 3))
+    protocol.on_record(RUN, first=True)
+    return protocol
+
+
+def test_a_checkpoint_that_a_source_never_began_is_left_out_when_the_next_one_comes():
+    """1. Source 2 begins checkpoint 1, source 3 is slow. 2. It is given up. 3. Source 3 sees only the record of 2."""
+    protocol = merging()
+    one, two = (
+        Marker(kind=Kind.CHECKPOINT, number=n, body=replace(RUN, checkpoint=n).to_json()) for n in (1, 2)
+    )
+    assert protocol.on_marker(2, one) == []
+    assert protocol.on_marker(3, two) == []
+    assert protocol.on_tuple(2, "after 1") == [Deliver("after 1")]
+    forwarded, export = protocol.on_marker(2, two)
+    assert forwarded == Send(two) and export.cut == 2
+
+
+def test_a_pause_that_was_given_up_waits_for_the_record_that_says_so():
+    """1. Task 2 pauses. 2. The pause is given up. 3. Task 3 knows, drops the marker, forwards a pulse; 7 does not."""
+    protocol = merging()
+    assert protocol.on_marker(2, Marker(kind=Kind.PAUSE, number=1, body=PAUSE.to_json())) == []
+    assert protocol.on_marker(3, Marker(kind=Kind.PULSE, number=4, body={})) == []
+    assert protocol.mode is Mode.RUNNING
+    assert protocol.on_record(replace(RUN, epoch=2)) == []
+    assert protocol.on_marker(2, Marker(kind=Kind.PULSE, number=4, body={})) == [DeliverPulse(4, ({}, {}))]
+
+
 # --- handover
 
 HALVES = {"count": (7, 8) * 64, "sink": (9,) * 128}

@@ -340,8 +340,26 @@ class TaskProtocol:
                     channel.queue.popleft()
             if self._awaited or not self._channels or any(c.cut is None for c in self._channels.values()):
                 return out
+            if self._drop_checkpoints():
+                continue
+            if self._pause_waits():
+                return out
             out += self._aligned()
         return out
+
+    def _drop_checkpoints(self) -> bool:
+        """Where a newer checkpoint is in, an upstream task never began the older: it was given up."""
+        cuts = [channel for channel in self._channels.values() if channel.cut.kind is Kind.CHECKPOINT]
+        newest = max((channel.cut.number for channel in cuts), default=0)
+        old = [channel for channel in cuts if channel.cut.number < newest]
+        for channel in old:
+            channel.cut = None
+        return bool(old)
+
+    def _pause_waits(self) -> bool:
+        """Some upstream tasks paused and others went on, as they knew that it was given up: the record will tell."""
+        identities = {channel.cut.identity for channel in self._channels.values()}
+        return len(identities) > 1 and any(kind is Kind.PAUSE for kind, _ in identities)
 
     def _aligned(self) -> list[Instruction]:
         cuts = {source: channel.cut for source, channel in self._channels.items()}
