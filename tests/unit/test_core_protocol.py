@@ -66,6 +66,16 @@ def test_its_successor_restores():
     assert Load(RESTORE, keep=False) in protocol.on_record(RESTORE)
 
 
+def test_a_spout_that_goes_on_begins_the_checkpoint_that_was_asked_for_meanwhile():
+    """After every pause the coordinator asks for one at once: who reads the record late sees both in one."""
+    protocol = paused()
+    record = replace(RUN, epoch=2, checkpoint=2)
+    _, resumed, marker, export = protocol.on_record(record)
+    assert resumed == Resumed(record, TABLES)
+    assert (marker.marker.kind, marker.marker.number, export.cut) == (Kind.CHECKPOINT, 2, 2)
+    assert protocol.on_record(record) == []
+
+
 # --- markers of what was given up
 
 

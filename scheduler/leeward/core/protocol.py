@@ -202,10 +202,9 @@ class TaskProtocol:
                 return self._lost(f"task {self.task} did not take part in base {record.base}")
             self.tables = record.tables
         self._base = record.base
-        self._checkpoint = max(self._checkpoint, record.checkpoint)
         self.mode = Mode.RUNNING
         self._drop_pauses(record.epoch)
-        resumed = [self._probe(), Resumed(record, self.tables)]
+        resumed = [self._probe(), Resumed(record, self.tables), *self._begin_checkpoint(record)]
         return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
 
     def _restore(self, record: ControlRecord) -> list[Instruction]:
