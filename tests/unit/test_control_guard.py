@@ -27,7 +27,9 @@ def test_what_is_right_passes():
     ("tables", "slots", "match"),
     [
         ({"other": even_table([2])}, {}, r"unknown component 'other'\. The topology has \['sink', 'source', 'work'\]"),
-        ({"work": even_table([2, 5])}, {}, r"table of 'work' names task 5, which is not a task of it"),
+        ({"work": even_table([2, 5])}, {}, r"table of 'work' gives group 1 to 5, .* Its tasks are \[2, 3, 4\]"),
+        ({"work": (2, None) * 64}, {}, r"table of 'work' gives group 1 to None"),
+        ({"work": (-1,) * 128}, {}, r"table of 'work' gives group 0 to -1"),
         ({"work": (2,) * 100}, {}, r"has 100 entries, not 128"),
         ({}, {2: Slot("n9", 1)}, r"task 2 on unknown node 'n9'\. Supervisors run on \['n1', 'n2', 'n3'\]"),
         ({}, {2: Slot("n1", 9)}, r"task 2 on port 9 of 'n1'\. Free slots there are \[1, 2\]"),

@@ -157,6 +157,22 @@ def test_only_tuples_of_groups_that_are_not_in_wait_and_markers_wait_for_all():
     assert out == [Deliver(2), HandedOver(1), DeliverPulse(1, (None,)), Deliver(0)]
 
 
+def test_markers_of_older_epochs_change_nothing():
+    protocol, older, newer = counting(ALL_MINE), handover(1, OTHERS), handover(2, HALVES)
+    for task in (3, 4):
+        protocol.on_marker(task, route(newer))
+    protocol.sent(2)
+    pause = replace(older, phase=Phase.PAUSE, cut=1)
+    for marker in (
+        route(older),
+        Marker(kind=Kind.PAUSE, number=1, body=pause.to_json()),
+        Marker(kind=Kind.PROBE, number=1),
+    ):
+        assert protocol.on_marker(3, marker) + protocol.on_marker(4, marker) == [], marker.kind
+    assert (protocol.tables, protocol.mode, protocol.buffered) == (HALVES, Mode.RUNNING, 0)
+    assert protocol.on_tuple(3, 0) == [Deliver(0)]
+
+
 def test_what_has_no_group_waits_for_all_groups():
     protocol = TaskProtocol(7, (3,), component="count", group_of=lambda item: None)
     protocol.on_record(ControlRecord(tables=OTHERS), first=True)

@@ -85,8 +85,11 @@ def test_redistribution_is_even_and_moves_no_more_than_it_must(before, after):
 def test_tables_name_their_faults():
     with pytest.raises(PlanError, match="3 entries"):
         check_table("count", [1, 2, 3], [1, 2, 3])
-    with pytest.raises(PlanError, match="names task 9"):
+    with pytest.raises(PlanError, match="gives group 0 to 9, which is none of its tasks"):
         check_table("count", [9] * GROUPS, [1, 2])
+    for nobody in (None, -1, "1", 1.0, True):
+        with pytest.raises(PlanError, match=rf"'count' gives group 5 to {nobody!r}, .* Its tasks are \[1, 2\]"):
+            check_table("count", [1, 2, 1, 2, 1, nobody] + [1] * (GROUPS - 6), [1, 2])
     with pytest.raises(PlanError, match="at least one task"):
         even_table([])
     assert check_table("count", [1] * GROUPS, [1, 2]) == (1,) * GROUPS
@@ -128,6 +131,14 @@ def test_records_survive_their_text():
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"version": 1}', '{"version": 1, "phase": "sleep"}'])
 def test_what_is_no_record_is_refused(text):
     with pytest.raises(ProtocolError):
+        ControlRecord.from_json(text)
+
+
+@pytest.mark.parametrize("nobody", [None, -1])
+@pytest.mark.parametrize("name", ["tables", "coming"])
+def test_a_record_whose_groups_have_no_owner_is_refused(name, nobody):
+    text = ControlRecord(**{name: {"count": (1, nobody) * 64}}).to_json()
+    with pytest.raises(ProtocolError, match=f"field {name!r} gives group 1 of 'count' to {nobody}. Only the coord"):
         ControlRecord.from_json(text)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from pystorm.component import StormHandler
+from streamparse import JavaBolt, JavaSpout, Spout, Stream
 from streamparse.thrift import Bolt
 from thriftpy2.utils import deserialize, serialize
 
@@ -376,6 +377,24 @@ def test_specs_carry_the_marker_stream():
     assert json.loads(count.common.json_conf)["leeward.kind"] == "stateful"
 
 
+JAVA = r"JavaSpout com\.example\.Words, which sends no markers, .* cannot move\. Write it in Python: derive from"
+STOCK = r"from Stock, which sends no markers.* cannot move\. Derive from"
+MARKERS = Stream(["kind", "epoch", "tables", "counts", "body"], name="marker")
+
+
+class Stock(Spout):
+    outputs = ["key"]
+
+
+def java_spout(outputs):
+    return JavaSpout.spec(full_class_name="com.example.Words", args_list=[], outputs=outputs)
+
+
+def java_bolt():
+    more = {"outputs": ["key"], "inputs": [Stock.spec(name="stock")]}
+    return JavaBolt.spec(full_class_name="com.example.Words", args_list=[], **more)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -383,6 +402,11 @@ def test_specs_carry_the_marker_stream():
         (lambda: Pass.spec(inputs={Source.spec(name="s"): Source}), "by <class"),
         (lambda: Source.spec(par=2), "asks for several tasks"),
         (lambda: keyed(), "names 0 fields"),
+        (lambda: Count.spec(inputs={java_spout(["key"]): keyed("key")}), JAVA),
+        (lambda: Count.spec(inputs={java_spout(["key"])["default"]: keyed("key")}), JAVA),
+        (lambda: Count.spec(inputs={java_spout([Stream(["key"]), MARKERS]): keyed("key")}), JAVA),
+        (lambda: Count.spec(inputs={java_bolt(): keyed("key")}), JAVA.replace("JavaSpout", "JavaBolt")),
+        (lambda: Count.spec(inputs={Stock.spec(name="stock"): keyed("key")}), STOCK),
     ],
 )
 def test_bad_specs_are_refused(build, message):

@@ -6,6 +6,7 @@ import enum
 import json
 import math
 import os
+import re
 import select
 import threading
 import time
@@ -178,8 +179,30 @@ def test_foreign_and_damaged_frames_are_named():
         BinaryForm(ids=False).take(b"hello world")
     damaged = bytearray(frame(0, ["x"]))
     damaged[-3] = 0xC1
-    with pytest.raises(LeewardError, match="a frame of 9 bytes is damaged"):
+    with pytest.raises(LeewardError, match=r"a frame of 9 bytes is damaged: b.\\xdd.* Something else writes"):
         BinaryForm(ids=False).take(bytes(damaged))
+    with pytest.raises(LeewardError, match=r"LW.x02.* came where a frame must begin"):
+        BinaryForm(ids=False).take(b"\xc1LW\x02" + frame()[4:])
+    with pytest.raises(LeewardError, match=r"xff.* came where a frame must begin"):  # nobody waits for 4 GB
+        BinaryForm(ids=False).take(b"\xc1LW\x01\xff\xff\xff\xff")
+
+
+@pytest.mark.parametrize(
+    ("came", "what"),
+    [
+        (frame(0, ["x" * 50])[:30], r"30 of \d+ bytes of a frame: b'.xc1LW"),
+        (b"oops", r"4 of 8 bytes of a frame: b'oops'"),
+        (frame(), ""),
+    ],
+    ids=["frame", "header", "whole"],
+)
+def test_input_that_ends_within_a_frame_is_told(came, what, capsys):
+    ends = Ends(**{"leeward.pipe": Twin(ids=False).offer})
+    os.write(ends.write, came)
+    ends.close()
+    with pytest.raises(StormWentAwayError):
+        ends.pipe.batch()
+    assert re.search(what, capsys.readouterr().err) if what else not capsys.readouterr().err
 
 
 class Ends:

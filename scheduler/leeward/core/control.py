@@ -78,7 +78,8 @@ class ControlRecord:
                 )
             document["phase"] = Phase(document["phase"])
             for name in ("tables", "coming"):
-                document[name] = {key: tuple(table) for key, table in document.get(name, {}).items()}
+                tables = document.get(name, {})
+                document[name] = {key: _table(name, key, owners) for key, owners in tables.items()}
             document["committed"] = tuple(document["committed"])
             document["stays"] = tuple(document["stays"])
             document["restarts"] = tuple(document["restarts"])
@@ -91,6 +92,17 @@ class ControlRecord:
     def with_phase(self, phase: Phase) -> ControlRecord:
         """The same record in another phase."""
         return replace(self, phase=phase)
+
+
+def _table(field_name: str, component: str, owners: list) -> Table:
+    """A table of a record; raises ProtocolError if a key group has no owner."""
+    for group, owner in enumerate(owners):
+        if type(owner) is not int or owner < 0:
+            raise ProtocolError(
+                f"control record field {field_name!r} gives group {group} of {component!r} to {owner!r}.",
+                remedy="Only the coordinator writes it.",
+            )
+    return tuple(owners)
 
 
 @dataclass(frozen=True, slots=True)

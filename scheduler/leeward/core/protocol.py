@@ -377,7 +377,7 @@ class TaskProtocol:
         ):
             self.record = record
         if first.kind is Kind.ROUTE:
-            return self._route(record)
+            return self._route(record) if record.handover > self._handover else []  # else of an older epoch
         forward = Send(replace(first, sent=None))
         if first.kind is Kind.CHECKPOINT:
             self._checkpoint = first.number

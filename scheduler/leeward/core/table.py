@@ -16,18 +16,19 @@ Table = tuple[int, ...]
 
 
 def check_table(component: str, table: Sequence[int], tasks: Iterable[int]) -> Table:
-    """The table as a tuple; raises PlanError if it has not GROUPS entries or names a task that is not `tasks`."""
+    """The table as a tuple; raises PlanError if it has not GROUPS entries or an entry is none of `tasks`."""
     if len(table) != GROUPS:
         raise PlanError(
             f"table of {component!r} has {len(table)} entries, not {GROUPS}.",
             remedy="Name one owner for each key group.",
         )
-    foreign = sorted(set(table) - set(tasks))
-    if foreign:
-        raise PlanError(
-            f"table of {component!r} names task {foreign[0]}, which is not a task of it.",
-            remedy=f"Its tasks are {sorted(tasks)}.",
-        )
+    known = set(tasks)
+    for group, owner in enumerate(table):
+        if type(owner) is not int or owner not in known:
+            raise PlanError(
+                f"table of {component!r} gives group {group} to {owner!r}, which is none of its tasks.",
+                remedy=f"Its tasks are {sorted(known)}.",
+            )
     return tuple(table)
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from streamparse import Grouping, Stream
 from streamparse.dsl.bolt import ShellBoltSpec
-from streamparse.dsl.component import ComponentSpec
+from streamparse.dsl.component import ComponentSpec, JavaComponentSpec
 from streamparse.thrift import ComponentObject, JavaObject, JavaObjectArg, ShellComponent
 
 from leeward.core.errors import ConfigError
@@ -104,10 +104,21 @@ def with_marker_inputs(name: str, inputs: Mapping | Sequence | ComponentSpec | N
         spec = source if isinstance(source, ComponentSpec) else source.componentId
         if not isinstance(spec, ComponentSpec):
             raise ConfigError(f"{name} takes a stream of {spec!r} by name.", remedy="Name the component object.")
-        if MARKER_STREAM not in spec.common.streams:
-            raise ConfigError(
-                f"{name} takes its input from {spec.component_cls.__name__}, which sends no markers.",
-                remedy="Derive it from leeward.runtime.ElasticBolt, StatefulBolt or StatefulSpout.",
-            )
+        _check_sends_markers(name, spec)
         result[spec[MARKER_STREAM]] = Grouping.custom_object("leeward.grouping.MarkerGrouping", [])
     return result
+
+
+def _check_sends_markers(name: str, source: ComponentSpec) -> None:
+    """Raises ConfigError for a source that is not one of ours: a stream called `marker` does not make it one."""
+    if KIND in json.loads(source.common.json_conf or "{}"):
+        return
+    what, remedy = source.component_cls.__name__, "derive from StatefulSpout, ElasticBolt or StatefulBolt."
+    if isinstance(source, JavaComponentSpec):
+        java = source.component_object.java_object
+        what += f" {java.full_class_name}" if java else " (serialized)"
+        remedy = f"write it in Python: {remedy}"
+    raise ConfigError(
+        f"{name} takes its input from {what}, which sends no markers, so {name}'s replicas and state cannot move.",
+        remedy=remedy[0].upper() + remedy[1:],
+    )

@@ -25,6 +25,8 @@ TAKEN, ACK, FAIL, SYNC, LOG, ERROR, METRICS, DEFINE_STREAM, EMIT = range(-1, -10
 _END = b"\nend\n"
 _MAGIC = b"\xc1LW\x01"
 _HEADER = struct.Struct(">4sI")
+_LONGEST = 1 << 30  # no longer frame is believed, nor waited for
+_FOREIGN = "Something else writes to this task's standard input, or the topology's jar is of another version."
 _BIG_INTEGER = 1
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -40,6 +42,10 @@ class Form(Protocol):
 
     def take(self, piece: bytes) -> list:
         """The pairs (flat: code, value, code, value...) that this piece of input completes."""
+
+    @property
+    def unfinished(self) -> str:
+        """What came of a message whose end has not; empty if nothing did."""
 
     def stream(self, name: str) -> tuple[int, bytes]:
         """A number for the stream, and the message that tells it."""
@@ -91,6 +97,10 @@ class JsonForm:
             else:
                 pairs += (OFFER, message)  # the handshake
         return pairs
+
+    @property
+    def unfinished(self) -> str:
+        return f"{len(self._rest)} bytes of a message: {self._rest[:24]!r}" if self._rest else ""
 
     def stream(self, name: str) -> tuple[int, bytes]:
         self._streams.append(name)
@@ -156,11 +166,9 @@ class BinaryForm:
                 self._keep(piece[start:], _HEADER.size)
                 break
             magic, length = _HEADER.unpack_from(piece, start)
-            if magic != _MAGIC:
-                raise LeewardError(
-                    f"pipe: {piece[start : start + 24]!r} came where a frame must begin.",
-                    remedy="Something else writes to this task's standard input.",
-                )
+            if magic != _MAGIC or length > _LONGEST:
+                began = piece[start : start + 24]
+                raise LeewardError(f"pipe: {began!r} came where a frame must begin.", remedy=_FOREIGN)
             stop = start + _HEADER.size + length
             if stop > end:
                 self._keep(piece[start:], stop - start)
@@ -168,6 +176,11 @@ class BinaryForm:
             pairs += self._unpack(view[start + _HEADER.size : stop])
             start = stop
         return pairs
+
+    @property
+    def unfinished(self) -> str:
+        came = b"".join(self._pieces)
+        return f"{len(came)} of {len(came) + self._missing} bytes of a frame: {came[:24]!r}" if came else ""
 
     def _keep(self, piece: bytes, wanted: int) -> None:
         self._pieces = [piece]
@@ -178,9 +191,9 @@ class BinaryForm:
         try:
             pairs = msgpack.unpackb(view, strict_map_key=False, ext_hook=_extension)
         except (ValueError, TypeError, msgpack.UnpackException) as error:
-            raise LeewardError(f"pipe: a frame of {len(view)} bytes is damaged: {error}.") from error
+            raise _damaged(view, repr(error)) from error
         if not isinstance(pairs, list) or len(pairs) % 2:
-            raise LeewardError(f"pipe: a frame of {len(view)} bytes is damaged: it has no pairs.")
+            raise _damaged(view, "it has no pairs")
         return pairs
 
     def stream(self, name: str) -> tuple[int, bytes]:
@@ -219,6 +232,11 @@ class BinaryForm:
     def batch(self, messages: list[bytes]) -> bytes:
         body = b"".join(messages)
         return _HEADER.pack(_MAGIC, len(body)) + body
+
+
+def _damaged(view: memoryview, why: str) -> LeewardError:
+    begin = bytes(view[:24])
+    return LeewardError(f"pipe: a frame of {len(view)} bytes is damaged: {begin!r}: {why}.", remedy=_FOREIGN)
 
 
 def _pack_anything(message: list, values: list) -> bytes:

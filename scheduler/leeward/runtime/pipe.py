@@ -146,6 +146,8 @@ class PipeSerializer:
             else:
                 piece = os.read(fd, _READ_BYTES)
                 if not piece:
+                    if self.form.unfinished:  # to the worker's log: Storm takes no more messages
+                        print(f"pipe: the worker went away after {self.form.unfinished}", file=sys.stderr)
                     raise StormWentAwayError()
         if woken:
             self.on_idle()

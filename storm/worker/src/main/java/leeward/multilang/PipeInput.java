@@ -48,48 +48,54 @@ final class PipeInput {
 
     /** Reads the next frame into {@code reader}. */
     void readFrame(PackReader reader, String task) throws IOException, NoOutputException {
-        if (!read(header, Frames.HEADER)) {
-            throw gone(task, "");
+        int came = read(header, Frames.HEADER);
+        if (came < Frames.HEADER) {
+            throw gone(task, came == 0 ? "" : "; it ended in: " + seen(header, came));
         }
         int length = Frames.length(header);
         if (length < 0) {
-            StringBuilder seen = new StringBuilder();
-            for (byte octet : header) {
-                seen.append(String.format("%02x ", octet));
-            }
-            throw new IOException(task + " sent bytes that are no frame: " + seen + "(as text: "
-                + new String(header, StandardCharsets.ISO_8859_1).replaceAll("[^ -~]", ".")
-                + "). Something in it writes to Storm's pipe, or the pipe was cut within a frame");
+            throw new IOException(task + " sent bytes that are no frame: " + seen(header, came)
+                + ". Something in it writes to Storm's pipe, or the pipe was cut within a frame");
         }
         if (frame.length < length || frame.length > PIECE && length <= PIECE) {
             frame = new byte[Math.max(length, PIECE)];
         }
-        if (!read(frame, length)) {
+        if (read(frame, length) < length) {
             throw gone(task, " within a frame of " + length + " bytes");
         }
         reader.on(frame, length);
     }
 
-    private boolean read(byte[] target, int length) throws IOException {
+    private static String seen(byte[] bytes, int count) {
+        StringBuilder seen = new StringBuilder();
+        for (int i = 0; i < count; i++) {
+            seen.append(String.format("%02x ", bytes[i]));
+        }
+        String text = new String(bytes, 0, count, StandardCharsets.ISO_8859_1).replaceAll("[^ -~]", ".");
+        return seen.append("(as text: ").append(text).append(')').toString();
+    }
+
+    /** How many of {@code length} bytes came before the end. */
+    private int read(byte[] target, int length) throws IOException {
         int got = 0;
         while (got < length) {
             if (position == end && length - got >= PIECE) {
                 int count = in.read(target, got, length - got);
                 if (count < 0) {
-                    return false;
+                    return got;
                 }
                 got += count;
                 continue;
             }
             if (position == end && !fill()) {
-                return false;
+                return got;
             }
             int count = Math.min(length - got, end - position);
             System.arraycopy(piece, position, target, got, count);
             position += count;
             got += count;
         }
-        return true;
+        return got;
     }
 
     private boolean fill() throws IOException {

@@ -205,6 +205,8 @@ class GroupingsTest {
             "count=", "gives group 0 to '', which is no task id",
             table("count", 3) + ",3", "has 129 entries, not 128",
             "count=3,x", "gives group 1 to 'x', which is no task id",
+            table("count", 3, -1), "gives group 1 to task -1, which is none of its tasks [3, 5, 7]",
+            table("count", 3).replace("count=3", "count=None"), "gives group 0 to 'None', which is no task id",
             "count", "'count' where component=t0,...,t127 must be");
         bad.forEach((tables, reason) -> {
             String message = assertThrows(IllegalArgumentException.class,

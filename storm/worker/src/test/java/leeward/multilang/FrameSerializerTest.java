@@ -350,6 +350,24 @@ class FrameSerializerTest {
     }
 
     @Test
+    void whatEndsBeforeAFramesHeaderDoesIsShown() throws Exception {
+        connectBinary(false);
+        component.write("oops".getBytes(StandardCharsets.UTF_8));
+        component.close();
+        String message = assertThrows(NoOutputException.class, serializer::readShellMsg).getMessage();
+        assertTrue(message.contains("task 5 of component 'count' has ended; it ended in: 6f 6f 70 73 (as text: oops)"),
+            message);
+    }
+
+    @Test
+    void aFrameThatEndsWithinAValueIsRefused() throws Exception {
+        connectBinary(false);
+        say("93f800a764656661756c74" + "920091a5616263");
+        String message = assertThrows(IOException.class, serializer::readShellMsg).getMessage();
+        assertTrue(message.contains("sent a frame that ends within a value"), message);
+    }
+
+    @Test
     void undefinedStreamsAndUnknownKindsAreNamed() throws Exception {
         connectBinary(false);
         say("91f0");
