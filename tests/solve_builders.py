@@ -86,7 +86,7 @@ _WEIGHTS = st.sampled_from(
 
 @st.composite
 def documents(draw: st.DrawFn, *, deployments: int = 20_000, operators: int = 4, nodes: int = 4) -> dict[str, Any]:
-    """Random tiny instances: any DAG, both downtime models, with and without current, pins, traffic."""
+    """Random tiny instances: any DAG, all downtime models, with and without current, pins, traffic."""
     node_count = draw(st.sampled_from([1, *range(2, nodes + 1), *range(2, nodes + 1)]))
     operator_count = draw(st.sampled_from([1, *range(2, operators + 1), *range(2, operators + 1)]))
     ids = [f"n{u}" for u in range(node_count)]
@@ -107,7 +107,7 @@ def documents(draw: st.DrawFn, *, deployments: int = 20_000, operators: int = 4,
             "c": draw(st.sampled_from([6.0, 10.0, 30.0, 500.0])),
             "d": draw(st.sampled_from([0.8, 1.5, 10.0, 10.0])),
         },
-        "downtime_model": draw(st.sampled_from(["generic", "storm", "generic", "storm", "live"])),
+        "downtime_model": draw(st.sampled_from(["generic", "storm", "live"])),
         "live": {"constant": draw(st.sampled_from([0.0, 0.05])), "per_byte": draw(st.sampled_from([0.0, 1e-6]))},
         "t_syn": draw(st.sampled_from([0.25, 0.25, 0.0, 1.0])),
     }
@@ -115,6 +115,12 @@ def documents(draw: st.DrawFn, *, deployments: int = 20_000, operators: int = 4,
         document["current"] = {
             operator["id"]: _placed(draw, operator["allowed"] or ids, operator["k"])
             for operator in document["operators"]
+        }
+    if draw(st.booleans()):
+        document["live"]["tasks"] = {
+            operator["id"]: {node: draw(st.integers(0, operator["k"])) for node in ids}
+            for operator in document["operators"]
+            if draw(st.integers(0, 4)) > 0
         }
     size = 1
     for operator in document["operators"]:

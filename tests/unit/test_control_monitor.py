@@ -9,7 +9,6 @@ import pytest
 from leeward.control.memory import snapshot_text
 from leeward.control.monitor import (
     Facts,
-    HandoverCosts,
     Monitor,
     Rates,
     build_view,
@@ -37,21 +36,6 @@ def line(task, component, t, *, pid=1, received=None, out=0, processed=0, busy=0
 
 def rates(old, new, minimum=1):
     return rates_between(read_samples(old), read_samples(new), minimum_samples=minimum)
-
-
-def test_the_cost_of_handovers_is_a_constant_and_a_time_for_each_byte():
-    costs = HandoverCosts(prior=(1.0, 2.0))
-    assert costs.fit() == (1.0, 2.0)
-    costs.add(1000, 0.5)
-    assert costs.fit() == (0.5, 0.0)
-    costs.add(3000, 0.7)
-    assert costs.fit() == (pytest.approx(0.4), pytest.approx(1e-4))
-    costs.add(5000, 0.1)  # neither may be negative
-    constant, slope = costs.fit()
-    assert constant > 0 and slope == 0.0
-    for _ in range(16):
-        costs.add(1_000_000, 1.0)
-    assert costs.fit() == (pytest.approx(1.0), 0.0), "only the newest count"
 
 
 def test_rates_are_summed_over_tasks_and_markers_do_not_count():

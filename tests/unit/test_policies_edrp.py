@@ -10,14 +10,14 @@ from control_views import node, view
 
 from leeward.control.guard import not_worth_it
 from leeward.core.balance import excess
-from leeward.core.plan import deployment
+from leeward.core.plan import Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import replicas
 from leeward.policies.edrp import RAISE_MAX, Edrp, build_problem
 from leeward.policies.even import Even
 from leeward.solve.outcome import Effort, Infeasible, Unknown
 
-SETTINGS = Settings(headroom=0.0, link_delay_s=0.0)
+SETTINGS = Settings(headroom=0.0, link_delay_s=0.0, solve_limit_s=60.0)
 
 
 def decide(before, settings=SETTINGS, **options):
@@ -31,15 +31,54 @@ def test_the_mapping_of_section_5():
     assert problem.operators[1].source_rate == 100.0
     assert [n.res for n in problem.nodes] == [8.0, 8.0, 8.0]
     assert problem.current["work"] == {"n1": 1}
-    assert (problem.sync_s, problem.downtime_model) == (6.0, "storm")
+    assert (problem.sync_s, problem.downtime_model) == (6.0, "live")
     assert (problem.bounds.r, problem.bounds.c, problem.bounds.d) == (0.15, 15.0, 60.0)
     assert remarks == ()
 
 
-def test_the_live_model_takes_what_handovers_cost():
-    live = replace(view(), handover_cost=(0.02, 3e-9))
-    problem, _ = build_problem(live, Settings(downtime_model="live"))
+def test_the_live_model_takes_what_handovers_cost_and_where_tasks_are():
+    problem, _ = build_problem(replace(view(), handover_cost=(0.02, 3e-9)), SETTINGS)
     assert (problem.live.constant_s, problem.live.per_byte_s) == (0.02, 3e-9)
+    assert problem.live.tasks == {"sink": {"n1": 1}, "source": {"n1": 1}, "work": {"n1": 1, "n2": 1, "n3": 1}}
+    gone = replace(view(), nodes=view().nodes[:2])
+    assert build_problem(gone, SETTINGS)[0].live.tasks["work"] == {"n1": 1, "n2": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "model"),
+    [
+        ({}, "live"),
+        ({"mode": "restart"}, "storm"),
+        ({"mode": "restart", "downtime_model": "live"}, "live"),
+        ({"downtime_model": "generic"}, "generic"),
+    ],
+)
+def test_the_downtime_model_follows_the_mode_unless_it_is_named(options, model):
+    assert build_problem(view(), replace(SETTINGS, **options))[0].downtime_model == model
+
+
+def crowded(**changes):
+    """All tasks of `work` are on n1, the other nodes are empty."""
+    before = view(rate=140.0, **changes)
+    slots = dict(before.assignment) | {3: Slot("n1", 1), 4: Slot("n1", 1)}
+    return replace(before, assignment=slots, handover_cost=(0.01, 0.0))
+
+
+def test_a_change_among_warm_tasks_is_priced_as_a_handover_and_any_other_as_a_restart():
+    priced = replace(SETTINGS, w_r=0.2, w_c=0.2, w_d=0.6, t_d_max_s=10.0)
+    stay = decide(crowded(), priced)
+    assert len(replicas(stay.tables["work"])) == 2 and stay.placement == crowded().assignment
+    assert stay.reason.startswith("work scale-out 1 -> 2; source 140/s; priced as a handover of 0.01 s")
+    assert (stay.expected["downtime_s"], stay.expected["restart"]) == (0.01, 0.0)
+    full = tuple(node(n, capacity=3 if n == "n1" else 8) for n in ("n1", "n2"))  # no room for the warm ones there
+    keep = decide(crowded(nodes=full), priced)
+    assert keep.placement == crowded().assignment and "present deployment is best" in keep.reason
+    assert keep.expected["restart"] == 0.0 and "priced" not in keep.reason
+    move = decide(crowded(nodes=full), replace(priced, w_r=0.6, w_c=0.3, w_d=0.1))
+    assert len(replicas(move.tables["work"])) == 2 and move.placement != crowded().assignment
+    assert "priced as a restart of 6.6 s" in move.reason and move.expected["restart"] == 1.0
+    paper = decide(crowded(), replace(priced, w_r=0.6, w_c=0.3, w_d=0.1, mode="restart"))
+    assert "priced as a restart of" in paper.reason and paper.placement == crowded().assignment
 
 
 def test_downtime_has_no_weight_in_the_first_plan():

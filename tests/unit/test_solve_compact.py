@@ -106,3 +106,25 @@ def test_a_programme_that_the_solvers_presolve_calls_infeasible():
     outcome = solve(problem, method="compact", reasons=False)
     assert isinstance(outcome, Optimal)
     assert outcome.metrics.F == pytest.approx(0.7, abs=3e-6)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "bound", "placed"),
+    [
+        (None, 0.8, {"n0": 1, "n1": 1}),  # all of the state takes longer than the bound, half of it does not
+        ({}, 1.5, {"n0": 2}),  # two nodes without a task make one restart, not two
+        ({"work": {"n1": 1}}, 1.5, {"n0": 1, "n1": 1}),
+    ],
+)
+def test_the_live_price_is_that_of_the_definitions(tasks, bound, placed):
+    document = chain_document(k=2) | {
+        "weights": {"r": 0.2, "c": 0.1, "d": 0.7},
+        "bounds": {"r": 0.2, "c": 20, "d": bound},
+        "downtime_model": "live",
+        "live": {"constant": 0.05, "per_byte": 1e-6, "tasks": tasks},
+        "current": {"source": {"n0": 1}, "work": placed, "sink": {"n0": 1}},
+    }
+    outcome = solve(Problem.from_json(document), method="compact")
+    reference = solve(Problem.from_json(document), method="exact")
+    assert isinstance(outcome, Optimal)
+    assert outcome.metrics.F == pytest.approx(reference.metrics.F, abs=3e-6)

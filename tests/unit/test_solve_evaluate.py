@@ -85,11 +85,18 @@ def test_storm_downtime_by_hand():
     assert work_downtime({"n0": 1}, {"n0": 2}, **storm) == pytest.approx(0.25 + 2 * 0.01 + 0.5)
 
 
-def test_live_downtime_counts_the_bytes_that_move():
+def test_live_downtime_counts_the_bytes_that_move_and_restarts_where_an_executor_does():
     live = {"downtime_model": "live", "live": {"constant": 0.02, "per_byte": 1e-8}}
     assert work_downtime({"n0": 1}, {"n0": 1}, **live) == 0
     assert work_downtime({"n0": 1}, {"n1": 1}, **live) == pytest.approx(0.02 + 0.01)
     assert work_downtime({"n0": 1}, {"n0": 1, "n1": 1}, **live) == pytest.approx(0.02 + 0.005)
+    tasks = live | {"live": live["live"] | {"tasks": {"work": {"n0": 1, "n1": 1}}}}
+    present = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n1": 1}}
+    restart = tasks | {"downtime_model": "storm", "current": present}
+    assert work_downtime({"n0": 1}, {"n0": 1, "n1": 1}, **tasks) == pytest.approx(0.02 + 0.005)
+    for after in ({"n0": 2}, {"n2": 1}, {"n0": 1, "n1": 2}):  # an executor has to move there
+        priced = work_downtime({"n0": 1}, after, **tasks | {"current": present})
+        assert priced == work_downtime({"n0": 1}, after, **restart) > 0.25
     assert moved_share({"n0": 2, "n1": 1}, {"n0": 1, "n1": 2}) == pytest.approx(1 / 3)
 
 

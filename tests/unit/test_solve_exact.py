@@ -93,12 +93,13 @@ def test_the_present_deployment_is_kept_when_nothing_is_worth_its_downtime():
     assert outcome.deployment == present and outcome.metrics.T_D == 0
 
 
+@pytest.mark.parametrize("tasks", [None, {}, {"work": {"n0": 1, "n1": 2, "n2": 1}}], ids=["any", "none", "some"])
 @pytest.mark.parametrize("model", ["generic", "storm", "live"])
-def test_the_compiled_downtime_is_that_of_the_definitions(model):
+def test_the_compiled_downtime_is_that_of_the_definitions(model, tasks):
     document = chain_document(nodes=4, k=3) | {
         "downtime_model": model,
         "current": {"source": {"n0": 1}, "work": {"n0": 1, "n1": 2}, "sink": {"n1": 1}},
-        "live": {"constant": 0.02, "per_byte": 1e-8},
+        "live": {"constant": 0.02, "per_byte": 1e-8, "tasks": tasks},
     }
     document["nodes"][2] |= {"t_spawn": 0.1, "ds_up": 0.02, "r_up": 5e6, "r_down": 2e6}
     problem = Problem.from_json(document)

@@ -32,6 +32,9 @@ def changed(path: str, value: object) -> dict:
     return document
 
 
+LIVE = {"constant": 0.02, "per_byte": 1e-9}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "field", "reason"),
     [
@@ -87,6 +90,11 @@ def changed(path: str, value: object) -> dict:
         ("bounds.c", math.nan, "bounds.c", "finite"),
         ("downtime_model", "hope", "downtime_model", "not a downtime model"),
         ("downtime_model", "live", "live", "needs it"),
+        ("live", {"constant": 1}, "live.per_byte", "missing"),
+        ("live", LIVE | {"tasks": {"wrk": {"n0": 1}}}, "live.tasks.wrk", "no such operator"),
+        ("live", LIVE | {"tasks": {"work": {"n7": 1}}}, "live.tasks.work.n7", "no such node"),
+        ("live", LIVE | {"tasks": {"work": {"n0": -1}}}, "live.tasks.work.n0", "negative"),
+        ("live", LIVE | {"tasks": {"work": {"n0": 1.5}}}, "live.tasks.work.n0", "whole number"),
         ("t_syn", -1, "t_syn", "0 or more"),
         ("name", 3, "name", "must be text"),
         ("current", {"source": {"n0": 1}}, "current", "no present deployment"),
@@ -175,7 +183,7 @@ def test_round_trip_keeps_tables_matrices_and_live():
     del document["operators"][1]["mu"]
     document["operators"][1]["latency"] = [None, 0.25]
     document["link_cost"] = [[0.0, 1.5, 2.0], [1.0, 0.0, 2.0], [1.0, 1.0, 0.0]]
-    document |= {"downtime_model": "live", "live": {"constant": 0.02, "per_byte": 1e-9}}
+    document |= {"downtime_model": "live", "live": LIVE | {"tasks": {"work": {"n0": 2, "n1": 0}}}}
     problem = Problem.from_json(document)
     again = problem.to_json()
     assert again["operators"][1]["latency"] == [None, 0.25]

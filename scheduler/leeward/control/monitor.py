@@ -6,9 +6,9 @@ import json
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
+from leeward.control.costs import PRIOR
 from leeward.control.ports import StreamFacts, Structure
 from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.control import ControlRecord
@@ -156,30 +156,6 @@ class Monitor:
         self._window.clear()
 
 
-class HandoverCosts:
-    """What the newest handovers cost: longest wait of a tuple = constant + time for each byte that moved."""
-
-    def __init__(self, prior: tuple[float, float] = (0.05, 1e-8), keep: int = 16) -> None:
-        """`prior` holds until one was measured, in s and s/byte; `keep`: how many handovers count."""
-        self._prior = prior
-        self._seen: deque[tuple[float, float]] = deque(maxlen=keep)
-
-    def add(self, size: float, waited_s: float) -> None:
-        """A handover that was done: bytes that moved, longest wait in seconds."""
-        self._seen.append((size, waited_s))
-
-    def fit(self) -> tuple[float, float]:
-        """(constant s, s/byte) by least squares, neither negative."""
-        if not self._seen:
-            return self._prior
-        sizes, waits = zip(*self._seen, strict=True)
-        size, wait = fmean(sizes), fmean(waits)
-        spread = sum((s - size) ** 2 for s in sizes)
-        slope = sum((s - size) * (w - wait) for s, w in self._seen) / spread if spread else 0.0
-        slope = min(max(0.0, slope), wait / size if size else 0.0)
-        return wait - slope * size, slope
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything that a view is made of."""
@@ -192,7 +168,7 @@ class Facts:
     sizes: Mapping[str, int] = field(default_factory=dict)  #: component -> bytes of state
     streams: StreamFacts = field(default_factory=StreamFacts)
     draining: frozenset[str] = frozenset()
-    handover_cost: tuple[float, float] = (0.05, 1e-8)  #: s, s/byte
+    handover_cost: tuple[float, float] = PRIOR  #: s, s/byte
     first: bool = False
 
 

@@ -13,12 +13,12 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from leeward.control.coordinator import Coordinator, FaultHook
+from leeward.control.costs import HandoverCosts
 from leeward.control.errors import LostLeadershipError
 from leeward.control.guard import changes_nothing, check_plan, with_present
 from leeward.control.loop import Loop, Policy
 from leeward.control.monitor import (
     Facts,
-    HandoverCosts,
     Monitor,
     Rates,
     build_view,
@@ -225,6 +225,8 @@ class Term:
         self.coordinator.start()
         self._loop.started(self._ports.clock.now())
         self._busy = not self.coordinator.idle
+        if not self._busy:
+            self._learn(self.coordinator)  # of the predecessor's
         return self.coordinator
 
     def _round(self, coordinator: Coordinator) -> None:
@@ -234,10 +236,8 @@ class Term:
         if self._busy and not busy:
             self._monitor.forget()
             self._loop.ended(now)
-            journal = coordinator.machine.journal
-            if journal.kind == "handover" and journal.result == "done":
-                self._costs.add(journal.exported, journal.waited)
-            self._reply(journal.result)
+            self._learn(coordinator)
+            self._reply(coordinator.machine.journal.result)
         self._busy = busy
         if now >= self._measure_at:
             self._measure_at = now + MEASURE_S
@@ -250,6 +250,12 @@ class Term:
             if coordinator.idle and self._loop.wants_view(now):
                 self._plan(coordinator, now)
         self._busy = self._busy or not coordinator.idle
+
+    def _learn(self, coordinator: Coordinator) -> None:
+        """What the last reconfiguration cost, if it was a handover."""
+        journal = coordinator.machine.journal
+        if journal.kind == "handover" and journal.result == "done":
+            self._costs.add(journal.exported, journal.waited)
 
     def _submit(self, coordinator: Coordinator, plan: Plan) -> None:
         """Begin; it may also end at once, if Redis refuses, and the next round finds that out."""

@@ -60,7 +60,7 @@ class ClusterView:
     measured: Mapping[str, Measured] = field(default_factory=dict)  #: by component
     stream_rate: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: lambda_ij, tuples/s
     delay_s: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: d_uv one way; absent means 0
-    handover_cost: tuple[float, float] = (0.05, 1e-8)  #: longest wait of a tuple: constant s, and s for each byte moved
+    handover_cost: tuple[float, float] = (0.05, 1e-8)  #: as measured (`control.costs`): constant s, s/byte moved
     first: bool = False  #: no plan of ours is in force yet: the price of change does not count
 
     def component(self, name: str) -> Component:

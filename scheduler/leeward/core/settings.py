@@ -18,7 +18,7 @@ from leeward.core.orders import Limits
 POLICIES = ("edrp", "even", "none")
 METHODS = ("restricted", "auto", "exact", "compact", "ilp")
 MODES = ("live", "restart")
-DOWNTIME_MODELS = ("storm", "generic", "live")
+DOWNTIME_MODELS = ("auto", "live", "storm", "generic")
 
 
 def _setting(default: Any, unit: str, about: str, *, least: float = 0.0, choices: tuple[str, ...] = ()) -> Any:
@@ -49,7 +49,10 @@ class Settings:
     t_d_max_s: float = _setting(60.0, "s", "bound of the downtime of one reconfiguration", least=1e-6)
     t_syn_s: float = _setting(6.0, "s", "time to synchronise a reconfiguration")
     t_spawn_s: float = _setting(0.5, "s", "time to start a replica")
-    downtime_model: str = _setting("storm", "", "how downtime is predicted", choices=DOWNTIME_MODELS)
+    downtime_model: str = _setting(
+        "auto", "", "live: as handovers are measured, A.2 where an executor moves; storm: A.2; generic: A.1; "
+        "auto: live if mode is, else storm", choices=DOWNTIME_MODELS,
+    )  # fmt: skip
     replica_cost: float = _setting(1.0, "$/h", "cost of a replica (C_i)")
     link_cost: float = _setting(0.0, "$/h per tuple/s", "cost of traffic between two nodes (C_uv)")
     link_delay_s: float = _setting(0.0, "s", "one-way delay between two nodes where none was measured")
@@ -79,6 +82,13 @@ class Settings:
                 f"settings w_r, w_c, w_d are {self.w_r:g}, {self.w_c:g}, {self.w_d:g}; their sum is {total:g}.",
                 remedy="Make the sum 1.",
             )
+
+    @property
+    def downtime(self) -> str:
+        """The downtime model in force."""
+        if self.downtime_model != "auto":
+            return self.downtime_model
+        return "live" if self.mode == "live" else "storm"
 
     @property
     def limits(self) -> Limits:

@@ -2,8 +2,8 @@
 
 Paper -> here: operator i -> component; replica -> task that owns key groups; k_i -> its tasks; C_i = Res_i = 1;
 Res_u -> slots x EPS_max (`Node.capacity`); lambda_ij -> `stream_rate`; mu_i -> measured service rate; I_S,i -> state
-in the newest cut; d_uv -> `delay_s`; T_D -> appendix A.2; by setting A.1, or what handovers cost as measured;
-w_d = 0 for the first plan.
+in the newest cut; d_uv -> `delay_s`; T_D -> what handovers cost as measured where no executor has to move, appendix
+A.2 where one has to; by setting A.2 or A.1 for all; w_d = 0 for the first plan.
 
 What is ours: the paper's replicas share an operator's load evenly, ours own key groups, so where one gets clearly more
 than its share a plan changes owners only; rates are raised by a head-room and by what a backlog needs; an operator that
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ from leeward.core.plan import Plan, diff
 from leeward.core.settings import Settings
 from leeward.policies.placing import Deployment, carry, present_deployment, unbalanced
 from leeward.solve import Bounds, Node, Operator, Problem, Stream, Weights, solve
+from leeward.solve.downtime import Live, Storm, downtime_of
 from leeward.solve.evaluate import Metrics, evaluate, verify
 from leeward.solve.latency import MM1
 from leeward.solve.outcome import Feasible, Infeasible, Optimal, Outcome
@@ -35,8 +37,8 @@ SATURATED = 0.95
 RAISE_MAX = 3.0
 #: How much wider the bounds become when they cannot be met.
 WIDER = 10.0
-#: How much of the objective may be given up for a replica that needs no executor moved: appendix A.2 prices every
-#: change as a restart of the whole application and does not know that a warm task restarts no worker.
+#: How much of the objective may be given up for a replica that needs no executor moved: appendix A.2 does not know that
+#: a warm task restarts no worker, and in the first plan changes have no price.
 WARM_WORTH = 0.005
 #: Objectives that differ by less are equal.
 SAME = 1e-6
@@ -80,12 +82,13 @@ class Edrp:
             "response_s": metrics.R,
             "cost_per_h": metrics.C,
             "downtime_s": metrics.T_D,
+            "restart": float(needs_restart(problem, wanted)),
             "solve_s": result.seconds,
         }
         if hot and wanted == present:  # F takes load for even, so it cannot price what is gained
             del expected["objective_now"]
         uneven = [f"a replica of {name} has {1 + share:.1f} times the mean load" for name, share in hot.items()]
-        reason = _reason(view, present, wanted, (*uneven, *result.remarks))
+        reason = _reason(view, present, wanted, (*_price(problem, wanted, metrics), *uneven, *result.remarks))
         return carry(view, wanted, reason=reason, expected=expected, rebalance=hot)
 
     def _search(self, problem: Problem, remarks: tuple[str, ...], *, seed: int) -> _Result | None:
@@ -134,7 +137,6 @@ def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple
     if view.first:
         rest = settings.w_r + settings.w_c
         weights = Weights(r=settings.w_r / rest, c=settings.w_c / rest, d=0.0) if rest else weights
-    constant_s, per_byte_s = view.handover_cost
     problem = Problem(
         name=view.topology,
         nodes=tuple(_node(node, settings) for node in view.nodes),
@@ -146,10 +148,39 @@ def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple
         bounds=Bounds(r=settings.r_max_s, c=settings.c_max, d=settings.t_d_max_s),
         current=present_deployment(view),
         sync_s=settings.t_syn_s,
-        downtime_model=settings.downtime_model,
-        live=LiveDowntime(constant_s=constant_s, per_byte_s=per_byte_s) if settings.downtime_model == "live" else None,
+        downtime_model=settings.downtime,
+        live=_live(view) if settings.downtime == "live" else None,
     )
     return problem, tuple(remarks)
+
+
+def _live(view: ClusterView) -> LiveDowntime:
+    constant_s, per_byte_s = view.handover_cost
+    return LiveDowntime(constant_s=constant_s, per_byte_s=per_byte_s, tasks=tasks_by_node(view))
+
+
+def tasks_by_node(view: ClusterView) -> dict[str, dict[str, int]]:
+    """Component -> node -> tasks that run there, replicas and warm ones."""
+    nodes = {node.id for node in view.nodes}
+    places = {task: slot.node for task, slot in view.assignment.items() if slot.node in nodes}
+    return {c.id: dict(Counter(places[task] for task in c.tasks if task in places)) for c in view.components}
+
+
+def needs_restart(problem: Problem, wanted: Deployment) -> bool:
+    """The downtime model prices the change as a restart of all."""
+    if problem.current is None or wanted == problem.current:
+        return False
+    strategy = downtime_of(problem)
+    if isinstance(strategy, Live):
+        return any(strategy.restarts(op, wanted[op.id]) for op in problem.operators)
+    return isinstance(strategy, Storm)
+
+
+def _price(problem: Problem, wanted: Deployment, metrics: Metrics) -> tuple[str, ...]:
+    if problem.current is None or wanted == problem.current:
+        return ()
+    kind = "restart" if needs_restart(problem, wanted) else "handover" if problem.live else "pause"
+    return (f"priced as a {kind} of {metrics.T_D:.3g} s",)
 
 
 def _raise_factor(view: ClusterView, settings: Settings) -> float:
@@ -223,14 +254,7 @@ def settle_on_warm(view: ClusterView, problem: Problem, wanted: Deployment) -> D
     Greedy over components and nodes by name; F rises by at most WARM_WORTH in all; no constraint that `wanted` keeps
     is broken.
     """
-    here: dict[str, dict[str, int]] = {}
-    for component in view.components:
-        counts: dict[str, int] = {}
-        for task in component.tasks:
-            if task in view.assignment:
-                node = view.assignment[task].node
-                counts[node] = counts.get(node, 0) + 1
-        here[component.id] = counts
+    here = tasks_by_node(view)
     best = {name: dict(counts) for name, counts in wanted.items()}
     most = evaluate(problem, best).F + WARM_WORTH
     broken = len(verify(problem, best))

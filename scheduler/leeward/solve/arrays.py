@@ -19,7 +19,7 @@ import numpy as np
 from leeward.solve.configurations import node_matrices
 from leeward.solve.downtime import Storm
 from leeward.solve.evaluate import TOLERANCE
-from leeward.solve.problem import Problem
+from leeward.solve.problem import Deployment, Problem
 
 GENERIC, STORM, LIVE = 0, 1, 2
 #: Most distinct levels of what is left on a node that a bound tells apart.
@@ -50,10 +50,11 @@ class Arrays(NamedTuple):
     present_size: np.ndarray  # [G]
     model: int
     sync: float
-    restart: float  # storm: least cost of any change
+    restart: float  # storm, live: least cost of any restart
     live: np.ndarray  # [2] constant, per byte
+    tasks: np.ndarray  # [G, n] live: more replicas than these need a restart
     state: np.ndarray  # [G]
-    code: np.ndarray  # [G] what a node must fetch: the operator's code, or (storm) the application's
+    code: np.ndarray  # [G] what a node must fetch: the operator's code, or (storm, live) the application's
     holds_code: np.ndarray  # [G, n]
     store_trip: np.ndarray  # [n] round trip to the DataStore
     store_up: np.ndarray  # [n] bytes/s
@@ -80,7 +81,7 @@ def arrays_of(problem: Problem) -> Arrays:
     taken = (held * _column(operators, "res")) @ allowed
     storm = Storm.of(problem)
     hosting = np.array([node.id in storm.hosting for node in nodes])
-    is_storm = problem.downtime_model == "storm"
+    is_generic = problem.downtime_model == "generic"
     live = problem.live
     slack = 1 + TOLERANCE
     edges = np.array(problem.edges, dtype=np.int64).reshape(-1, 2)
@@ -108,9 +109,10 @@ def arrays_of(problem: Problem) -> Arrays:
         sync=problem.sync_s,
         restart=storm.restart_s,
         live=np.array([live.constant_s, live.per_byte_s] if live else [0.0, 0.0]),
+        tasks=_tasks(problem, int(k.max())),
         state=_column(operators, "state_bytes"),
-        code=np.array([storm.code_bytes if is_storm else op.code_bytes for op in operators]),
-        holds_code=np.tile(hosting, (len(operators), 1)) if is_storm else present > 0,
+        code=np.array([op.code_bytes if is_generic else storm.code_bytes for op in operators]),
+        holds_code=present > 0 if is_generic else np.tile(hosting, (len(operators), 1)),
         store_trip=np.array([node.store_up_s + node.store_down_s for node in nodes]),
         store_up=_column(nodes, "store_up_rate"),
         store_down=_column(nodes, "store_down_rate"),
@@ -129,8 +131,18 @@ def _column(items: tuple, field: str) -> np.ndarray:
 
 
 def _present(problem: Problem) -> np.ndarray:
+    return _counts(problem, problem.current or {})
+
+
+def _tasks(problem: Problem, enough: int) -> np.ndarray:
+    if problem.live is None or problem.live.tasks is None:
+        return np.full((len(problem.operators), len(problem.nodes)), enough)
+    return _counts(problem, problem.live.tasks)
+
+
+def _counts(problem: Problem, deployment: Deployment) -> np.ndarray:
     counts = np.zeros((len(problem.operators), len(problem.nodes)), dtype=np.int64)
-    for name, placed in (problem.current or {}).items():
+    for name, placed in deployment.items():
         for node, replicas in placed.items():
             counts[problem.operator_index[name], problem.node_index[node]] = replicas
     return counts

@@ -1,9 +1,11 @@
 """Downtime t_D(i, U, V) of one operator that goes from deployment U to V: three strategies.
 
 `generic` is appendix A.1 of the paper, `storm` appendix A.2, `live` the measured cost of a handover that
-stops nothing but the key groups that move.  Symbols: I_S -> state_bytes, I_C -> code_bytes, t_syn -> sync_s,
-t_s,u -> spawn_s, d_(u,DS) -> store_up_s, d_(DS,u) -> store_down_s, r_(u,DS) -> store_up_rate (bytes/s, so
-the factor 8 of a rate in bit/s is gone), LS -> swap.  Equation numbers are the paper's.
+stops nothing but the key groups that move, and A.2 where that is not enough as an executor has to move.
+
+Symbols: I_S -> state_bytes, I_C -> code_bytes, t_syn -> sync_s, t_s,u -> spawn_s, d_(u,DS) -> store_up_s,
+d_(DS,u) -> store_down_s, r_(u,DS) -> store_up_rate (bytes/s, so the factor 8 of a rate in bit/s is gone),
+LS -> swap.  Equation numbers are the paper's.
 
 Read with the errata: (25) prints the conditions of scale-out and scale-in swapped (|U| < |V| is the
 scale-out); a transfer of no bytes still pays its round trip; a change without a pair u != v costs t_syn.
@@ -40,7 +42,7 @@ def downtime_of(problem: Problem) -> Downtime:
             return Storm.of(problem)
         case "live":
             assert problem.live is not None  # checked when the problem was made
-            return Live(price=problem.live)
+            return Live(price=problem.live, restart=Storm.of(problem))
 
 
 def _size(deployment: Multiset) -> int:
@@ -177,14 +179,25 @@ def restart_in_place_s(nodes: Mapping[str, Node], operator: Operator, placed: Mu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """A handover: a constant, and a time for each byte of state that changes its node."""
+    """A handover: a constant, and a time for each byte of state that changes its node. Else a restart."""
 
     price: LiveDowntime
+    restart: Storm
 
     def seconds(self, operator: Operator, before: Multiset, after: Multiset) -> float:
         if dict(before) == dict(after):
             return 0.0
+        if self.restarts(operator, after):
+            return self.restart.seconds(operator, before, after)
         return self.price.constant_s + self.price.per_byte_s * operator.state_bytes * moved_share(before, after)
+
+    def restarts(self, operator: Operator, after: Multiset) -> bool:
+        """A node would have more replicas than tasks run there, so that an executor has to move."""
+        return any(count > self.tasks_on(operator, node) for node, count in after.items())
+
+    def tasks_on(self, operator: Operator, node: str) -> float:
+        """Replicas that the node can have without a restart."""
+        return math.inf if self.price.tasks is None else self.price.tasks.get(operator.id, {}).get(node, 0)
 
 
 def moved_share(before: Multiset, after: Multiset) -> float:

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from leeward.solve.arrays import LIVE, STORM, Arrays, arrays_of
+from leeward.solve.arrays import GENERIC, LIVE, Arrays, arrays_of
 from leeward.solve.bounds import Bound, Layout, lay_out, prepare, sharpen
 from leeward.solve.evaluate import evaluate, verify
 from leeward.solve.kernel_downtime import downtime_tables
@@ -321,9 +321,10 @@ def intervals(p: Arrays, least: np.ndarray, alone: np.ndarray) -> Iterator[Inter
 
 def least_change(p: Arrays) -> float:
     """No change of a deployment has less downtime than this."""
-    if p.model == LIVE:
-        return float(p.live[0])
-    return max(p.sync, p.restart) if p.model == STORM else p.sync
+    if p.model == GENERIC:
+        return p.sync
+    restart = max(p.sync, p.restart)
+    return min(float(p.live[0]), restart) if p.model == LIVE else restart
 
 
 def _blank_search(p: Arrays) -> Search:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leeward.solve.arrays import GENERIC, STORM, Arrays
+from leeward.solve.arrays import GENERIC, LIVE, Arrays
 from leeward.solve.compiled import kernel
 
 
@@ -16,7 +16,7 @@ def pair_seconds(p: Arrays, i: int, u: int, v: int, at_u: int, at_v: int, size: 
     """tau (27) or (35) for a current node u and a next node v != u with V(u) = at_u, V(v) = at_v, |V| = size."""
     was_u, was_v, was = p.present[i, u], p.present[i, v], p.present_size[i]
     code = 0.0 if p.holds_code[i, v] else p.store_trip[v] + p.code[i] / p.store_down[v]
-    if p.model == STORM:
+    if p.model != GENERIC:
         up = p.store_trip[u] + p.state[i] * was_u / was / p.store_up[u]
         down = p.store_trip[v] + p.state[i] * at_v / size / p.store_down[v]
         return code + up + down + at_v * p.spawn[v]
@@ -37,17 +37,17 @@ def config_seconds(p: Arrays, i: int, nodes: np.ndarray, size: int) -> float:
     was = p.present_size[i]
     if was == 0:
         return 0.0
-    stays = 0.0
-    same = was == size
+    stays, same, restarts = 0.0, was == size, False
     for at in range(size):
         if at > 0 and nodes[at] == nodes[at - 1]:
             continue
         count = _count(nodes, size, nodes[at])
         same = same and count == p.present[i, nodes[at]]
+        restarts = restarts or count > p.tasks[i, nodes[at]]
         stays += min(count / size, p.present[i, nodes[at]] / was)
     if same:
         return 0.0
-    if p.model != GENERIC and p.model != STORM:
+    if p.model == LIVE and not restarts:
         return p.live[0] + p.live[1] * p.state[i] * max(0.0, 1.0 - stays)
     longest = 0.0
     for u in range(p.present.shape[1]):
@@ -58,7 +58,7 @@ def config_seconds(p: Arrays, i: int, nodes: np.ndarray, size: int) -> float:
             v = nodes[at]
             if v != u and (at == 0 or v != nodes[at - 1]):
                 longest = max(longest, pair_seconds(p, i, u, v, at_u, _count(nodes, size, v), size))
-    return max(p.sync + longest, p.restart) if p.model == STORM else p.sync + longest
+    return p.sync + longest if p.model == GENERIC else max(p.sync + longest, p.restart)
 
 
 @kernel
@@ -76,16 +76,19 @@ def least_seconds(p: Arrays, i: int, v: int, at_v: int, size: int) -> float:
     was = p.present_size[i]
     if was == 0 or (p.present[i, v] == at_v and was == size):
         return 0.0
-    if p.model != GENERIC and p.model != STORM:
+    handover = np.inf
+    if p.model == LIVE and at_v <= p.tasks[i, v]:
         before, after = p.present[i, v] / was, at_v / size
         stays = min(before, after) + min(1.0 - before, 1.0 - after)
-        return p.live[0] + p.live[1] * p.state[i] * max(0.0, 1.0 - stays)
+        handover = p.live[0] + p.live[1] * p.state[i] * max(0.0, 1.0 - stays)
+        if p.tasks[i].min() >= size:
+            return handover  # else another node may need a restart
     longest = 0.0
     for u in range(p.present.shape[1]):
         if u != v and p.present[i, u] > 0:
             at_u = min(p.present[i, u], size - at_v)
             longest = max(longest, pair_seconds(p, i, u, v, at_u, at_v, size))
-    return max(p.sync + longest, p.restart) if p.model == STORM else p.sync + longest
+    return p.sync + longest if p.model == GENERIC else min(handover, max(p.sync + longest, p.restart))
 
 
 @kernel

@@ -254,10 +254,28 @@ def _storm_rows(problem: Problem, p: Placements, before: Mapping[str, int], stra
 
 
 def _live_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Live):
-    """A constant, and the state less what stays on each node."""
+    """A constant, and the state that comes to each node; A.2 instead where a node has too few tasks."""
     moves = strategy.price.per_byte_s * p.operator.state_bytes
-    row, old = p.head(dict.fromkeys(map(int, p.sizes), strategy.price.constant_s + moves)), sum(before.values())
-    for name, count in before.items():
-        stays = np.minimum(count / old, p.count / p.size)
-        row = _with(p, row, problem.node_index[name], -moves * stays)
-    return [(row, 0.0)]
+    most, old = strategy.price.constant_s + moves, sum(before.values())
+    row = p.head(dict.fromkeys(map(int, p.sizes), strategy.price.constant_s))
+    had = np.array([before.get(problem.nodes[u].id, 0) / old for u in p.node])
+    row[p.first_x :] = moves * np.maximum(p.count / p.size - had, 0.0)
+    room = np.array([strategy.tasks_on(p.operator, problem.nodes[u].id) for u in p.node])
+    over = np.concatenate([np.zeros(p.first_x), np.where(p.count > room, 1.0, 0.0)])
+    if not over.any():
+        return [(row, 0.0)]
+    return [(row - most * over, 0.0), *_restart_rows(problem, p, before, strategy.restart, over)]
+
+
+def _restart_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Storm, over: np.ndarray):
+    """Those of A.2, each only where some x of `over` is 1: its own, or (a pair for each node) another's."""
+    (change, _), *arrivals = _storm_rows(problem, p, before, strategy)
+    at = np.concatenate([np.full(p.first_x, -1), p.node])
+    short = {u: over * (at == u) for u in sorted(set(at[over > 0]))}  # on each node at most one x is 1
+    rows = [(change.max() * here, 0.0) for here in short.values()]
+    for row, _ in arrivals:
+        rows.append((row * over, 0.0))
+        within = row * (1.0 - over)
+        most = within.max()
+        rows += [(within + most * here, most) for u, here in short.items() if most and u not in at[within > 0]]
+    return rows

@@ -113,6 +113,8 @@ class LiveDowntime:
 
     constant_s: float
     per_byte_s: float
+    #: Operator -> node -> tasks that run there.  More replicas than those need a restart, as in A.2; None: none does.
+    tasks: Deployment | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

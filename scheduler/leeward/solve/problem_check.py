@@ -16,7 +16,7 @@ from leeward.solve.polynomial import Polynomial, check_polynomial
 from leeward.solve.problem import DOWNTIME_MODELS, ProblemError
 
 if TYPE_CHECKING:
-    from leeward.solve.problem import Node, Operator, Problem
+    from leeward.solve.problem import Deployment, Node, Operator, Problem
 
 #: How far the weights may be from summing to 1.
 WEIGHT_TOLERANCE = 1e-6
@@ -162,11 +162,22 @@ def _check_goal(problem: Problem) -> None:
     if problem.live is not None:
         _check_number("live.constant", problem.live.constant_s)
         _check_number("live.per_byte", problem.live.per_byte_s)
+        _check_tasks(problem, problem.live.tasks or {})
 
 
 def _check_known(field: str, name: str, known: Iterable[str], kind: str) -> None:
     if name not in known:
         raise ProblemError(field, name, f"there is no such {kind}", remedy=f"use the id of a {kind}, or add it")
+
+
+def _check_tasks(problem: Problem, tasks: Deployment) -> None:
+    for name, running in tasks.items():
+        _check_known(f"live.tasks.{name}", name, problem.operator_index, "operator")
+        for node, count in running.items():
+            field = f"live.tasks.{name}.{node}"
+            _check_known(field, node, problem.node_index, "node")
+            if count < 0:
+                raise ProblemError(field, count, "is a negative number of tasks", remedy="give 0 or more")
 
 
 def _check_references(problem: Problem) -> None:

@@ -86,7 +86,7 @@ def problem_from_json(document: object) -> Problem:
         link_cost=_link_cost(top.get("link_cost", 0.0)),
         operators=_each("operators", top["operators"], _operator),
         streams=_each("streams", top["streams"], _stream),
-        current=_current(top.get("current")),
+        current=_deployment("current", top.get("current")),
         weights=Weights(**_numbers("weights", top["weights"], ("r", "c", "d"))),
         bounds=Bounds(**_numbers("bounds", top["bounds"], ("r", "c", "d"))),
         sync_s=_number("t_syn", top.get("t_syn", 0.25)),
@@ -117,6 +117,8 @@ def problem_to_json(problem: Problem) -> dict[str, Any]:
         document["current"] = {name: dict(placed) for name, placed in problem.current.items()}
     if problem.live is not None:
         document["live"] = {"constant": problem.live.constant_s, "per_byte": problem.live.per_byte_s}
+        if problem.live.tasks is not None:
+            document["live"]["tasks"] = {name: dict(running) for name, running in problem.live.tasks.items()}
     return document
 
 
@@ -198,17 +200,21 @@ def _stream(field: str, value: object) -> Stream:
 
 
 def _live(value: object) -> LiveDowntime:
-    numbers = _numbers("live", value, ("constant", "per_byte"))
-    return LiveDowntime(constant_s=numbers["constant"], per_byte_s=numbers["per_byte"])
+    entry = _object("live", value, frozenset(("constant", "per_byte", "tasks")), required=("constant", "per_byte"))
+    return LiveDowntime(
+        constant_s=_number("live.constant", entry["constant"]),
+        per_byte_s=_number("live.per_byte", entry["per_byte"]),
+        tasks=_deployment("live.tasks", entry.get("tasks")),
+    )
 
 
-def _current(value: object) -> dict[str, dict[str, int]] | None:
+def _deployment(field: str, value: object) -> dict[str, dict[str, int]] | None:
     if value is None:
         return None
     deployment: dict[str, dict[str, int]] = {}
-    for name, placed in _object("current", value).items():
-        entry = _object(f"current.{name}", placed)
-        deployment[name] = {node: _whole(f"current.{name}.{node}", count) for node, count in entry.items()}
+    for name, placed in _object(field, value).items():
+        entry = _object(f"{field}.{name}", placed)
+        deployment[name] = {node: _whole(f"{field}.{name}.{node}", count) for node, count in entry.items()}
     return deployment
 
 

@@ -183,6 +183,10 @@ def thinning(problem: Problem, operator: Operator, node: str, most: int) -> Vari
     current = {name: dict(placed) for name, placed in (problem.current or {}).items()}
     if node in current.get(operator.id, {}):
         current[operator.id] = {twin if n == node else n: count for n, count in current[operator.id].items()}
+    live = problem.live
+    if live is not None and live.tasks is not None:
+        running = {twin if n == node else n: count for n, count in live.tasks.get(operator.id, {}).items()}
+        live = replace(live, tasks={**live.tasks, operator.id: running})
     added = _keep_code(problem, operators, current, node, twin)
     try:
         varied = replace(
@@ -192,6 +196,7 @@ def thinning(problem: Problem, operator: Operator, node: str, most: int) -> Vari
             link_cost=_with_twin(link, at) if problem.link_cost != 0.0 else 0.0,
             operators=tuple(operators),
             current=current or None,
+            live=live,
         )
     except ProblemError:
         return None
@@ -203,11 +208,11 @@ def _keep_code(
 ) -> str | None:
     """Adds an operator that needs nothing, where only one of node and twin hosts something at present.
 
-    In the Storm model a node that hosts anything holds the code.  It holds it for its twin, too.
+    Where a change restarts all, a node that hosts anything holds the code.  It holds it for its twin, too.
     """
     hosting = {name for placed in current.values() for name in placed}
     missing = {node, twin} - hosting
-    if problem.downtime_model != "storm" or len(missing) != 1:
+    if problem.downtime_model == "generic" or len(missing) != 1:
         return None
     name, place = _unused("code", problem.operator_index), missing.pop()
     operators.append(

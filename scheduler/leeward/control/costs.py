@@ -1,0 +1,45 @@
+"""What handovers cost, learned from those that were done: longest wait of a tuple = constant + time per byte moved.
+
+The estimate is Theil and Sen's: the median slope between pairs, then the median of what is left over. One handover in
+four may have met a pause of a garbage collector, or nobody who waited, and nothing changes. Neither part is negative.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import median
+
+#: What holds until one was measured: s, and s for each byte.
+PRIOR = (0.05, 1e-8)
+#: Handovers that count.
+KEEP = 16
+
+
+def estimate(seen: Sequence[tuple[float, float]], prior: tuple[float, float] = PRIOR) -> tuple[float, float]:
+    """(constant s, s/byte) from pairs of (bytes moved, longest wait in s).
+
+    The time for a byte is the prior's, though no more than what was waited allows, while all moved as much.
+    """
+    if not seen:
+        return prior
+    slopes = [(w2 - w1) / (s2 - s1) for (s1, w1), (s2, w2) in combinations(seen, 2) if s1 != s2]
+    size, wait = (median(column) for column in zip(*seen, strict=True))
+    slope = max(0.0, median(slopes)) if slopes else min(prior[1], wait / size if size else prior[1])
+    return max(0.0, median(wait - slope * size for size, wait in seen)), slope
+
+
+class HandoverCosts:
+    """The newest handovers of a topology."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque(maxlen=KEEP)
+
+    def add(self, size: float, waited_s: float) -> None:
+        """A handover that was done: bytes that moved, longest wait of a tuple in seconds."""
+        self._seen.append((size, waited_s))
+
+    def fit(self) -> tuple[float, float]:
+        """(constant s, s/byte)."""
+        return estimate(self._seen)
