@@ -23,6 +23,7 @@ from pathlib import Path
 import yaml
 
 from leeward.local import processes, render
+from leeward.local.archive import worker_option
 from leeward.local.errors import StartError
 from leeward.local.install import Install, find_install
 from leeward.local.layout import LOOPBACK, ClusterSpec, Layout, Node, layout_of
@@ -113,7 +114,7 @@ class LocalCluster:
         claim_folder(self.dir)
         end_cluster(self.dir)  # what a crash left behind here
         check_free(self.layout.purposes(), remedy="End them, or give another --base-port.")
-        self._write_files()
+        self._write_files(report)
         try:
             until = time.monotonic() + deadline_s
             for names in (("zookeeper", "redis"), self.layout.daemons[2:]):
@@ -193,7 +194,7 @@ class LocalCluster:
 
     # -- inside
 
-    def _write_files(self) -> None:
+    def _write_files(self, report: Report) -> None:
         """Empty the run folder and write every configuration file and the first cluster.json."""
         install = self._installed()
         empty_folder(self.dir)
@@ -203,6 +204,8 @@ class LocalCluster:
         password = secrets.token_urlsafe(24)
         self.redis_url = f"redis://:{password}@{LOOPBACK}:{self.layout.redis}/0"
         shipped = yaml.safe_load((install.checkout / "storm_conf" / "storm.yaml").read_text())
+        if self.spec.class_archive:
+            shipped["worker.childopts"] += f" {worker_option(install, report)}"
         settings = render.storm_settings(shipped, self.spec, self.layout, self.redis_url)
         (conf / "storm.yaml").write_text(yaml.safe_dump(settings, sort_keys=True, width=10_000))
         (conf / "zoo.cfg").write_text(render.zoo_cfg(self.spec, self.layout))
