@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling lint jar lock clean
+.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 pytest := pytest -q
@@ -42,7 +42,7 @@ test-all: setup ## everything, slow tests too
 	$(MAKE) --no-print-directory test-java
 	$(pytest) tests
 
-bench: bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling ## all measurements, into out/bench; many minutes
+bench: bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle ## all measurements, into out/bench; many minutes
 
 bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
 	python tests/bench/migration.py
@@ -58,6 +58,9 @@ bench-throughput: setup ## tuples/s and delay of the data path, and query 1, aga
 
 bench-scaling: setup ## tuples/s at saturation with one, two and four replicas
 	python tests/bench/scaling.py
+
+bench-idle: setup ## what an idle topology costs, and the start of a worker with and without a class-data archive
+	python tests/bench/idle.py
 
 bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
 	python tests/bench/edrp.py

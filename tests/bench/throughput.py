@@ -27,7 +27,7 @@ from typing import Any
 from query1_run import Rows, Run, prepare
 from rich.console import Console
 from rich.table import Table
-from systems import ROOT, begin_run, kill, stage, write_result
+from systems import ROOT, begin_run, cpu_s, kill, stage, write_result
 
 from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
 from leeward.local.install import checkout, find_install
@@ -159,12 +159,7 @@ class Bench:
     def _cpu(self) -> Cpu:
         """Seconds of processor so far, by process."""
         pids = {"jvm": self.cluster.worker_pids().values(), "python": self.cluster.python_pids()}
-        return {kind: {pid: _seconds(pid) for pid in of} for kind, of in pids.items()}
-
-
-def _seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return {kind: {pid: cpu_s(pid) for pid in of} for kind, of in pids.items()}
 
 
 def _difference(after: Cpu, before: Cpu) -> dict[str, float]:

@@ -98,3 +98,9 @@ def test_a_taken_port_is_named_with_its_owner(family: socket.AddressFamily):
 
 def test_memory_is_a_share_of_what_the_process_maps():
     assert 1_000_000 < processes.memory_bytes(os.getpid()) < 10_000_000_000
+
+
+def test_the_start_of_a_process_is_known_to_hundredths_of_a_second(mark):
+    before = time.time()
+    child = start(mark, "input()")
+    assert before - 0.05 <= processes.started_s(child.pid) <= time.time() + 0.05

@@ -100,6 +100,13 @@ def listeners(ports: Collection[int]) -> dict[int, int | None]:
     return owners
 
 
+def started_s(pid: int) -> float:
+    """When a process began, as time.time() counts; to 10 ms."""
+    ticks = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)  # /proc/stat has whole seconds
+    return booted + int(ticks) / os.sysconf("SC_CLK_TCK")
+
+
 def memory_bytes(pid: int) -> int:
     """Proportional set size: shared pages count by their share, so that a sum over processes is true."""
     with contextlib.suppress(OSError):

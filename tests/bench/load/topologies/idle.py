@@ -1,0 +1,12 @@
+"""Source, one replica and eleven warm tasks of a worker with state, sink."""
+
+from load_idle import Sink, Source, Work
+from streamparse import Topology
+
+from leeward.runtime import keyed
+
+
+class Idle(Topology):
+    source = Source.spec()
+    work = Work.spec(inputs={source: keyed("key")}, par=12)
+    sink = Sink.spec(inputs={work: keyed("key")})
