@@ -187,7 +187,7 @@ class Task:
         self._report(cut_barrier(cut), error)
 
     def _report(self, barrier: str, error: str) -> None:
-        report = Report(task=self.id, component=TASKS[self.id], error=error, bytes=10, keys=1)
+        report = Report(task=self.id, component=TASKS[self.id], error=error, bytes=10, keys=1, waited=0.3)
         self.cluster.world.barriers.setdefault(barrier, {})[self.id] = report
         self.cluster.world.changed()
 

@@ -8,6 +8,7 @@ import threading
 import pytest
 from control_twins import FIRST, ID, NAME, TASKS, Cluster
 
+from leeward.control.costs import PRIOR
 from leeward.control.loop import Inline
 from leeward.control.memory import (
     ListSink,
@@ -281,6 +282,20 @@ def test_a_standby_takes_over_what_a_dead_leader_had_begun(mode, begun, phase):
     assert cluster.world.record.phase == "run"
     assert sink.of("taken_over")[0]["step"] == begun
     assert sink.of("reconfiguration_ended")[0]["result"] == "done"
+
+
+def test_what_handovers_cost_reaches_the_policy_and_the_next_leader():
+    cluster = Cluster()
+    policy = Script(replicas_of_work([2, 3]), replicas_of_work([2]), keep)
+    service, clock, _, _ = stage(policy, cluster=cluster, until=lambda *_: len(policy.views) > 2)
+    service.run(clock.stop)
+    moved = 10 * len(TASKS)
+    learned = (pytest.approx(0.3 - PRIOR[1] * moved), PRIOR[1])
+    assert [view.handover_cost for view in policy.views] == [PRIOR, learned, learned]
+    heir = Script(keep)
+    service, clock, _, _ = stage(heir, cluster=cluster, until=lambda *_: heir.views)
+    service.run(clock.stop)
+    assert heir.views[0].handover_cost == learned
 
 
 def test_waits_while_another_leads():
