@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from leeward.local import archive
-from leeward.local.archive import RAN, longest, worker_option
+from leeward.local.archive import LOG_WRITER, RAN, WORKER, longest, options
 from leeward.local.install import find_install
 
 JDK = ("java/lang/Object", "java/util/regex/Pattern", "java/util/zip/ZipFile")
@@ -42,40 +42,41 @@ def source(install, option: str) -> str:
 
 def test_workers_list_their_classes_until_there_is_an_archive_of_them(install):
     said: list[str] = []
-    option = worker_option(install, said.append)
-    assert option.startswith(LISTED) and option.endswith("/%WORKER-ID%.classes")
+    found = options(install, said.append)
+    option = found[WORKER]
+    assert list(found) == [WORKER] and option.startswith(LISTED) and option.endswith("/%WORKER-ID%.classes")
     listed(option, "w1", ran=False)
-    assert worker_option(install, said.append) == option, "no Python bolt ran there"
+    assert options(install, said.append) == found, "no Python bolt ran there"
     listed(option, "w2")
-    made = worker_option(install, said.append)
+    made = options(install, said.append)[WORKER]
     file = Path(made.removeprefix("-XX:SharedArchiveFile="))
     assert file.exists() and said == ["classes of the workers: archived"]
     assert {path.suffix for path in file.parent.iterdir()} == {".jsa", ".classes"}
     assert source(install, made) == "shared objects file"
-    assert worker_option(install, said.append) == made and len(said) == 1, "it is made once"
+    assert options(install, said.append) == {WORKER: made, LOG_WRITER: made} and len(said) == 1, "it is made once"
 
 
 def test_an_archive_is_not_used_for_other_jars_and_a_missing_one_does_no_harm(install):
-    listed(worker_option(install), "w1")
-    made = worker_option(install)
+    listed(options(install)[WORKER], "w1")
+    made = options(install)[WORKER]
     assert source(install, made + ".gone") == "jrt:/java.base"
     jars = install.storm_home / "lib-worker"
     (jars / "b.jar").write_bytes((jars / "a.jar").read_bytes())
-    listed(worker_option(install), "w1")
-    assert worker_option(install) != made
+    listed(options(install)[WORKER], "w1")
+    assert options(install)[WORKER] != made
     assert not Path(made.removeprefix("-XX:SharedArchiveFile=")).exists(), "nobody needs it any more"
 
 
 def test_what_cannot_be_archived_is_told_and_the_cluster_starts_without(install, monkeypatch):
-    option, said = worker_option(install), []
-    listed(option, "w1")
+    option, said = options(install), []
+    listed(option[WORKER], "w1")
     monkeypatch.setattr(archive, "MAKING_S", 0.0)
-    assert worker_option(install, said.append) == option
+    assert options(install, said.append) == option
     assert said[0].startswith("classes of the workers: not archived: ") and "timed out" in said[0]
 
 
 def test_a_folder_with_a_space_gets_none(install, tmp_path):
-    assert worker_option(replace(install, checkout=tmp_path / "my project")) == ""
+    assert options(replace(install, checkout=tmp_path / "my project")) == {}
 
 
 def test_the_last_line_of_a_list_may_be_cut_off(tmp_path):

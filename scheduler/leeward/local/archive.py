@@ -17,24 +17,26 @@ from pathlib import Path
 
 from leeward.local.install import Install
 
+#: Each worker is started by a small JVM that writes its log.
+WORKER, LOG_WRITER = "worker.childopts", "topology.worker.logwriter.childopts"
 ARCHIVE = "worker.jsa"
 #: A list counts if its worker got so far as to run a Python bolt.
 RAN = "org/apache/storm/task/ShellBolt"
 MAKING_S = 120.0
 
 
-def worker_option(install: Install, report: Callable[[str], None] = lambda line: None) -> str:
-    """What to add to the workers' JVM options. Makes the archive if there is a list to make it of."""
+def options(install: Install, report: Callable[[str], None] = lambda line: None) -> dict[str, str]:
+    """Settings, and what to add to each of these JVM options. Makes the archive if there is a list to make it of."""
     folder = install.checkout / ".storm" / "classes" / key_of(install)
     if any(map(str.isspace, str(folder))):
-        return ""  # Storm parts options at white space
+        return {}  # Storm parts options at white space
     archive = folder / ARCHIVE
     if not archive.exists():
         folder.mkdir(parents=True, exist_ok=True)
         classes = longest(folder.glob("*.classes"))
         if classes is None or not make(install, classes, archive, report):
-            return f"-XX:DumpLoadedClassList={folder}/%WORKER-ID%.classes"
-    return f"-XX:SharedArchiveFile={archive}"
+            return {WORKER: f"-XX:DumpLoadedClassList={folder}/%WORKER-ID%.classes"}
+    return dict.fromkeys((WORKER, LOG_WRITER), f"-XX:SharedArchiveFile={archive}")
 
 
 def key_of(install: Install) -> str:

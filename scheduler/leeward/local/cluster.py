@@ -22,8 +22,7 @@ from pathlib import Path
 
 import yaml
 
-from leeward.local import processes, render
-from leeward.local.archive import worker_option
+from leeward.local import archive, processes, render
 from leeward.local.errors import StartError
 from leeward.local.install import Install, find_install
 from leeward.local.layout import LOOPBACK, ClusterSpec, Layout, Node, layout_of
@@ -205,7 +204,8 @@ class LocalCluster:
         self.redis_url = f"redis://:{password}@{LOOPBACK}:{self.layout.redis}/0"
         shipped = yaml.safe_load((install.checkout / "storm_conf" / "storm.yaml").read_text())
         if self.spec.class_archive:
-            shipped["worker.childopts"] += f" {worker_option(install, report)}"
+            for name, option in archive.options(install, report).items():
+                shipped[name] += f" {option}"
         settings = render.storm_settings(shipped, self.spec, self.layout, self.redis_url)
         (conf / "storm.yaml").write_text(yaml.safe_dump(settings, sort_keys=True, width=10_000))
         (conf / "zoo.cfg").write_text(render.zoo_cfg(self.spec, self.layout))
