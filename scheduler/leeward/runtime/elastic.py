@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import ctypes
 import gc
 import io
 import json
@@ -144,6 +145,7 @@ class Elastic(Output):
         self._link.start()
         if self.kind == "stateful":
             self._link.soon(courier.warm)
+        _give_back()
 
     # --- the task's own thread ---
 
@@ -356,6 +358,12 @@ class Elastic(Output):
 
     def committed(self, state: dict) -> None:
         """Called (spouts) when a cut has become durable."""
+
+
+def _give_back() -> None:
+    """What importing needed and left behind, a tenth of a task's memory, to the system (glibc has a call for it)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _protect_early() -> None:
