@@ -135,6 +135,8 @@ def test_everything_ends_after_a_crash_even_without_the_record(tmp_path: Path):
     record = folder / "cluster.json"
     nimbus = json.loads(record.read_text())["daemons"]["nimbus"]["pid"]
     processes.send(processes.process_of(nimbus), signal.SIGKILL)
+    while nimbus in {process.pid for process in processes.marked(MARK, str(folder))}:
+        time.sleep(0.01)
     record.unlink()
     ended = CliRunner().invoke(app, ["cluster", "down", "--dir", str(folder)])
     assert ended.exit_code == 0 and "3 processes ended" in ended.output

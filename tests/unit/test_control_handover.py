@@ -456,7 +456,8 @@ def test_a_step_that_cannot_be_copied_is_given_up_and_nothing_was_paused(cluster
     clock.time += coord.machine.limits.ahead_s + 1
     coord.work()
     (end,) = sink.of("reconfiguration_ended")
-    assert end["result"].startswith("aborted: not copied") and (end["steps"], end["pause_s"]) == (2, 0.3)  # in the first two
+    assert end["result"].startswith("aborted: not copied")
+    assert (end["steps"], end["pause_s"]) == (2, 0.3), "what tuples waited in the two that were done"
     settle(cluster, clock, coord)
     assert len(moved(cluster.world.record.tables)) == 32
 
