@@ -9,18 +9,24 @@ import org.apache.storm.policy.IWaitStrategy;
  * sleeps once none has come for about a second.
  *
  * <p>Nobody wakes a Storm executor, so each one that is idle looks for work a thousand times a second, and so does each
- * warm task. Here it is 250 times; the first tuple after a second of silence waits up to 4 ms for it.
+ * warm task. Here it is 250 times; the first tuple after a second of silence waits up to 4 ms for it. No longer, as
+ * markers pass through warm tasks as well, and others wait for those. A spout is different: each look is a message to
+ * its process and back, and nobody waits behind it. After five seconds without a tuple it is asked 100 times a second.
  */
 public final class PatientWait implements IWaitStrategy {
     static final int SHORT_COUNT = 10;
     static final int LONG_COUNT = 1_000;
+    static final int SPOUT_COUNT = 2_000;
     private static final long SHORT_NS = 1;
     private static final long MEDIUM_MS = 1;
     private static final long LONG_MS = 4;
+    private static final long SPOUT_MS = 10;
+
+    private int last = LONG_COUNT;
 
     @Override
     public void prepare(Map<String, Object> conf, WaitSituation situation) {
-        // nothing to set: an executor that was idle for long is so in every situation
+        last = situation == WaitSituation.SPOUT_WAIT ? SPOUT_COUNT : LONG_COUNT;
     }
 
     @Override
@@ -28,8 +34,8 @@ public final class PatientWait implements IWaitStrategy {
         if (idleCounter < SHORT_COUNT) {
             LockSupport.parkNanos(SHORT_NS);
         } else {
-            Thread.sleep(idleCounter < LONG_COUNT ? MEDIUM_MS : LONG_MS);
+            Thread.sleep(idleCounter < LONG_COUNT ? MEDIUM_MS : idleCounter < SPOUT_COUNT ? LONG_MS : SPOUT_MS);
         }
-        return Math.min(idleCounter + 1, LONG_COUNT);
+        return Math.min(idleCounter + 1, last);
     }
 }

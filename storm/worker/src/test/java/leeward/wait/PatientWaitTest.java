@@ -24,6 +24,8 @@ class PatientWaitTest {
         assertTrue(nanos(0) < 1_000_000);
         assertTrue(nanos(PatientWait.SHORT_COUNT) >= 900_000);
         assertTrue(nanos(PatientWait.LONG_COUNT) >= 3_900_000);
+        assertTrue(nanos(PatientWait.SPOUT_COUNT - 1) < 9_000_000);
+        assertTrue(nanos(PatientWait.SPOUT_COUNT) >= 9_900_000);
     }
 
     @Test
@@ -32,6 +34,16 @@ class PatientWaitTest {
         strategy.prepare(Collections.emptyMap(), IWaitStrategy.WaitSituation.BOLT_WAIT);
         assertEquals(1, strategy.idle(0));
         assertEquals(PatientWait.LONG_COUNT, strategy.idle(PatientWait.LONG_COUNT - 1));
+        assertEquals(PatientWait.LONG_COUNT, strategy.idle(PatientWait.LONG_COUNT));
+    }
+
+    @Test
+    void onlySpoutsAreLeftAloneForLonger() throws Exception {
+        IWaitStrategy strategy = new PatientWait();
+        strategy.prepare(Collections.emptyMap(), IWaitStrategy.WaitSituation.SPOUT_WAIT);
+        assertEquals(PatientWait.LONG_COUNT + 1, strategy.idle(PatientWait.LONG_COUNT));
+        assertEquals(PatientWait.SPOUT_COUNT, strategy.idle(PatientWait.SPOUT_COUNT));
+        strategy.prepare(Collections.emptyMap(), IWaitStrategy.WaitSituation.BACK_PRESSURE_WAIT);
         assertEquals(PatientWait.LONG_COUNT, strategy.idle(PatientWait.LONG_COUNT));
     }
 
