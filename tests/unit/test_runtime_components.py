@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections import deque
 from dataclasses import replace
 
@@ -519,6 +520,25 @@ def test_what_a_spout_has_emitted_does_not_wait_for_its_next_call(monkeypatch, t
         said.append(spout._next_message())
     assert emitted(said) == [[1], [2]]
     spout.component.gate.set()
+    spout.close()
+
+
+def test_an_idle_spout_wakes_no_other_thread(monkeypatch, tmp_path):
+    context = {
+        "taskid": 1,
+        "componentid": "source",
+        "task->component": {"1": "source", "2": "count"},
+        "stream->target->grouping": {"default": {"count": {}}, "marker": {"count": {}}},
+    }
+    spout = Worker(Burst, monkeypatch, tmp_path, Twin(ids=False), **context)
+    assert sum(len(emitted(spout.next())) for _ in range(60)) == 40
+    pipe, woken = spout.component.serializer, []
+    time.sleep(0.05)
+    assert pipe._has_thread, "there is one that sees to what was emitted"
+    pipe._late.set = lambda: woken.append(1)
+    for _ in range(5):
+        spout.next()
+    assert not woken
     spout.close()
 
 

@@ -166,7 +166,8 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
                 getattr(self, name)(tup_id)
             elif name in ("activate", "deactivate"):
                 getattr(self, name)()
-            self.send_message({"command": "sync"})
+            # not by `put`: Storm says nothing more before it has this, so it leaves as soon as there is no input
+            self.serializer.out.append(self.serializer.form.message({"command": "sync"}))
         self._rest = None
 
     def _next(self) -> None:
