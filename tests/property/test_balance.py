@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leeward.core.balance import LEAST_GAIN, TOLERANCE, balance, excess
+from leeward.core.balance import LEAST_GAIN, NOTHING, TOLERANCE, balance, excess
 from leeward.core.keys import GROUPS
 from leeward.core.table import even_table, owned, redistribute
 
@@ -55,7 +56,7 @@ def test_balanced_as_far_as_single_steps_go_and_stable(before, tasks, load):
     assert set(after) == set(tasks), "every group has a wanted owner, every wanted task a group"
     assert balance(after, tasks, load) == after, "doing it again moves nothing"
     assert balance(before, tasks[::-1], dict(reversed(load.items()))) == after, "order of arguments does not matter"
-    if sum(load.values()) > 0:
+    if math.fsum(load.values()) > NOTHING:
         assert not list(itertools.islice(helpful(after, tasks, load), 1))
     else:
         assert after == redistribute(before, tasks)
@@ -67,7 +68,7 @@ def test_the_same_tasks_never_get_worse_and_idle_groups_stay(before, load):
     tasks = sorted(set(before))
     after = balance(before, tasks, load)
     assert excess(after, load) <= excess(before, load) + 1e-9
-    if sum(load.values()) > 0:
+    if math.fsum(load.values()) > NOTHING:
         mean = sum(load.values()) / len(tasks)
         assert all(load.get(group, 0.0) >= 0.99 * LEAST_GAIN * mean for group in moved(before, after))
         if all(abs(value - mean) < TOLERANCE * mean * 0.999 for value in loads_of(before, tasks, load).values()):
@@ -79,6 +80,11 @@ def test_scaling_in_gives_all_that_the_departing_had_to_others(before, gone, loa
     tasks = sorted(set(before) - {gone}) or [41]
     after = balance(before, tasks, load)
     assert {group for group in range(GROUPS) if before[group] == gone} <= set(moved(before, after))
+
+
+def test_next_to_no_load_is_none():
+    before = even_table([1, 2, 3])
+    assert balance(before, [2, 3, 4], {7: 5e-324}) == redistribute(before, [2, 3, 4])
 
 
 def test_one_hot_group_moves_alone():

@@ -11,6 +11,8 @@ from leeward.core.table import Table, redistribute, replicas
 TOLERANCE = 0.1
 #: A move that takes less than this share of the mean off a replica gains nothing; a group with less load is idle.
 LEAST_GAIN = 0.001
+#: Less than this in all is no load, in tuples/s: shares of numbers near the smallest float would be 0.
+NOTHING = 1e-9
 
 
 def balance(
@@ -23,7 +25,7 @@ def balance(
     evens out the two best. Idle groups stay, or go to who has fewest. Every task gets a group. Applied to its own
     result it changes nothing. Without a load: `redistribute`.
     """
-    if not tasks or fsum(load.values()) <= 0.0:
+    if not tasks or fsum(load.values()) <= NOTHING:
         return redistribute(table, tasks)
     shares = _Shares(table, sorted(tasks), load)
     while shares.even_out(tolerance) or shares.fill():
@@ -34,7 +36,7 @@ def balance(
 def excess(table: Sequence[int], load: Mapping[int, float]) -> float:
     """By how much the most loaded replica is over the mean, as a share of it; 0 if nothing was measured."""
     total = fsum(load.values())
-    if total <= 0.0:
+    if total <= NOTHING:
         return 0.0
     most = max(fsum(load.get(group, 0.0) for group, owner in enumerate(table) if owner == task) for task in set(table))
     return most * len(replicas(table)) / total - 1.0
