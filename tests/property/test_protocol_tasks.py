@@ -3,12 +3,12 @@
 Two models. One source with pulses: spout 1 -> bolts 2, 3 (rotated) -> bolt 4 (stateful, groups split with 5) -> sink 6.
 Two sources into one keyed operator: spout 1 -> bolt 3, and spout 2, both -> bolts 4, 5 -> sink 6; no pulses. Channels
 are queues; the test chooses which channel delivers next, when tasks look at the control record and how old it is, when
-I/O completes, which process dies, when the coordinator is replaced, and when tables change: by restart or by handover,
-in one step or several, copied ahead or not.
+I/O completes, which process dies, which tuple Storm drops, when the coordinator is replaced, and when tables change: by
+restart or by handover, in one step or several, copied ahead or not.
 
 What must hold at any time: no group has two owners; a tuple is processed by the owner of its group, in order, once;
-nobody asks for a reset unless a process was lost. Left alone everything comes to rest, with every tuple counted exactly
-once and nothing left in a buffer.
+nobody asks for a reset unless a process or a tuple was lost. Left alone everything comes to rest, with every tuple
+counted exactly once and nothing left in a buffer.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Topology(RuleBasedStateMachine):
         self.cuts: dict[int, dict[int, dict]] = {}
         self.ready: set[int] = set()
         self.recover = False
-        self.lost_processes = 0
+        self.losses = 0
         self.doomed: set[int] = set()
         self.last_cut = self.last_epoch = self.fence = 0
         self.drafts: dict[tuple[int, int], dict] = {}  # (handover, receiver) -> key -> state that was copied ahead
@@ -164,7 +164,7 @@ class Topology(RuleBasedStateMachine):
                         assert task not in self.doomed, "a process whose worker Storm is about to end says it is ready"
                         self.ready.add(task)
                 case Recover(epoch, reason):
-                    assert self.lost_processes, f"nothing was lost, but: {reason}"
+                    assert self.losses, f"nothing was lost, but: {reason}"
                     self.forget_transfers(task)
                     process.base = -1
                     self.recover = self.recover or epoch == self.record.epoch
@@ -183,11 +183,11 @@ class Topology(RuleBasedStateMachine):
         self.forget_transfers(task)
         if instruction.number:
             assert set(instruction.lost) <= process.groups and not set(instruction.gained) & process.groups
-            process.ahead = instruction
-            self.tell_copied(task)
+            process.ahead = instruction if instruction.lost or instruction.gained else None
+            self.tell_copied(task, instruction)
 
-    def tell_copied(self, task: int) -> None:
-        ahead, copied = self.processes[task].ahead, self.processes[task].copied
+    def tell_copied(self, task: int, ahead: CopyAhead) -> None:
+        copied = self.processes[task].copied
         if self.stage == "copying" and ahead.number == self.record.ahead and copied.keys() == ahead.lost.keys():
             self.waiting.discard(task)
 
@@ -322,7 +322,7 @@ class Topology(RuleBasedStateMachine):
         draft = self.drafts.setdefault((process.ahead.number, process.ahead.lost[key]), {})
         draft[key] = [*draft.get(key, []), *values[process.copied.get(key, 0) :]]
         process.copied[key] = len(values)
-        self.tell_copied(task)
+        self.tell_copied(task, process.ahead)
 
     @rule(task=st.sampled_from(COUNTS), choice=st.randoms(use_true_random=False))
     def transfer(self, task: int, choice) -> None:
@@ -493,8 +493,22 @@ class Topology(RuleBasedStateMachine):
         self.restart(task)
         self.look(task)
 
+    @rule(choice=st.randoms(use_true_random=False))
+    def storm_drops(self, choice) -> None:
+        """A link was down for a moment: one tuple is gone, and nobody is told."""
+        there = [
+            (channel, at)
+            for channel, items in sorted(self.channels.items())
+            for at, item in enumerate(items)
+            if not isinstance(item, Marker)
+        ]
+        if there:
+            channel, at = choice.choice(there)
+            del self.channels[channel][at]
+            self.losses += 1
+
     def restart(self, task: int) -> None:
-        self.lost_processes += 1
+        self.losses += 1
         self.processes[task] = self.new_process(task)
         self.ready.discard(task)
         self.doomed.discard(task)
@@ -526,6 +540,12 @@ class Topology(RuleBasedStateMachine):
         if hasattr(self, "processes"):
             one, other = (self.processes[task] for task in COUNTS)
             assert one.base != other.base or one.base < 0 or not one.groups & other.groups
+
+    @invariant()
+    def nobody_stands_still_while_all_go_on(self) -> None:
+        for task, process in getattr(self, "processes", {}).items():
+            known = process.protocol.record
+            assert process.protocol.mode is not Mode.PAUSED or known.phase is not Phase.RUN, f"task {task} stands still"
 
     @invariant()
     def results_are_exact(self) -> None:
@@ -562,6 +582,7 @@ class Topology(RuleBasedStateMachine):
         assert self.at_rest and self.all_is_published(), f"it does not come to rest; record {self.record}"
         for task, process in self.processes.items():
             assert process.protocol.buffered == 0, f"task {task} still holds something back"
+            assert process.ahead is None, f"task {task} still copies for a handover that was given up"
             assert process.groups == owned(task, self.record.tables)
         for key in range(KEYS):
             state = self.processes[self.record.tables["count"][key]].state.get(key, [])
@@ -579,6 +600,9 @@ class Topology(RuleBasedStateMachine):
             self.move(set()) if self.all_exported else self.abort()
         elif self.record.phase is Phase.RESTORE and len(self.ready) == len(TASKS):
             self.run()
+        elif self.at_rest and self.losses:
+            self.commit()
+            self.checkpoint()  # whose markers tell what was dropped
 
 
 class OneSource(Topology):
