@@ -58,6 +58,17 @@ def key(task, epoch=3):
     return f"leeward:t-1:handover:{epoch}:{task}"
 
 
+def test_warming_up_sends_a_piece_to_itself_and_leaves_nothing(server, client):
+    task = Task(server, 3)
+    read = []
+    task.courier._read = lambda *args, ask=task.courier._read: read.append(ask(*args)) or read[-1]
+    task.courier.warm()
+    assert len(read[0]) == 1
+    client.set("leeward:t-1:fence", 5)  # as a process finds it that starts later
+    task.courier.warm()
+    assert read[1] == [] and client.keys("leeward:t-1:handover:*") == []
+
+
 def test_groups_of_several_owners_come_together_and_leave_nothing_behind(server, client):
     first, second, third = (Task(server, number) for number in (1, 2, 3))
     third.receive(3, (0, 1, 2, 5))
