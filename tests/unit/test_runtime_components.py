@@ -552,9 +552,13 @@ class FakeSending:
 
     def __init__(self, epoch, sent):
         self.epoch, self.sent, self.parts, self.parcels = epoch, sent, [], {}
+        self.told = None
 
     def put(self, parts):
         self.parts.append(parts)
+
+    def when_taken(self, call):
+        self.told = call
 
     def finish(self, parcels):
         self.parcels = {
@@ -673,19 +677,37 @@ def test_what_is_copied_ahead_is_followed_by_what_changed(keyed_bolt):
     keyed_bolt.beat()
     gone = {"count": even_table([6])}
     keyed_bolt.link.show(ControlRecord(tables=tables, ahead=1, coming=TABLES | gone))
-    for _ in range(200):
-        keyed_bolt.beat()
-        if ("report", "ahead-1", "") in keyed_bolt.link.done:
-            break
+    (sending,) = copied_ahead(keyed_bolt)
+    assert sending.parts and ("report", "ahead-1", "") not in keyed_bolt.link.done
+    sending.told()
+    keyed_bolt.beat()
     assert ("report", "ahead-1", "") in keyed_bolt.link.done
-    (sending,) = asked(keyed_bolt, "send")
-    assert sending.parts
     keyed_bolt.component._handovers._due = float("inf")
     keyed_bolt.tuple("pass", 3, [second])
     begin_handover(keyed_bolt, even_table([6]))
     ahead = {key for groups in sending.parcels.values() for items, _ in groups.values() for key in items}
     assert ahead == {second} and len(sending.parcels[6]) == 64
     assert len([entry for entry in keyed_bolt.component._handovers._courier.asked if entry[0] == "send"]) == 1
+
+
+def copied_ahead(keyed_bolt):
+    for _ in range(200):
+        keyed_bolt.beat()
+        if any(sending.told for sending in asked(keyed_bolt, "send")):
+            break
+    return asked(keyed_bolt, "send")
+
+
+def test_a_copy_that_was_given_up_is_not_reported(keyed_bolt):
+    tables = TABLES | {"count": even_table([5, 6])}
+    keyed_bolt.beat()
+    keyed_bolt.link.show(ControlRecord(tables=tables, ahead=1, coming=TABLES | {"count": even_table([6])}))
+    (sending,) = copied_ahead(keyed_bolt)
+    keyed_bolt.link.show(ControlRecord(tables=tables))
+    keyed_bolt.beat()
+    sending.told()
+    keyed_bolt.beat()
+    assert ("report", "ahead-1", "") not in keyed_bolt.link.done
 
 
 def test_groups_that_are_whole_before_the_marker_wait_for_it(keyed_bolt):

@@ -47,9 +47,10 @@ Push = Callable[[int, list[bytes], threading.Event], None]
 class Sending:
     """Groups on their way out in one handover, in a thread of its own."""
 
-    def __init__(self, epoch: int, push: Push, task: int, owner: str) -> None:
+    def __init__(self, epoch: int, push: Push, untaken: Callable[[int], int], task: int, owner: str) -> None:
+        """`untaken`: pieces that a receiving task has not taken yet."""
         self.epoch = epoch
-        self._push, self._task, self._owner = push, task, owner
+        self._push, self._untaken, self._task, self._owner = push, untaken, task, owner
         self._jobs: queue.SimpleQueue[Callable[[threading.Event], bool]] = queue.SimpleQueue()
         self._cutters: dict[int, Cutter] = {}
 
@@ -64,6 +65,18 @@ class Sending:
         def job(stop: threading.Event) -> bool:
             for target, data in parts.items():
                 self._add(target, data, stop)
+            return False
+
+        self._jobs.put(job)
+
+    def when_taken(self, call: Callable[[], None]) -> None:
+        """Call this, in this thread, once the receivers have taken what was given to it until now."""
+
+        def job(stop: threading.Event) -> bool:
+            while any(map(self._untaken, self._cutters)) and not stop.wait(_FULL_S):
+                pass
+            if not stop.is_set():
+                call()
             return False
 
         self._jobs.put(job)
@@ -143,8 +156,13 @@ class Courier:
 
     def send(self, epoch: int, sent: Callable[[], None], failed: Failed) -> Sending:
         """Begin to send groups; `sent` when all that was given to it by `finish` is where the receivers find it."""
+        stop = self._stop
         sending = Sending(
-            epoch, lambda target, pieces, stop: self._push(epoch, target, pieces, stop), self._task, self._owner
+            epoch,
+            lambda target, pieces, stop: self._push(epoch, target, pieces, stop),
+            lambda target: self._patiently(lambda: self._client.xlen(self._key(epoch, target)), stop) or 0,
+            self._task,
+            self._owner,
         )
         self._start("send", sending.run, sent, failed)
         return sending

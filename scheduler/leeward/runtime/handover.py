@@ -83,8 +83,14 @@ class Handovers:
             self._due = max(self._due, now + _SMALL_EVERY_S)
             if not self._told:
                 self._told = True
-                self._shell.serializer.timer_s = _SMALL_EVERY_S
-                self._report(ahead_barrier(sending.epoch), bytes=ahead.bytes, keys=ahead.entries)
+                shell = self._shell
+                shell.serializer.timer_s = _SMALL_EVERY_S
+                sending.when_taken(lambda: shell._post(lambda: self._copied(sending, ahead)))
+
+    def _copied(self, sending: Sending, ahead: Ahead) -> None:
+        """Little is left to send, and what was sent is not waiting before the receivers any more."""
+        if sending is self._sending:  # it was not given up meanwhile
+            self._report(ahead_barrier(sending.epoch), bytes=ahead.bytes, keys=ahead.entries)
 
     # --- the switch
 
