@@ -66,6 +66,21 @@ def test_its_successor_restores():
     assert Load(RESTORE, keep=False) in protocol.on_record(RESTORE)
 
 
+def test_a_pause_that_was_given_up_does_not_stop_who_knows_of_that():
+    """Its marker may come behind the record that ends it, or wait for other channels when that comes."""
+    marker = Marker(kind=Kind.PAUSE, number=1, body=PAUSE.to_json())
+    for late in (True, False):
+        protocol = TaskProtocol(5, (1, 2))
+        protocol.on_record(RUN, first=True)
+        if not late:
+            assert protocol.on_marker(1, marker) == []
+        protocol.on_record(replace(RUN, epoch=2))
+        for source in (1, 2) if late else (2,):
+            assert protocol.on_marker(source, marker) == []
+        assert protocol.mode is Mode.RUNNING
+        assert [protocol.on_tuple(source, source) for source in (1, 2)] == [[Deliver(1)], [Deliver(2)]]
+
+
 def test_a_spout_that_goes_on_begins_the_checkpoint_that_was_asked_for_meanwhile():
     """After every pause the coordinator asks for one at once: who reads the record late sees both in one."""
     protocol = paused()
