@@ -3,16 +3,13 @@ package leeward.multilang;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
-import org.apache.storm.Constants;
 import org.apache.storm.multilang.NoOutputException;
 import org.apache.storm.multilang.ShellMsg;
-import org.apache.storm.task.ShellBolt;
 
 /**
  * Binary frames of msgpack.
@@ -27,7 +24,7 @@ import org.apache.storm.task.ShellBolt;
  * <p>No more than {@link #WINDOW} tuples are under way to the component, so that what it has not looked at yet stays
  * short when it is slow, however short tuples are.
  */
-final class BinaryDialect implements Dialect {
+final class BinaryDialect extends Dialect {
     static final int WINDOW = 1024;
     /** Groupings write into the values of this stream's tuples. */
     private static final String MARKERS = "marker";
@@ -46,7 +43,6 @@ final class BinaryDialect implements Dialect {
     private static final int EMIT = -9;
 
     private final PipeInput input;
-    private final BatchedOutput output;
     private final String task;
     private final boolean ids;
 
@@ -61,8 +57,8 @@ final class BinaryDialect implements Dialect {
     private final List<String> streams = new ArrayList<>();
 
     BinaryDialect(PipeInput input, BatchedOutput output, String task, boolean ids) {
+        super(output);
         this.input = input;
-        this.output = output;
         this.task = task;
         this.ids = ids;
         output.beginFrames();
@@ -71,35 +67,12 @@ final class BinaryDialect implements Dialect {
     // --- to the component
 
     @Override
-    public boolean ids() {
+    boolean ids() {
         return ids;
     }
 
     @Override
-    public void tuple(String id, String component, String stream, long source, List<Object> values) throws IOException {
-        if (sent.get() - taken.get() >= WINDOW) {
-            awaitRoom();
-        }
-        output.lock.lock();
-        try {
-            put(id, component, stream, source, values);
-        } finally {
-            output.lock.unlock();
-        }
-    }
-
-    @Override
-    public void heartbeat() throws IOException {
-        if (output.lock.tryLock()) {
-            try {
-                put("heartbeat", null, ShellBolt.HEARTBEAT_STREAM_ID, Constants.SYSTEM_TASK_ID, Collections.emptyList());
-            } finally {
-                output.lock.unlock();
-            }
-        }
-    }
-
-    private void put(String id, String component, String stream, long source, List<Object> values) throws IOException {
+    void put(String id, String component, String stream, long source, List<Object> values) throws IOException {
         PackWriter data = output.data;
         Integer channel = channel(component, stream, source);
         if (channel == null) {
@@ -150,7 +123,11 @@ final class BinaryDialect implements Dialect {
         return channel;
     }
 
-    private void awaitRoom() throws IOException {
+    @Override
+    void awaitRoom() throws IOException {
+        if (sent.get() - taken.get() < WINDOW) {
+            return;
+        }
         output.flush();
         waiting = Thread.currentThread();
         try {
@@ -169,7 +146,7 @@ final class BinaryDialect implements Dialect {
     }
 
     @Override
-    public void command(String name, Object id) throws IOException {
+    void command(String name, Object id) throws IOException {
         output.lock.lock();
         try {
             output.data.text(name);
@@ -182,7 +159,7 @@ final class BinaryDialect implements Dialect {
     }
 
     @Override
-    public void taskIds(List<Integer> tasks) throws IOException {
+    void taskIds(List<Integer> tasks) throws IOException {
         output.lock.lock();
         try {
             output.data.integer(TASK_IDS);
@@ -197,7 +174,7 @@ final class BinaryDialect implements Dialect {
     // --- from the component
 
     @Override
-    public ShellMsg read() throws IOException, NoOutputException {
+    ShellMsg read() throws IOException, NoOutputException {
         try {
             while (true) {
                 while (!reader.hasMore()) {

@@ -1,27 +1,59 @@
 package leeward.multilang;
 
 import java.io.IOException;
+import java.util.Collections;
 import java.util.List;
+import org.apache.storm.Constants;
 import org.apache.storm.multilang.NoOutputException;
 import org.apache.storm.multilang.ShellMsg;
+import org.apache.storm.task.ShellBolt;
 
 /** One form of the messages between Storm and a shell component. One thread reads; any may write. */
-interface Dialect {
+abstract class Dialect {
+    final BatchedOutput output;
+
+    Dialect(BatchedOutput output) {
+        this.output = output;
+    }
+
     /** The next message of the component; waits for it. */
-    ShellMsg read() throws IOException, NoOutputException;
+    abstract ShellMsg read() throws IOException, NoOutputException;
 
     /** Tuples need ids: the component acks each. */
-    boolean ids();
-
-    /** A tuple for a bolt; {@code id} is how Storm knows it. Waits while the component has enough to do. */
-    void tuple(String id, String component, String stream, long task, List<Object> values) throws IOException;
-
-    /** A heartbeat, which the component is to answer; none if something is being written at this moment. */
-    void heartbeat() throws IOException;
+    abstract boolean ids();
 
     /** A command for a spout, which is to answer at once. */
-    void command(String name, Object id) throws IOException;
+    abstract void command(String name, Object id) throws IOException;
 
     /** The tasks that got an emitted tuple, for which the component waits. */
-    void taskIds(List<Integer> tasks) throws IOException;
+    abstract void taskIds(List<Integer> tasks) throws IOException;
+
+    /** Puts a tuple into the output, whose lock is held. */
+    abstract void put(String id, String component, String stream, long task, List<Object> values) throws IOException;
+
+    /** Waits while the component has enough to do. */
+    void awaitRoom() throws IOException {
+    }
+
+    /** A tuple for a bolt; {@code id} is how Storm knows it. */
+    final void tuple(String id, String component, String stream, long task, List<Object> values) throws IOException {
+        awaitRoom();
+        output.lock.lock();
+        try {
+            put(id, component, stream, task, values);
+        } finally {
+            output.lock.unlock();
+        }
+    }
+
+    /** A heartbeat, which the component is to answer; none if something is being written at this moment. */
+    final void heartbeat() throws IOException {
+        if (output.lock.tryLock()) {
+            try {
+                put("heartbeat", null, ShellBolt.HEARTBEAT_STREAM_ID, Constants.SYSTEM_TASK_ID, Collections.emptyList());
+            } finally {
+                output.lock.unlock();
+            }
+        }
+    }
 }

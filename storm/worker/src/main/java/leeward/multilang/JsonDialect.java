@@ -5,26 +5,23 @@ import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import org.apache.storm.Constants;
 import org.apache.storm.multilang.NoOutputException;
 import org.apache.storm.multilang.ShellMsg;
-import org.apache.storm.task.ShellBolt;
 
 /**
  * Storm's multilang JSON, for components that do not know frames: the same messages as its JsonSerializer's, but in
  * batches, with every integer a Long (direct emits work) and every decimal a Double (Kryo knows it).
  */
-final class JsonDialect implements Dialect {
+final class JsonDialect extends Dialect {
     private static final byte[] END = "\nend\n".getBytes(StandardCharsets.US_ASCII);
 
     private final PipeInput input;
-    private final BatchedOutput output;
     private final String task;
     private final StringBuilder text = new StringBuilder(); // under the output's lock
 
     JsonDialect(PipeInput input, BatchedOutput output, String task) {
+        super(output);
         this.input = input;
-        this.output = output;
         this.task = task;
     }
 
@@ -32,7 +29,7 @@ final class JsonDialect implements Dialect {
     void send(CharSequence json) throws IOException {
         output.lock.lock();
         try {
-            put(json);
+            message(json);
             output.flush();
         } finally {
             output.lock.unlock();
@@ -40,32 +37,12 @@ final class JsonDialect implements Dialect {
     }
 
     @Override
-    public boolean ids() {
+    boolean ids() {
         return true;
     }
 
     @Override
-    public void tuple(String id, String component, String stream, long source, List<Object> values) throws IOException {
-        output.lock.lock();
-        try {
-            putTuple(id, component, stream, source, values);
-        } finally {
-            output.lock.unlock();
-        }
-    }
-
-    @Override
-    public void heartbeat() throws IOException {
-        if (output.lock.tryLock()) {
-            try {
-                putTuple("heartbeat", null, ShellBolt.HEARTBEAT_STREAM_ID, Constants.SYSTEM_TASK_ID, Collections.emptyList());
-            } finally {
-                output.lock.unlock();
-            }
-        }
-    }
-
-    private void putTuple(String id, String component, String stream, long source, List<Object> values)
+    void put(String id, String component, String stream, long source, List<Object> values)
         throws IOException {
         text.setLength(0);
         text.append("{\"id\":");
@@ -77,11 +54,11 @@ final class JsonDialect implements Dialect {
         text.append(",\"task\":").append(source).append(",\"tuple\":");
         Json.print(values, text);
         text.append('}');
-        put(text);
+        message(text);
     }
 
     @Override
-    public void command(String name, Object id) throws IOException {
+    void command(String name, Object id) throws IOException {
         StringBuilder json = new StringBuilder("{\"command\":");
         Json.print(name, json);
         json.append(",\"id\":");
@@ -90,20 +67,20 @@ final class JsonDialect implements Dialect {
     }
 
     @Override
-    public void taskIds(List<Integer> tasks) throws IOException {
+    void taskIds(List<Integer> tasks) throws IOException {
         StringBuilder json = new StringBuilder();
         Json.print(tasks, json);
         send(json);
     }
 
-    private void put(CharSequence json) throws IOException {
+    private void message(CharSequence json) throws IOException {
         output.data.raw(json.toString().getBytes(StandardCharsets.UTF_8));
         output.data.raw(END);
         output.commit(1);
     }
 
     @Override
-    public ShellMsg read() throws IOException, NoOutputException {
+    ShellMsg read() throws IOException, NoOutputException {
         Object parsed = Json.parse(input.readText(task));
         if (!(parsed instanceof Map) || !(((Map<?, ?>) parsed).get("command") instanceof String)) {
             throw new IOException(task + " sent " + parsed + ", which is no multilang message");
