@@ -91,7 +91,7 @@ class Task:
 
     cluster: Cluster
     id: int
-    mode: str = "starting"  #: starting, running, paused, restoring, lost
+    mode: str = "starting"  #: starting, running, paused, restoring, lost, away
     base: int = -1
     first: bool = True  #: no process of this task has run before
     tables: dict[str, Table] = field(default_factory=dict)
@@ -99,6 +99,8 @@ class Task:
     ahead: int = 0  #: handover that it copies ahead for
     handover: int = 0  #: newest one that it has passed
     owes: bool = False  #: its report of that
+    awaited: bool = False  #: this process is the one that comes back where the task is absent
+    heard: int = 0  #: newest epoch in which it has heard those who were absent
     awaits: set[int] = field(default_factory=set)  #: tasks whose groups it is to get, in that handover
     fail_next: str = ""  #: error of the next export
     deaths: int = 0
@@ -108,7 +110,7 @@ class Task:
         started = self.mode != "starting" or self.deaths
         self.first = self.first and not started
         self.mode, self.base, self.tables, self.handover = "starting", -1, {}, 0
-        self.awaits, self.ahead, self.owes = set(), 0, False
+        self.awaits, self.ahead, self.owes, self.awaited, self.heard = set(), 0, False, False, 0
         self.deaths += 1
 
     def act(self) -> None:
@@ -132,10 +134,18 @@ class Task:
     def _run(self, record) -> None:
         if self.mode == "starting" and record.base == 0 and self.first and not record.handover:
             self.base, self.tables, self.checkpoint = 0, dict(record.tables), record.checkpoint
+        elif self.mode == "starting" and self.id in record.restarts:
+            self.mode, self.base, self.awaited = "away", record.base, True
+            self.tables, self.handover, self.checkpoint = dict(record.tables), record.handover, record.checkpoint
         elif self.base != record.base:
             self._lose(record, "not of this base")
             return
-        self.first, self.mode = False, "running"
+        self.first = False
+        if record.restarts and self.heard < record.epoch and (self.mode != "away" or self.awaited):
+            self.heard = record.epoch
+            self._report(ready_barrier(record.epoch), "")
+        if self.mode != "away":
+            self.mode = "running"
         if record.checkpoint > self.checkpoint:
             self._export(record.checkpoint, record)
         if record.ahead != self.ahead and "redis" not in self.cluster.world.refuse:
@@ -152,6 +162,7 @@ class Task:
         pairs = zip(self.tables[TASKS[self.id]], record.tables[TASKS[self.id]], strict=True)
         self.awaits = {old for old, new in pairs if new == self.id != old}
         self.tables, self.handover, self.owes = record.tables, record.handover, True
+        self.mode, self.awaited = "away" if self.id in record.absent else "running", False
 
     def _hand_over(self) -> None:
         """The report comes when all that gave up a group to this task have done so."""
@@ -230,7 +241,8 @@ def settle(cluster: Cluster, clock: ManualClock, coord: Coordinator, *, rounds: 
         ):
             return
         clock.time += 1.0
-    raise AssertionError(f"not settled: {coord.machine.state} {coord.machine.story[-6:]}")
+    tasks = {id: (task.mode, task.base, task.handover) for id, task in cluster.tasks.items()}
+    raise AssertionError(f"not settled: {coord.machine.state} {coord.machine.story[-6:]} {tasks}")
 
 
 def plan(work: list[int], **moves: Slot) -> Plan:

@@ -3,8 +3,9 @@
 Two models. One source with pulses: spout 1 -> bolts 2, 3 (rotated) -> bolt 4 (stateful, groups split with 5) -> sink 6.
 Two sources into one keyed operator: spout 1 -> bolt 3, and spout 2, both -> bolts 4, 5 -> sink 6; no pulses. Channels
 are queues; the test chooses which channel delivers next, when tasks look at the control record and how old it is, when
-I/O completes, which process dies, which tuple Storm drops, when the coordinator is replaced, and when tables change: by
-restart or by handover, in one step or several, copied ahead or not.
+I/O completes, which process dies, which channels are up, which tuple Storm drops, when the coordinator is replaced,
+when warm tasks are taken elsewhere, and when tables change: by restart or by handover, in one step or several, copied
+ahead or not.
 
 What must hold at any time: no group has two owners; a tuple is processed by the owner of its group, in order, once;
 nobody asks for a reset unless a process or a tuple was lost. Left alone everything comes to rest, with every tuple
@@ -52,6 +53,8 @@ from leeward.core.protocol import TaskProtocol
 TASKS = range(1, 7)
 KEYS = 4
 COUNTS = (4, 5)
+#: Stages that end when every task has passed the route marker.
+AT_MARKERS = ("handing", "leaving", "joining")
 #: Tuples that each spout sends in all.
 LIMIT = 36
 TASK = st.sampled_from(TASKS)
@@ -87,6 +90,7 @@ class Topology(RuleBasedStateMachine):
 
     downstream: dict[int, tuple[int, ...]]
     spouts: tuple[int, ...]
+    routed: tuple[int, ...]  # tasks that work if a table says so
 
     @initialize()
     def start(self) -> None:
@@ -100,10 +104,11 @@ class Topology(RuleBasedStateMachine):
         self.recover = False
         self.losses = 0
         self.doomed: set[int] = set()
+        self.down: set[tuple[int, int]] = set()  # channels whose connection is not up yet
         self.last_cut = self.last_epoch = self.fence = 0
         self.drafts: dict[tuple[int, int], dict] = {}  # (handover, receiver) -> key -> state that was copied ahead
         self.mail: dict[tuple[int, int], dict] = {}  # the same -> the rest of it, sent and not yet received
-        self.stage = ""  # of a handover: "copying", "handing"
+        self.stage = ""  # of a handover: "copying", "handing"; of warm tasks: "leaving", "preparing", "joining"
         self.waiting: set[int] = set()  # tasks still to report in that stage
         self.sink: dict[int, list] = {}  # pulse number -> counts, as published under that number
         self.first = set(TASKS)
@@ -155,7 +160,7 @@ class Topology(RuleBasedStateMachine):
                 case HandOver():
                     self.hand_over(task, instruction)
                 case HandedOver(epoch):
-                    if self.stage == "handing" and epoch == self.record.handover:
+                    if self.stage in AT_MARKERS and epoch == self.record.handover:
                         assert not process.transfers
                         assert task in self.waiting, f"task {task} reports twice"
                         self.waiting.discard(task)
@@ -163,14 +168,17 @@ class Topology(RuleBasedStateMachine):
                     if epoch == self.record.epoch:
                         assert task not in self.doomed, "a process whose worker Storm is about to end says it is ready"
                         self.ready.add(task)
+                        if self.stage == "preparing":
+                            self.waiting.discard(task)
                 case Recover(epoch, reason):
                     assert self.losses, f"nothing was lost, but: {reason}"
                     self.forget_transfers(task)
                     process.base = -1
                     self.recover = self.recover or epoch == self.record.epoch
-                case Resumed(record, tables):
-                    if record.base == 0 and process.base < 0:
-                        process.base = 0
+                case Resumed(record, tables, new):
+                    if new:
+                        assert process.base < 0
+                        process.base = record.base
                         process.groups = owned(task, tables)
 
     def forget_transfers(self, task: int) -> None:
@@ -212,11 +220,13 @@ class Topology(RuleBasedStateMachine):
         for target in self.downstream[task]:
             sent = self.sent[task, target]
             self.sent[task, target] = 0
-            self.channels[task, target].append(replace(marker, sent=sent))
+            if (task, target) not in self.down:
+                self.channels[task, target].append(replace(marker, sent=sent))
 
     def route(self, task: int, target: int, item: object) -> None:
         self.sent[task, target] += 1
-        self.channels[task, target].append(item)
+        if (task, target) not in self.down:
+            self.channels[task, target].append(item)
 
     def route_by_key(self, task: int, number: int) -> None:
         self.route(task, self.processes[task].tables["count"][number % KEYS], (number, task))
@@ -272,6 +282,11 @@ class Topology(RuleBasedStateMachine):
         protocol = self.processes[target].protocol
         step = protocol.on_marker if isinstance(item, Marker) else protocol.on_tuple
         self.carry_out(target, step(source, item))
+
+    @precondition(lambda self: self.down)
+    @rule(choice=st.randoms(use_true_random=False))
+    def connects(self, choice) -> None:
+        self.down.remove(choice.choice(sorted(self.down)))
 
     @rule(task=TASK, lag=st.sampled_from([0, 0, 1, 2]))
     def look_at_record(self, task: int, lag: int) -> None:
@@ -384,10 +399,49 @@ class Topology(RuleBasedStateMachine):
         self.stage, self.waiting = "handing", set(TASKS)
         self.record = replace(self.record, epoch=epoch, handover=epoch, tables=tables, ahead=0, coming={})
 
+    @property
+    def warm(self) -> list[int]:
+        """Tasks that do no work."""
+        working = {owner for table in self.record.tables.values() for owner in table}
+        return [task for task in self.routed if task not in working]
+
+    @precondition(lambda self: self.at_rest and self.warm)
+    @rule(choice=st.randoms(use_true_random=False))
+    def begin_to_prepare(self, choice) -> None:
+        """Storm shall take warm tasks elsewhere."""
+        self.stage, self.waiting = "leaving", set(TASKS)
+        epoch, absent = self.next_epoch(), tuple(sorted(choice.sample(self.warm, choice.randint(1, len(self.warm)))))
+        self.record = replace(self.record, epoch=epoch, handover=epoch, absent=absent)
+
+    def take_elsewhere(self) -> None:
+        self.stage, self.waiting = "preparing", set(TASKS)
+        self.record = replace(self.record, epoch=self.next_epoch(), restarts=self.record.absent)
+        self.doomed = set(self.record.absent)
+        self.ready.clear()
+
+    def bring_back(self) -> None:
+        epoch = self.next_epoch()
+        self.stage, self.waiting = "joining", set(TASKS)
+        self.record = replace(self.record, epoch=epoch, handover=epoch, absent=(), restarts=())
+
+    @precondition(lambda self: self.stage == "preparing" and self.doomed == set(self.record.absent))
+    @rule()
+    def placement_is_refused(self) -> None:
+        """Nothing was touched: they come back where they were."""
+        self.doomed = set()
+        self.bring_back()
+
     @precondition(lambda self: self.stage and not self.waiting)
     @rule()
     def go_on(self) -> None:
-        if self.stage == "copying":
+        if self.stage == "leaving":
+            self.take_elsewhere()
+        elif self.stage == "preparing":
+            assert self.losses or not self.down, f"all is heard, they say, but {self.down}"
+            self.bring_back()
+        elif self.stage == "joining":
+            self.stage = ""
+        elif self.stage == "copying":
             self.switch(self.record.ahead, self.record.coming)
         elif self.record.tables != self.wanted:
             self.steps += 1
@@ -401,7 +455,7 @@ class Topology(RuleBasedStateMachine):
         self.stage = ""
         self.record = replace(self.record, epoch=self.next_epoch(), ahead=0, coming={})
 
-    @precondition(lambda self: self.stage == "handing")
+    @precondition(lambda self: self.stage in (*AT_MARKERS, "preparing"))
     @rule()
     def handover_late(self) -> None:
         self.reset()
@@ -425,9 +479,7 @@ class Topology(RuleBasedStateMachine):
         self.old = self.record
         self.last_cut += 1
         tables = {"rotate": rotate, "count": count}
-        self.record = replace(
-            self.record, epoch=self.next_epoch(), phase=Phase.PAUSE, cut=self.last_cut, tables=tables
-        )
+        self.record = replace(self.record, epoch=self.next_epoch(), phase=Phase.PAUSE, cut=self.last_cut, tables=tables)
 
     @precondition(lambda self: self.record.phase is Phase.PAUSE)
     @rule()
@@ -463,7 +515,7 @@ class Topology(RuleBasedStateMachine):
     @precondition(lambda self: self.record.phase is Phase.RESTORE and len(self.ready) == len(TASKS))
     @rule()
     def run(self) -> None:
-        self.record = self.record.with_phase(Phase.RUN)
+        self.record = replace(self.record, phase=Phase.RUN, restarts=())
 
     @precondition(lambda self: self.record.phase is Phase.RESTORE)
     @rule()
@@ -508,7 +560,9 @@ class Topology(RuleBasedStateMachine):
             self.losses += 1
 
     def restart(self, task: int) -> None:
-        self.losses += 1
+        awaited = self.stage == "preparing" and task in self.record.absent and task not in self.ready
+        self.losses += not awaited  # who is absent takes nothing along
+        self.down |= {channel for channel in self.channels if task in channel}
         self.processes[task] = self.new_process(task)
         self.ready.discard(task)
         self.doomed.discard(task)
@@ -527,7 +581,7 @@ class Topology(RuleBasedStateMachine):
         tables = self.old.tables if record.phase is Phase.PAUSE else record.tables
         self.record = replace(
             record, epoch=epoch, base=epoch, phase=Phase.RESTORE, cut=cut, tables=tables, restarts=(), handover=0,
-            ahead=0, coming={},
+            ahead=0, coming={}, absent=(),
         )  # fmt: skip
         self.recover, self.stage = False, ""
         self.doomed = set()
@@ -559,10 +613,15 @@ class Topology(RuleBasedStateMachine):
         if not hasattr(self, "processes"):
             return
         choice = random.Random(0)
-        for _ in range(400):
+        for turn in range(400):
             self.coordinate()
+            self.down = {channel for channel in sorted(self.down) if choice.random() < 0.6}
+            if self.stage and turn % 40 == 39:
+                assert self.losses, f"it needs a deadline to get on with {self.stage}, though nothing was lost"
+                self.handover_late()
             for task in TASKS:
-                self.storm_restarts(task)
+                if turn % 4 == 3:  # late, so that what a process says that is to end would count
+                    self.storm_restarts(task)
                 self.look(task)
                 self.timer(task)
                 while self.processes[task].io:
@@ -582,6 +641,7 @@ class Topology(RuleBasedStateMachine):
         assert self.at_rest and self.all_is_published(), f"it does not come to rest; record {self.record}"
         for task, process in self.processes.items():
             assert process.protocol.buffered == 0, f"task {task} still holds something back"
+            assert process.protocol.mode is Mode.RUNNING, f"task {task} is {process.protocol.mode}"
             assert process.ahead is None, f"task {task} still copies for a handover that was given up"
             assert process.groups == owned(task, self.record.tables)
         for key in range(KEYS):
@@ -610,6 +670,7 @@ class OneSource(Topology):
 
     downstream = {1: (2, 3), 2: (4, 5), 3: (4, 5), 4: (6,), 5: (6,), 6: ()}
     spouts = (1,)
+    routed = (2, 3, 4, 5)
 
     def spout_emits(self, task: int, number: int) -> None:
         spout = self.processes[task]
@@ -643,6 +704,7 @@ class TwoSources(Topology):
 
     downstream = {1: (3,), 2: (4, 5), 3: (4, 5), 4: (6,), 5: (6,), 6: ()}
     spouts = (1, 2)
+    routed = (4, 5)
 
     def spout_emits(self, task: int, number: int) -> None:
         if task == 1:

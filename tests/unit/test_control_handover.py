@@ -92,20 +92,20 @@ def test_a_checkpoint_follows_when_the_stream_has_had_a_rest(cluster, clock, sin
     assert running.machine.state is State.CHECKPOINTING
 
 
-def test_what_moves_an_executor_and_the_papers_mode_are_restarts(cluster, clock, sink, running):
-    running.submit(plan([2, 3], t3=Slot("n3", 2)))
+def test_what_moves_an_executor_that_works_and_the_papers_mode_are_restarts(cluster, clock, sink, running):
+    running.submit(plan([2, 3], t2=Slot("n3", 2)))
     assert running.machine.state is State.PAUSING
     settle(cluster, clock, running)
     other = coordinator(cluster, clock, sink, limits=Limits(live=False))
     other.start()
     settle(cluster, clock, other)
-    other.submit(plan([2], t3=Slot("n3", 2)))
+    other.submit(plan([2, 3]))
     assert other.machine.state is State.PAUSING
 
 
 def restarted_without_a_checkpoint(cluster, clock, sink, coord):
     """The newest cut is that of a pause: the checkpoint after it failed."""
-    coord.submit(plan([2, 3], t3=Slot("n3", 2)))
+    coord.submit(plan([2, 3], t2=Slot("n3", 2)))
     while not sink.of("checkpoint_failed"):
         coord.work()
         for task in cluster.tasks.values():
@@ -122,7 +122,7 @@ def restarted_without_a_checkpoint(cluster, clock, sink, coord):
 def test_after_a_pause_a_checkpoint_comes_first(cluster, clock, sink, running):
     """The cut of a pause may lie in the swap areas of the old owners."""
     restarted_without_a_checkpoint(cluster, clock, sink, running)
-    running.submit(plan([3], t3=Slot("n3", 2)))
+    running.submit(plan([3], t2=Slot("n3", 2)))
     assert running.machine.state is State.CHECKPOINTING and not running.idle
     settle(cluster, clock, running)
     assert results(sink) == [("restart", "done"), ("handover", "done")]
@@ -133,7 +133,7 @@ def test_after_a_pause_a_checkpoint_comes_first(cluster, clock, sink, running):
 def test_that_checkpoint_may_fail(cluster, clock, sink, running):
     restarted_without_a_checkpoint(cluster, clock, sink, running)
     cluster.tasks[2].fail_next = "OutOfMemoryError: full"
-    running.submit(plan([3], t3=Slot("n3", 2)))
+    running.submit(plan([3], t2=Slot("n3", 2)))
     settle(cluster, clock, running)
     assert len(sink.of("checkpoint_failed")) == 2
     assert results(sink)[-1] == ("handover", "done")

@@ -64,7 +64,7 @@ def replicas_of_work(tasks, **expected):
 
 
 class Stage(ManualClock):
-    """The world moves whenever somebody looks at the clock: tasks act; at the end the service stops."""
+    """The world moves when somebody looks at the clock: tasks act, the plugin places; at the end the service stops."""
 
     def __init__(self, cluster, *, until, limit=4000):
         super().__init__()
@@ -75,6 +75,9 @@ class Stage(ManualClock):
         self.limit -= 1
         if not self.inside:
             self.inside = True
+            wanted = self.cluster.world.placement
+            if wanted is not None and dict(wanted.slots) != self.cluster.slots:
+                self.cluster.schedule()
             for task in self.cluster.tasks.values():
                 task.act()
             self.inside = False

@@ -86,7 +86,7 @@ def test_a_spout_that_goes_on_begins_the_checkpoint_that_was_asked_for_meanwhile
     protocol = paused()
     record = replace(RUN, epoch=2, checkpoint=2)
     _, resumed, marker, export = protocol.on_record(record)
-    assert resumed == Resumed(record, TABLES)
+    assert resumed == Resumed(record, TABLES, new=False)
     assert (marker.marker.kind, marker.marker.number, export.cut) == (Kind.CHECKPOINT, 2, 2)
     assert protocol.on_record(record) == []
 
@@ -104,9 +104,7 @@ def merging() -> TaskProtocol:
 def test_a_checkpoint_that_a_source_never_began_is_left_out_when_the_next_one_comes():
     """1. Source 2 begins checkpoint 1, source 3 is slow. 2. It is given up. 3. Source 3 sees only the record of 2."""
     protocol = merging()
-    one, two = (
-        Marker(kind=Kind.CHECKPOINT, number=n, body=replace(RUN, checkpoint=n).to_json()) for n in (1, 2)
-    )
+    one, two = (Marker(kind=Kind.CHECKPOINT, number=n, body=replace(RUN, checkpoint=n).to_json()) for n in (1, 2))
     assert protocol.on_marker(2, one) == []
     assert protocol.on_marker(3, two) == []
     assert protocol.on_tuple(2, "after 1") == [Deliver("after 1")]
@@ -216,7 +214,7 @@ def test_a_task_that_restored_and_sees_a_handover_at_once_still_routes_by_the_re
         for source in upstream:
             protocol.on_marker(source, Marker(kind=Kind.PROBE, number=4))
         out = protocol.on_record(after)
-        assert out[:2] == [Send(Marker(kind=Kind.PROBE, number=5), ALL_MINE), Resumed(after, ALL_MINE)]
+        assert out[:2] == [Send(Marker(kind=Kind.PROBE, number=5), ALL_MINE), Resumed(after, ALL_MINE, new=False)]
         assert out[2:] == ([] if upstream else [Send(route(after), HALVES), HandedOver(5)])
 
 

@@ -50,9 +50,7 @@ def test_golden_plans_read_as_in_java(path):
     placement = Placement.from_json(text)
     assert Placement.from_json(placement.to_json()) == placement
     if expect["fits"]:
-        wanted = {
-            task: Slot(slot["node"], slot["port"]) for slot in expect["slots"] for task in slot["tasks"]
-        }
+        wanted = {task: Slot(slot["node"], slot["port"]) for slot in expect["slots"] for task in slot["tasks"]}
         assert placement.slots == wanted
 
 
@@ -75,9 +73,7 @@ def test_redistribution_is_even_and_moves_no_more_than_it_must(before, after):
     moved = sum(was != now for was, now in zip(old, new, strict=True))
     had = Counter(owner for owner in old if owner in set(after))
     quotas = sorted(shares.values(), reverse=True)
-    kept_at_best = sum(
-        min(a, b) for a, b in zip(sorted((had[t] for t in after), reverse=True), quotas, strict=True)
-    )
+    kept_at_best = sum(min(a, b) for a, b in zip(sorted((had[t] for t in after), reverse=True), quotas, strict=True))
     assert moved == GROUPS - kept_at_best
     assert redistribute(new, after) == new
 
@@ -103,9 +99,7 @@ def test_table_text_is_sorted_and_complete():
 
 def test_owned_and_replicas():
     table = even_table([5, 3])
-    assert (
-        replicas(table) == (3, 5) and owned(table, 5) == tuple(range(0, GROUPS, 2)) and owned(table, 9) == ()
-    )
+    assert replicas(table) == (3, 5) and owned(table, 5) == tuple(range(0, GROUPS, 2)) and owned(table, 9) == ()
 
 
 def test_diff_tells_growth_shrinkage_and_moves():
@@ -120,9 +114,7 @@ def test_diff_tells_growth_shrinkage_and_moves():
 
 
 def test_records_survive_their_text():
-    record = ControlRecord(
-        epoch=3, phase=Phase.PAUSE, base=1, cut=4, committed=(2, 3), tables={"a": even_table([1])}
-    )
+    record = ControlRecord(epoch=3, phase=Phase.PAUSE, base=1, cut=4, committed=(2, 3), tables={"a": even_table([1])})
     assert ControlRecord.from_json(record.to_json()) == record
     report = Report(task=1, component="a", error="no", bytes=2, keys=1, seconds=0.5)
     assert Report.from_json(report.to_json()) == report
@@ -143,6 +135,6 @@ def test_a_record_whose_groups_have_no_owner_is_refused(name, nobody):
 
 
 def test_a_newer_record_says_so():
-    text = ControlRecord(version=3).to_json()
-    with pytest.raises(ProtocolError, match="'version' is 3, this program reads 2"):
+    text = ControlRecord(version=4).to_json()
+    with pytest.raises(ProtocolError, match="'version' is 4, this program reads 3"):
         ControlRecord.from_json(text)

@@ -77,6 +77,14 @@ def test_two_replicas_on_a_node_fetch_a_warm_task_into_a_free_slot():
     assert changed == {3: Slot("n1", 2)}, "port 1 would restart the workers of 1, 2 and 5"
 
 
+def test_a_warm_task_comes_out_of_a_slot_where_nothing_works():
+    before = view()
+    beside = replace(before, assignment=before.assignment | {5: Slot("n2", 1)})
+    plan = carry(beside, {"sink": {"n2": 1}, "source": {"n1": 1}, "work": {"n1": 2}})
+    changed = {t: s for t, s in plan.placement.items() if beside.assignment[t] != s}
+    assert changed == {4: Slot("n1", 2)}, "task 3 would have the sink's worker restarted"
+
+
 def test_a_sink_that_moves_takes_its_task_along():
     before = view()
     plan = carry(before, {**STAY, "sink": {"n2": 1}, "work": {"n1": 1}})

@@ -45,11 +45,17 @@ WATCHED = ("snapshot", "recover", "barrier")
 STEPS = (
     "claimed", "journal:announce", "fence", "control:pause", "journal:move", "control:move", "placement", "rebalance",
     "journal:undo", "journal:restore", "control:restore", "control:run", "journal:closed", "control:checkpoint",
-    "journal:ahead", "control:ahead", "journal:handover", "control:handover",
+    "journal:ahead", "control:ahead", "journal:handover", "control:handover", "journal:leave", "journal:prepare",
+    "control:prepare", "journal:join",
 )  # fmt: skip
 
 #: What the record asks for in these states, while its phase is RUN.
-_ASKED = {State.CHECKPOINTING: "checkpoint", State.COPYING: "ahead", State.HANDING: "handover"}
+_ASKED = {
+    State.CHECKPOINTING: "checkpoint",
+    State.COPYING: "ahead",
+    State.HANDING: "handover",
+    State.PREPARING: "prepare",
+}
 
 #: Called with the name of each step after it was taken; tests end the coordinator there.
 FaultHook = Callable[[str], None]
@@ -229,5 +235,3 @@ class Coordinator:
 
     def _note(self, action: str, fields: Mapping[str, object]) -> None:
         self._sink.emit(action, {"topology": self._topology, **fields})
-
-

@@ -10,12 +10,16 @@ Rules
 - A *cut* is a consistent snapshot of all tasks, numbered upwards; it counts once it is in `committed`.
 - A *handover* changes tables under RUN: the record has the new ones, a new epoch and the same base; a task owns by the
   old tables until the route markers of that epoch are in from every upstream task.
+- A warm task can be *absent*: nobody waits for it, and Storm may take it elsewhere. Who is absent changes at route
+  markers too. While `restarts` names the absent ones under RUN, their workers are restarted, and everybody calls on all
+  channels, so that those who come back know when they hear all, and are heard.
 
     RUN --announce--> PAUSE --barrier cut-<n>--> MOVE --placed--> RESTORE --barrier ready-<e>--> RUN
                         |                                           ^
                         +--abort (new epoch, same base)--> RUN      |
     RUN / MOVE / RESTORE --a process was lost (new epoch)-----------+
     RUN --handover (new epoch, new tables, same base)--> RUN, until barrier handover-<e>; late: as a process lost
+    RUN --absent (handover-<e>)--> RUN --restarts, Storm places (ready-<e>)--> RUN --none absent (handover-<e>)--> RUN
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from enum import StrEnum
 from leeward.core.errors import ProtocolError
 from leeward.core.table import Table
 
-RECORD_VERSION = 2
+RECORD_VERSION = 3
 
 
 class Phase(StrEnum):
@@ -51,7 +55,8 @@ class ControlRecord:
     checkpoint: int = 0  #: newest cut asked for while running (0: none)
     committed: tuple[int, ...] = ()  #: cuts that every task has exported, ascending; older ones may be deleted
     tables: Mapping[str, Table] = field(default_factory=dict)  #: component -> owners, as of this epoch
-    restarts: tuple[int, ...] = ()  #: RESTORE: tasks whose worker Storm is about to restart; their processes wait
+    restarts: tuple[int, ...] = ()  #: tasks whose worker Storm is about to restart; their processes wait for that
+    absent: tuple[int, ...] = ()  #: RUN: warm tasks that take no part, as of the newest handover
     stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to its swap area
     handover: int = 0  #: epoch of the newest handover since the base (0: none)
     ahead: int = 0  #: epoch of a handover to come: what will change hands is to be copied ahead (0: nothing)
@@ -80,14 +85,11 @@ class ControlRecord:
             for name in ("tables", "coming"):
                 tables = document.get(name, {})
                 document[name] = {key: _table(name, key, owners) for key, owners in tables.items()}
-            document["committed"] = tuple(document["committed"])
-            document["stays"] = tuple(document["stays"])
-            document["restarts"] = tuple(document["restarts"])
+            for name in ("committed", "stays", "restarts", "absent"):
+                document[name] = tuple(document.get(name, ()))
             return ControlRecord(**document)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError(
-                f"not a control record: {error!r}.", remedy="Only the coordinator writes it."
-            ) from None
+            raise ProtocolError(f"not a control record: {error!r}.", remedy="Only the coordinator writes it.") from None
 
     def with_phase(self, phase: Phase) -> ControlRecord:
         """The same record in another phase."""
@@ -157,7 +159,10 @@ def cut_barrier(cut: int) -> str:
 
 
 def ready_barrier(epoch: int) -> str:
-    """Barrier that a task reaches when its state is in and every upstream channel has carried a probe."""
+    """Barrier that a task reaches when its state is in and every upstream channel has carried a probe.
+
+    Under RUN: when it has heard all channels to and from absent tasks.
+    """
     return f"ready-{epoch}"
 
 
@@ -193,6 +198,4 @@ class Report:
         try:
             return Report(**json.loads(text))
         except (ValueError, TypeError) as error:
-            raise ProtocolError(
-                f"not a barrier report: {error!r}.", remedy="Only tasks write them."
-            ) from None
+            raise ProtocolError(f"not a barrier report: {error!r}.", remedy="Only tasks write them.") from None

@@ -19,6 +19,7 @@ class Kind(StrEnum):
     PAUSE = "pause"
     PROBE = "probe"
     ROUTE = "route"
+    CALL = "call"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ class Mode(StrEnum):
     RESTORING = "restoring"
     LOST = "lost"
     REPLACED = "replaced"
+    AWAY = "away"
 
 
 # --- instructions -------------------------------------------------------------------------------------------------
@@ -110,6 +112,7 @@ class Resumed:
 
     record: ControlRecord
     tables: Mapping[str, Table]  #: in force at this task; the record may tell of a handover still to come
+    new: bool  #: a process that begins without state: nothing was loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +141,5 @@ class HandedOver:
 
 
 Instruction = (
-    Deliver
-    | DeliverPulse
-    | Send
-    | Export
-    | Load
-    | Ready
-    | Recover
-    | Resumed
-    | CopyAhead
-    | HandOver
-    | HandedOver
+    Deliver | DeliverPulse | Send | Export | Load | Ready | Recover | Resumed | CopyAhead | HandOver | HandedOver
 )

@@ -16,7 +16,7 @@ from leeward.core.errors import ProtocolError
 from leeward.core.plan import Slot
 from leeward.core.table import Table
 
-JOURNAL_VERSION = 3
+JOURNAL_VERSION = 4
 _BY_COMPONENT = ("old_tables", "new_tables", "step_tables", "order")
 
 
@@ -29,6 +29,9 @@ class StepName(StrEnum):
     RESTORE = "restore"  #: fence, then RESTORE
     AHEAD = "ahead"  #: state that will change hands is to be copied while all goes on
     HANDOVER = "handover"  #: fence, then RUN with new tables
+    LEAVE = "leave"  #: warm tasks are to be absent
+    PREPARE = "prepare"  #: they are: Storm takes them where they are wanted
+    JOIN = "join"  #: they are there, and to take part again
     CLOSED = "closed"  #: nothing is in progress
 
 
@@ -83,9 +86,7 @@ class Journal:
         for name in _BY_COMPONENT:
             document[name] = {key: list(table) for key, table in sorted(getattr(self, name).items())}
         for name in ("old_slots", "new_slots"):
-            document[name] = [
-                [task, slot.node, slot.port] for task, slot in sorted(getattr(self, name).items())
-            ]
+            document[name] = [[task, slot.node, slot.port] for task, slot in sorted(getattr(self, name).items())]
         document["times"] = dict(sorted(self.times.items()))
         return json.dumps(document, separators=(",", ":"))
 
@@ -106,6 +107,4 @@ class Journal:
                 document[name] = {task: Slot(node, port) for task, node, port in document[name]}
             return Journal(**document)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError(
-                f"not a journal: {error!r}.", remedy="Only the coordinator writes it."
-            ) from None
+            raise ProtocolError(f"not a journal: {error!r}.", remedy="Only the coordinator writes it.") from None

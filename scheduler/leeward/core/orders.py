@@ -20,6 +20,7 @@ class State(StrEnum):
     CHECKPOINTING = "checkpointing"  #: every task's part of a cut, while the stream goes on
     COPYING = "copying"  #: every task's word that what it will lose in a handover is nearly all copied
     HANDING = "handing"  #: every task's word that it owns by the new tables, while the stream goes on
+    PREPARING = "preparing"  #: Storm to take absent tasks where they are wanted, and everybody to hear them
     PAUSING = "pausing"  #: barrier 1: every task's part of the cut, then it is stopped
     MOVING = "moving"  #: Storm to have every executor where the plan wants it
     UNDOING = "undoing"  #: Storm to have every executor where it was
@@ -44,6 +45,7 @@ class Limits:
     ahead_bytes: int = 4 * 1024  #: state that changes hands in a handover is copied ahead if it is more
     ahead_s: float = 600.0  #: for copying ahead: then the plan is given up
     handover_s: float = 60.0  #: for one step of a handover: then everything is restored, by that step's tables
+    prepare_s: float = 60.0  #: for Storm to take warm tasks elsewhere, and for them to be heard
     #: Groups that one task gives or takes in one step of a handover. With half of all, what is done most (one replica
     #: becomes two, two become one) is one step and anything else a few: each costs about 0.1 s, whatever moves in it.
     step_groups: int = 64
@@ -122,14 +124,7 @@ class DeadlinePassed:
 
 
 Event = (
-    Restarted
-    | PlanAccepted
-    | Reported
-    | Assigned
-    | RebalanceFailed
-    | FenceFailed
-    | RecoverRequested
-    | DeadlinePassed
+    Restarted | PlanAccepted | Reported | Assigned | RebalanceFailed | FenceFailed | RecoverRequested | DeadlinePassed
 )
 
 
@@ -195,6 +190,4 @@ class Note:
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
-Instruction = (
-    WriteJournal | WriteControl | WritePlacement | Rebalance | SetFence | WatchBarrier | DropCuts | Note
-)
+Instruction = WriteJournal | WriteControl | WritePlacement | Rebalance | SetFence | WatchBarrier | DropCuts | Note

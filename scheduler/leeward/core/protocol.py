@@ -15,21 +15,26 @@ Markers (kind, number):
               belongs to that epoch. It carries the routing tables to the sender's groupings.
   route       n = epoch of a handover; it carries the new tables to the sender's groupings. The task hands over the
               groups that it loses and goes on; tuples of a group that it gains wait until the group is in
+  call        n = epoch; not aligned: shows that the channel from this sender is up, where absent tasks are to return
 
 While a gained group is not in, an aligned marker counts as not complete and waits, with the channels behind it: every
 cut has every group exactly once, and pulses show what they would have shown without the handover.
 
+A warm task can be *absent*, from the route marker that says so to the one that does not: nobody waits for its markers,
+and it takes no notice of any. Its process may end meanwhile; a new one joins at the marker that brings the task back.
+
 Modes: STARTING (no record yet) -> RUNNING <-> PAUSED -> RESTORING -> RUNNING; LOST (asked for a reset; waits);
-REPLACED (Storm is about to restart this task's worker: its successor restores, this process only waits for its end).
+REPLACED (Storm is about to restart this task's worker: its successor restores, this process only waits for its end);
+RUNNING or STARTING -> AWAY (absent) -> RUNNING.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
+from leeward.core.alignment import Channel, announces, cuts_of, drop_old_checkpoints, drop_pauses, pause_waits
 from leeward.core.awaiting import Awaited, GroupOf
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ProtocolError
@@ -53,18 +58,6 @@ from leeward.core.instructions import (
 from leeward.core.table import Table, gained
 
 
-@dataclass(slots=True)
-class _Channel:
-    queue: deque = field(
-        default_factory=deque
-    )  #: items behind a cut, or that arrived while the task was not running
-    cut: Marker | None = None  #: aligned marker that waits for the other channels
-    fence: int | None = None  #: drop everything before the probe of this epoch
-    probed: int = -1  #: newest epoch of which a probe was seen
-    count: int = 0  #: data tuples since the last marker
-    counted: bool = False  #: a marker has set the baseline of `count`
-
-
 class TaskProtocol:
     """State machine of one task. Every public method returns the instructions to carry out, in order."""
 
@@ -79,9 +72,12 @@ class TaskProtocol:
         self._component, self._stateful = component, group_of is not None
         self._awaited = Awaited(group_of or (lambda _: None))
         self._handover = 0  # epoch of the newest handover that was passed
+        self._absent: frozenset[int] = frozenset()  # tasks that take no part, since that handover
+        self._heard = 0  # epoch in which it has heard all channels to and from absent tasks
+        self._began_away = False  # this process has never been part of anything: it is the one that is to join
         self._ahead = 0  # handover whose groups are copied ahead
         self._unsent = False  # groups that it lost are still on their way out
-        self._channels = {source: _Channel() for source in sorted(upstream)}
+        self._channels = {source: Channel() for source in sorted(upstream)}
         self._checkpoint = 0  # newest cut exported or begun
         self._base = -1  # epoch in which the state in memory was established; -1: none
         self._state_cut = -1  # cut whose state is in memory since this task paused; -1: it has moved on
@@ -140,9 +136,14 @@ class TaskProtocol:
             return lost
         if marker.kind is Kind.PROBE:
             return self._on_probe(channel, marker)
-        if channel.fence is not None or (self.mode in _DEAF and not channel.queue):
+        if marker.kind is Kind.CALL:
+            channel.called = max(channel.called, marker.number)
+            return self._check_heard()
+        if channel.fence is not None or (self.mode in _DEAF and not channel.queue and not self._brings_back(marker)):
             return []
         channel.queue.append(marker)
+        if self.mode is Mode.AWAY and all(channel.queue for channel in self._channels.values()):
+            self.mode = Mode.RUNNING
         return self._drain()
 
     def loaded(self, record: ControlRecord) -> list[Instruction]:
@@ -167,9 +168,11 @@ class TaskProtocol:
         return self._check_handed_over()
 
     def on_timer(self) -> list[Instruction]:
-        """Called a few times a second while restoring: probes go out until everybody runs."""
+        """Called a few times a second: probes go out until everybody runs, calls until who was absent is heard."""
         if self.mode is Mode.RESTORING and self.record is not None:
             return [self._probe()]
+        if self._calls:
+            return [Send(Marker(kind=Kind.CALL, number=self._epoch), self.tables)]
         return []
 
     # --- for the shell ---
@@ -192,10 +195,14 @@ class TaskProtocol:
     # --- rules ---
 
     def _run(self, record: ControlRecord, first: bool) -> list[Instruction]:
+        if self.mode is Mode.AWAY and record.base == self._base:
+            return self._check_heard()
+        if self.mode is Mode.STARTING and self.task in record.restarts:
+            return self._start_away(record)
         if self.mode is Mode.RUNNING and record.base == self._base:
-            self._drop_pauses(record.epoch)
+            drop_pauses(self._channels, record.epoch)
             begun = self._begin_checkpoint(record) + self._copy_ahead(record) + self._begin_handover(record)
-            return begun + self._drain()
+            return begun + self._drain() + self._check_heard()
         joined = self._base == record.base and (self.mode is not Mode.RESTORING or self._ready)
         if not joined:  # a handover needs every task, so one that begins finds none in its base
             if self.mode is not Mode.STARTING or record.base or not first or record.handover:
@@ -203,8 +210,8 @@ class TaskProtocol:
             self.tables = record.tables
         self._base = record.base
         self.mode = Mode.RUNNING
-        self._drop_pauses(record.epoch)
-        resumed = [self._probe(), Resumed(record, self.tables), *self._begin_checkpoint(record)]
+        drop_pauses(self._channels, record.epoch)
+        resumed = [self._probe(), Resumed(record, self.tables, not joined), *self._begin_checkpoint(record)]
         return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
 
     def _restore(self, record: ControlRecord) -> list[Instruction]:
@@ -219,20 +226,17 @@ class TaskProtocol:
         self._state_cut = -1
         self._loaded = self._ready = self._unsent = False
         self.tables, self._handover, self._ahead = record.tables, record.handover, 0
+        self._absent = frozenset()
         self._awaited.clear()
         for channel in self._channels.values():
-            self._fence(channel, record.epoch)
+            channel.raise_fence(record.epoch)
         return [self._probe(), Load(record, keep)]
 
     def _lost(self, reason: str) -> list[Instruction]:
         self.mode, self._base, self._reason = Mode.LOST, -1, reason
         self._awaited.clear()
-        for (
-            channel
-        ) in self._channels.values():  # only what follows the probe of a coming epoch can still matter
-            channel.cut = None
-            while channel.queue and not _announces(channel.queue[0], self._epoch):
-                channel.queue.popleft()
+        for channel in self._channels.values():
+            channel.keep_what_follows(self._epoch)
         return [Recover(self._epoch, reason)]
 
     def _announce_pause(self, record: ControlRecord) -> list[Instruction]:
@@ -272,7 +276,7 @@ class TaskProtocol:
     def _route(self, record: ControlRecord) -> list[Instruction]:
         """From here on the tables of a handover are in force."""
         before, self.tables, self._handover = self.tables, record.tables, record.handover
-        self._ahead = 0
+        self._ahead, self._absent = 0, frozenset(record.absent)
         marker = Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
         out: list[Instruction] = [Send(marker, self.tables)]
         if self._stateful:
@@ -282,12 +286,50 @@ class TaskProtocol:
             self._unsent = bool(goes)
             if comes or goes:
                 out.append(HandOver(record, comes, goes))
-        return out + self._check_handed_over()
+        out += self._check_handed_over()
+        if self.task in self._absent:
+            self._leave()
+        return out
+
+    def _leave(self) -> None:
+        """From here on nobody waits for this task; its successor is what comes back, or itself if Storm lets it be."""
+        self.mode, self._began_away = Mode.AWAY, False
+        for channel in self._channels.values():
+            channel.queue.clear()
+
+    def _start_away(self, record: ControlRecord) -> list[Instruction]:
+        """Storm has started this process where the task, which is absent, is wanted."""
+        self.mode, self._base, self._began_away = Mode.AWAY, record.base, True
+        self.tables, self._handover, self._absent = record.tables, record.handover, frozenset(record.absent)
+        self._checkpoint = record.checkpoint
+        return [Resumed(record, self.tables, new=True), *self._check_heard()]
+
+    def _brings_back(self, marker: Marker) -> bool:
+        """The route marker after which this task takes part again."""
+        if self.mode is not Mode.AWAY or marker.kind is not Kind.ROUTE or marker.number <= self._handover:
+            return False
+        return self.task not in ControlRecord.from_json(marker.body).absent
+
+    @property
+    def _calls(self) -> bool:
+        """This process is to be heard: it works here, or is the one that comes back."""
+        there = self.mode is Mode.RUNNING or (self.mode is Mode.AWAY and self._began_away)
+        return there and self.record is not None and self.record.phase is Phase.RUN and bool(self.record.restarts)
+
+    def _check_heard(self) -> list[Instruction]:
+        """Every channel to and from absent tasks that ends here is up."""
+        if not self._calls or self._heard == self._epoch:
+            return []
+        sources = self._channels if self.mode is Mode.AWAY else self._absent & self._channels.keys()
+        if any(self._channels[source].called < self._epoch for source in sources):
+            return []
+        self._heard = self._epoch
+        return [Ready(self._epoch)]
 
     def _check_handed_over(self) -> list[Instruction]:
         return [] if self._awaited or self._unsent else [HandedOver(self._handover)]
 
-    def _on_probe(self, channel: _Channel, marker: Marker) -> list[Instruction]:
+    def _on_probe(self, channel: Channel, marker: Marker) -> list[Instruction]:
         if marker.number <= channel.probed:
             return []
         channel.probed = marker.number
@@ -295,23 +337,8 @@ class TaskProtocol:
             channel.fence = None
             return self._check_ready()
         if marker.number > self._epoch:
-            channel.queue.append(
-                marker
-            )  # what follows belongs to an epoch that this task has not heard of yet
+            channel.queue.append(marker)  # what follows belongs to an epoch that this task has not heard of yet
         return []
-
-    def _fence(self, channel: _Channel, epoch: int) -> None:
-        """Forget what belongs to older epochs; what came behind the probe of this epoch stays."""
-        channel.cut = None
-        if channel.probed >= epoch:
-            while channel.queue:
-                item = channel.queue.popleft()
-                if isinstance(item, Marker) and item.kind is Kind.PROBE and item.number >= epoch:
-                    break
-            channel.fence = None
-        else:
-            channel.queue.clear()
-            channel.fence = epoch
 
     def _check_ready(self) -> list[Instruction]:
         if self.mode is not Mode.RESTORING or self._ready or not self._loaded:
@@ -332,36 +359,22 @@ class TaskProtocol:
                         if not self._awaited.holds(item):
                             out.append(Deliver(item))
                     elif item.kind is Kind.PROBE:
-                        if _announces(item, self._epoch):
+                        if announces(item, self._epoch):
                             break  # what follows belongs to an epoch whose record is still to come
                     elif not (item.kind is Kind.PAUSE and item.number < self._epoch):
                         channel.cut = item
                     channel.queue.popleft()
-            if self._awaited or not self._channels or any(c.cut is None for c in self._channels.values()):
+            cuts = {} if self._awaited else cuts_of(self._channels, self._absent)
+            if not cuts:
                 return out
-            if self._drop_checkpoints():
+            if drop_old_checkpoints(self._channels, cuts):
                 continue
-            if self._pause_waits():
+            if pause_waits(cuts):
                 return out
-            out += self._aligned()
+            out += self._aligned(cuts)
         return out
 
-    def _drop_checkpoints(self) -> bool:
-        """Where a newer checkpoint is in, an upstream task never began the older: it was given up."""
-        cuts = [channel for channel in self._channels.values() if channel.cut.kind is Kind.CHECKPOINT]
-        newest = max((channel.cut.number for channel in cuts), default=0)
-        old = [channel for channel in cuts if channel.cut.number < newest]
-        for channel in old:
-            channel.cut = None
-        return bool(old)
-
-    def _pause_waits(self) -> bool:
-        """Some upstream tasks paused and others went on, as they knew that it was given up: the record will tell."""
-        identities = {channel.cut.identity for channel in self._channels.values()}
-        return len(identities) > 1 and any(kind is Kind.PAUSE for kind, _ in identities)
-
-    def _aligned(self) -> list[Instruction]:
-        cuts = {source: channel.cut for source, channel in self._channels.items()}
+    def _aligned(self, cuts: Mapping[int, Marker]) -> list[Instruction]:
         first = next(iter(cuts.values()))
         odd = {source: cut.identity for source, cut in cuts.items() if cut.identity != first.identity}
         if odd:
@@ -384,12 +397,7 @@ class TaskProtocol:
             return [forward, Export(first.number, record)]
         return [forward, *self._pause(record)]
 
-    def _drop_pauses(self, epoch: int) -> None:
-        for channel in self._channels.values():
-            if channel.cut is not None and channel.cut.kind is Kind.PAUSE and channel.cut.number < epoch:
-                channel.cut = None
-
-    def _miscount(self, source: int, channel: _Channel, marker: Marker) -> list[Instruction]:
+    def _miscount(self, source: int, channel: Channel, marker: Marker) -> list[Instruction]:
         """Storm drops tuples on links that are down: a marker tells how many there should have been."""
         came, channel.count = channel.count, 0
         baseline, channel.counted = channel.counted, True
@@ -409,7 +417,7 @@ class TaskProtocol:
     def _epoch(self) -> int:
         return -1 if self.record is None else self.record.epoch
 
-    def _channel(self, source: int) -> _Channel:
+    def _channel(self, source: int) -> Channel:
         try:
             return self._channels[source]
         except KeyError:
@@ -419,13 +427,8 @@ class TaskProtocol:
             ) from None
 
 
-def _announces(item: Any, epoch: int) -> bool:
-    """The probe of an epoch that is still to come."""
-    return isinstance(item, Marker) and item.kind is Kind.PROBE and item.number > epoch
-
-
-#: Modes in which only what follows the probe of a coming epoch can matter.
-_DEAF = (Mode.LOST, Mode.REPLACED)
+#: Modes in which only what follows the probe of a coming epoch, or the marker that brings a task back, can matter.
+_DEAF = (Mode.LOST, Mode.REPLACED, Mode.AWAY)
 
 _ORDER = {phase: rank for rank, phase in enumerate((Phase.PAUSE, Phase.MOVE, Phase.RESTORE, Phase.RUN))}
 

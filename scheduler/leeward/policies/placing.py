@@ -1,7 +1,8 @@
 """From "how many replicas where" to tables and slots, moving as little as possible. Pure; ties break by id.
 
 - A replica that stays on its node keeps its task, and its key groups as far as their measured load allows.
-- A new replica on a node takes a warm task of its component there; if there is none, a warm task is moved there.
+- A new replica on a node takes a warm task of its component there; if there is none, a warm task is moved there, if
+  possible one out of a slot in which nothing works: then Storm restarts nobody who works (`core/migration/preparing`).
 - A task that does not have to move stays in its slot: a worker whose executors stay the same is not restarted.
 - What moves to a node shares one slot there, a free one if there is any.
 """
@@ -55,8 +56,9 @@ def carry(
     nodes = {node.id: node for node in view.nodes}
     homes: dict[int, str] = {}  # task -> node it has to go to
     tables: dict[str, Table] = {}
+    busy = {view.assignment[task] for table in view.tables.values() for task in table if task in view.assignment}
     for component in view.components:
-        chosen = _choose(view, component, wanted.get(component.id, {}))
+        chosen = _choose(view, component, wanted.get(component.id, {}), busy)
         for task, node in chosen.items():
             here = view.assignment.get(task)
             if here is None or here.node != node:
@@ -74,8 +76,10 @@ def _group_load(view: ClusterView, component: Component) -> Mapping[int, float]:
     return view.measured.get(component.id, Measured()).group_load
 
 
-def _choose(view: ClusterView, component: Component, wanted: Mapping[str, int]) -> dict[int, str]:
-    """The tasks that are to be replicas, and on which node: task -> node."""
+def _choose(
+    view: ClusterView, component: Component, wanted: Mapping[str, int], busy: Collection[Slot]
+) -> dict[int, str]:
+    """The tasks that are to be replicas, and on which node: task -> node. `busy`: slots in which some task works."""
     table = view.tables[component.id]
     owns = Counter(table)
     at = {task: view.assignment[task].node for task in component.tasks if task in view.assignment}
@@ -92,11 +96,17 @@ def _choose(view: ClusterView, component: Component, wanted: Mapping[str, int]) 
         if node is not None and missing.get(node, 0) > 0:
             chosen[task] = node
             missing[node] -= 1
-    # then tasks from elsewhere: those that have to leave anyway, then warm ones, then replicas given up
+    # then tasks from elsewhere: those that have to leave anyway, then warm ones, best out of a slot in which nothing
+    # works, then replicas given up
     draining = {node.id for node in view.nodes if node.draining}
     spare = sorted(
         (task for task in component.tasks if task not in chosen),
-        key=lambda task: (at.get(task) not in draining and task in at, owns[task], task),
+        key=lambda task: (
+            at.get(task) not in draining and task in at,
+            owns[task],
+            view.assignment.get(task) in busy,
+            task,
+        ),
     )
     for node, count in sorted(missing.items()):
         for _ in range(count):

@@ -122,6 +122,7 @@ class Elastic(Output):
         self._handovers = Handovers(self, courier)
         self._server = Server(service_time(conf))
         self._committed_states: dict[int, dict] = {}
+        self._imported = Report(task=self.task_id, component=self.component_name)  # with the newest RESTORE
         paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
         store = TaskStore(
             redis_url(conf),
@@ -220,9 +221,7 @@ class Elastic(Output):
         def report(why: str, seconds: float) -> Report:
             self._state_bytes = counts["bytes"]
             self._post(lambda: state.thaw(frozen))
-            return Report(
-                task=self.task_id, component=self.component_name, error=why, seconds=seconds, **counts
-            )
+            return Report(task=self.task_id, component=self.component_name, error=why, seconds=seconds, **counts)
 
         # all tasks do it at about the same time, and those downstream still wait for the marker
         later = LEISURE_S if self._protocol.mode is Mode.RUNNING else 0.0
@@ -264,7 +263,7 @@ class Elastic(Output):
 
     def _start_running(self, instruction: Resumed) -> None:
         self._server.rest()
-        if instruction.record.base == 0 and not self.state.groups:
+        if instruction.new:
             self.state = KeyedState(self._name, self._groups(instruction.tables))
             self.resumed()
 

@@ -17,7 +17,8 @@ Rules
 - Failing ZooKeeper ends the coordinator (the next one reads journal and record); failing Nimbus or Redis is an event.
 - Every state but IDLE has a deadline at which it goes on, back, or tries again.
 
-    IDLE --plan that moves no executor--> [COPYING] --> HANDING --all there--> IDLE, or the next step
+    IDLE --plan that moves warm tasks at most--> [COPYING] --> HANDING --all there--> IDLE, or the next step
+      warm tasks first: HANDING --they are absent--> PREPARING --placed and heard--> HANDING --they take part--> on
     IDLE --plan--> PAUSING --all exported--> MOVING --placed--> RESTORING --all ready--> IDLE
       |  ^            |                        |                   ^    |
       v  |            +--deadline, error: IDLE +--misfit: UNDOING--+    +--cut unreadable, none older: HELD

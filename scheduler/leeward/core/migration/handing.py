@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leeward.core.journal import Journal
+from leeward.core.journal import Journal, StepName
 from leeward.core.migration.machine import Machine, Step, arrive, errors_of, missing_of
 from leeward.core.migration.moving import reset
 from leeward.core.migration.pausing import abort, close, hand_over, next_step
+from leeward.core.migration.preparing import take
 from leeward.core.orders import DeadlinePassed, FenceFailed, Instruction, Note, Reported, WritePlacement
 from leeward.core.plan import Placement
 
@@ -31,18 +32,20 @@ def handover_report(m: Machine, event: Reported, now: float) -> Step:
         return reset(m, errors, now)
     if not m.complete:
         return m, ()
-    m = replace(m, journal=tallied(m), arrived={})
+    if m.journal.step is StepName.LEAVE:
+        return take(m, now)
+    if m.journal.step is not StepName.JOIN:
+        m = replace(m, journal=tallied(m), arrived={})
     if dict(m.record.tables) != dict(m.journal.new_tables):
-        note = Note(action="handover_step", fields={"epoch": m.record.epoch, "steps": m.journal.steps})
+        steps = m.journal.steps
+        note = Note(action="handover_step", fields={"epoch": m.record.epoch, "steps": steps})
         after, todo = next_step(m, now)
-        return after, (note, *todo)
+        return after, (note, *todo) if steps else todo
     first: tuple[Instruction, ...] = ()
     if m.seen is None or not m.seen.managed:  # pin what is there, so that Storm does not move it on its own
         slots = m.journal.new_slots
-        first = (
-            WritePlacement(placement=Placement(topology_id=m.topology_id, epoch=m.record.epoch, slots=slots)),
-        )
-    return close(m, "done", now, first=first)
+        first = (WritePlacement(placement=Placement(topology_id=m.topology_id, epoch=m.record.epoch, slots=slots)),)
+    return close(m, m.journal.result or "done", now, first=first)
 
 
 def tallied(m: Machine) -> Journal:

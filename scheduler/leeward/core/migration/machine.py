@@ -46,9 +46,7 @@ class Machine:
     @property
     def next_cut(self) -> int:
         """A number that no cut ever had."""
-        return 1 + max(
-            self.journal.last_cut, self.record.cut, self.record.checkpoint, *self.record.committed, 0
-        )
+        return 1 + max(self.journal.last_cut, self.record.cut, self.record.checkpoint, *self.record.committed, 0)
 
     @property
     def next_epoch(self) -> int:
@@ -113,6 +111,19 @@ def rebalance(m: Machine, slots: Mapping[int, Slot]) -> Rebalance:
     for component in m.tasks.values():
         executors[component] = executors.get(component, 0) + 1
     return Rebalance(workers=len(set(slots.values())), executors=dict(sorted(executors.items())))
+
+
+def restarting(before: Mapping[int, Slot], after: Mapping[int, Slot]) -> tuple[int, ...]:
+    """Tasks in slots whose executors change: Storm restarts exactly those workers, seconds after it placed them."""
+    old, new = by_slot(before), by_slot(after)
+    return tuple(task for task in sorted(after) if old.get(after[task]) != new[after[task]])
+
+
+def by_slot(slots: Mapping[int, Slot]) -> dict[Slot, set[int]]:
+    workers: dict[Slot, set[int]] = {}
+    for task, slot in slots.items():
+        workers.setdefault(slot, set()).add(task)
+    return workers
 
 
 def is_placed(m: Machine) -> bool:

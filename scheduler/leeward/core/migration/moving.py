@@ -156,8 +156,8 @@ def reset(m: Machine, why: str, now: float) -> Step:
         new_slots=m.slots,
     ).at(StepName.RESTORE, now)
     notes = [Note(action="reset", fields={"epoch": m.record.epoch, "cut": cut, "why": why})]
-    if pausing or m.state in (State.COPYING, State.HANDING):
-        result = f"reset: {why}" if m.state is State.HANDING else f"aborted: {why}"
+    if pausing or m.state in (State.COPYING, State.HANDING, State.PREPARING):
+        result = f"aborted: {why}" if pausing or m.state is State.COPYING else f"reset: {why}"
         notes.insert(0, Note(action="reconfiguration_ended", fields=summary_of(m, result, now)))
     after, todo = settle(replace(m, journal=journal, pending=None), now)
     return after, (WriteJournal(journal=journal), *notes, *todo)

@@ -1,6 +1,7 @@
 """A reconfiguration is announced, given up, or over; between two of them the coordinator is idle.
 
-A plan that moves no executor is announced as a handover, step by step: tables change while the stream goes on.
+A plan that moves no executor that works is announced as a handover, step by step: tables change while the stream goes
+on. Warm tasks that it moves go first (`preparing`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from dataclasses import replace
 
 from leeward.core.control import Phase, ahead_barrier, cut_barrier, handover_barrier
 from leeward.core.journal import Journal, StepName
-from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, watch
+from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, restarting, watch
 from leeward.core.migration.steps import in_order, moved_bytes, next_tables
 from leeward.core.migration.telling import changes_of, summary_of
 from leeward.core.orders import (
@@ -44,8 +45,12 @@ def begin(m: Machine, event: PlanAccepted, now: float) -> Step:
 
 
 def is_live(m: Machine, event: PlanAccepted) -> bool:
-    """Nothing but tables changes, and that may be done without a stop."""
-    return m.limits.live and all(m.slots.get(task) == slot for task, slot in event.plan.placement.items())
+    """No worker in which a task works has to be restarted, and that may be made use of."""
+    placement = event.plan.placement
+    if not m.limits.live or not placement.keys() <= m.slots.keys():
+        return False
+    idle = m.tasks.keys() - {owner for table in m.record.tables.values() for owner in table}
+    return idle >= set(restarting(m.slots, placement))
 
 
 def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
@@ -63,8 +68,20 @@ def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
         new_slots=plan.placement,
         order=in_order(m.record.tables, plan),
     )
-    after, todo = next_step(replace(m, journal=journal, pending=None), now)
+    m = replace(m, journal=journal, pending=None)
+    absent = restarting(m.slots, plan.placement)
+    after, todo = announce_absent(m, StepName.LEAVE, absent, now) if absent else next_step(m, now)
     return after, (todo[0], started(after), *todo[1:])
+
+
+def announce_absent(m: Machine, step: StepName, absent: tuple[int, ...], now: float) -> Step:
+    """Who takes no part from the route markers on; they change no table, and no owner, so nobody needs to be fenced."""
+    epoch = m.next_epoch
+    journal = m.journal.at(step, now, epoch=epoch)
+    record = replace(m.record, epoch=epoch, handover=epoch, absent=absent, restarts=())
+    m = replace(m, record=record, journal=journal)
+    after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
+    return after, (WriteJournal(journal=journal), WriteControl(record=record), *todo)
 
 
 def next_step(m: Machine, now: float) -> Step:
@@ -114,9 +131,7 @@ def announce(m: Machine, event: PlanAccepted, now: float) -> Step:
         new_slots=plan.placement,
     ).at(StepName.ANNOUNCE, now)
     stays = tuple(
-        task
-        for task in sorted(m.tasks)
-        if task in m.slots and m.slots[task].node == plan.placement[task].node
+        task for task in sorted(m.tasks) if task in m.slots and m.slots[task].node == plan.placement[task].node
     )
     record = replace(m.record, epoch=epoch, phase=Phase.PAUSE, cut=cut, tables=dict(plan.tables), stays=stays)
     m = replace(m, record=record, journal=journal, pending=None)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from leeward.core.control import Phase, ready_barrier
 from leeward.core.journal import StepName
-from leeward.core.migration.machine import Machine, Step, arrive, missing_of, watch
+from leeward.core.migration.machine import Machine, Step, arrive, missing_of, restarting, watch
 from leeward.core.migration.pausing import close
 from leeward.core.migration.telling import phase_note, result_of
 from leeward.core.orders import (
@@ -23,7 +22,7 @@ from leeward.core.orders import (
     WriteJournal,
     WritePlacement,
 )
-from leeward.core.plan import Placement, Slot
+from leeward.core.plan import Placement
 
 #: A report whose error starts so says that the cut itself cannot be read; other errors may pass by themselves.
 BAD_CUT = "SnapshotError"
@@ -44,6 +43,7 @@ def restore(m: Machine, now: float, *, again: bool = False) -> Step:
         coming={},
         tables=dict(journal.new_tables),
         stays=(),
+        absent=(),
         restarts=() if again else restarting(journal.old_slots, m.slots),
     )
     tries = m.tries + 1 if m.state is State.RESTORING else 1
@@ -56,19 +56,6 @@ def restore(m: Machine, now: float, *, again: bool = False) -> Step:
         phase_note(m, Phase.RESTORE, tries=tries, cut=record.cut),
         *todo,
     )
-
-
-def restarting(before: Mapping[int, Slot], after: Mapping[int, Slot]) -> tuple[int, ...]:
-    """Tasks in slots whose executors change: Storm restarts exactly those workers, seconds after it placed them."""
-    old, new = by_slot(before), by_slot(after)
-    return tuple(task for task in sorted(after) if old.get(after[task]) != new[after[task]])
-
-
-def by_slot(slots: Mapping[int, Slot]) -> dict[Slot, set[int]]:
-    workers: dict[Slot, set[int]] = {}
-    for task, slot in slots.items():
-        workers.setdefault(slot, set()).add(task)
-    return workers
 
 
 def restore_report(m: Machine, event: Reported, now: float) -> Step:
@@ -88,7 +75,7 @@ def restore_report(m: Machine, event: Reported, now: float) -> Step:
     m = arrive(m, event)
     if not m.complete:
         return m, ()
-    record = m.record.with_phase(Phase.RUN)
+    record = replace(m.record, phase=Phase.RUN, restarts=())
     result = result_of(m)
     first: tuple[Instruction, ...] = (WriteControl(record=record),)
     if m.journal.kind == "restart" and not m.journal.placement_epoch:
@@ -103,9 +90,7 @@ def fall_back(m: Machine, now: float) -> Step:
     bad = m.record.cut
     earlier = tuple(cut for cut in m.record.committed if cut < bad)
     if not earlier and (bad == 0 or not m.limits.restore_from_start):
-        note = Note(
-            action="alert", fields={"why": f"cut {bad} cannot be read and no older one is left: held"}
-        )
+        note = Note(action="alert", fields={"why": f"cut {bad} cannot be read and no older one is left: held"})
         return replace(m, state=State.HELD, due=now + m.limits.held_s, barrier="", arrived={}), (note,)
     cut = earlier[-1] if earlier else 0
     journal = replace(m.journal, cut=cut, last_cut=m.next_cut - 1)

@@ -25,6 +25,7 @@ from leeward.core.migration.moving import (
     undo_late,
 )
 from leeward.core.migration.pausing import abort, close, next_step, pause_late, pause_unfenced, to_idle
+from leeward.core.migration.preparing import heard, join, late, seen, take
 from leeward.core.migration.restoring import restore, restore_late, restore_lost, restore_report, restore_unfenced
 from leeward.core.migration.telling import result_of
 from leeward.core.orders import (
@@ -61,9 +62,7 @@ def step(machine: Machine, event: Event, *, now: float) -> Step:
     if after.state not in targets:
         raise ProtocolError(f"{machine.state} --{type(event).__name__}--> {after.state} is not in the table.")
     if after.state is not machine.state or after.record is not machine.record:
-        line = (
-            f"{now:.3f} {machine.state} --{type(event).__name__}--> {after.state} epoch {after.record.epoch}"
-        )
+        line = f"{now:.3f} {machine.state} --{type(event).__name__}--> {after.state} epoch {after.record.epoch}"
         after = replace(after, story=(*machine.story, line)[-STORY:])
     return after, instructions
 
@@ -80,9 +79,7 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
         )
     m = replace(m, record=event.record, journal=event.journal or Journal())
     phase, journal = m.record.phase, m.journal
-    note = Note(
-        action="taken_over", fields={"phase": str(phase), "step": str(journal.step), "epoch": m.record.epoch}
-    )
+    note = Note(action="taken_over", fields={"phase": str(phase), "step": str(journal.step), "epoch": m.record.epoch})
     unwritten = journal.open and journal.epoch > m.record.epoch  # the record did not follow the journal
     if unwritten and journal.kind == "reset":
         after, todo = reset(m, journal.reason, now)
@@ -96,6 +93,8 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
         after, todo = watch(m, State.RESTORING, ready_barrier(m.record.epoch), now + m.limits.restore_s)
     elif not journal.open:
         after, todo = to_idle(m, now)
+    elif journal.step is StepName.PREPARE or (unwritten and journal.step is StepName.JOIN):
+        after, todo = (take if journal.step is StepName.PREPARE else join)(m, now)
     elif journal.kind == "handover" and not unwritten:
         after, todo = watch(m, State.HANDING, handover_barrier(m.record.epoch), now + m.limits.handover_s)
     elif unwritten and journal.steps:
@@ -118,13 +117,11 @@ def ignore(m: Machine, event: Event, now: float) -> Step:
 
 
 def refuse(m: Machine, event: PlanAccepted, now: float) -> Step:
-    return m, (
-        Note(action="plan_refused", fields={"why": f"the coordinator is {m.state}: one change at a time"}),
-    )
+    return m, (Note(action="plan_refused", fields={"why": f"the coordinator is {m.state}: one change at a time"}),)
 
 
 S = State
-_BUSY = (S.COPYING, S.HANDING, S.PAUSING, S.MOVING, S.UNDOING, S.SETTLING, S.RESTORING, S.HELD)
+_BUSY = (S.COPYING, S.HANDING, S.PREPARING, S.PAUSING, S.MOVING, S.UNDOING, S.SETTLING, S.RESTORING, S.HELD)
 _RESET = (S.SETTLING, S.RESTORING)
 _BEGUN = (S.COPYING, S.HANDING, S.PAUSING)
 
@@ -156,10 +153,15 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     (S.COPYING, DeadlinePassed): (ahead_late, (S.IDLE,)),
     (S.COPYING, FenceFailed): (handover_unfenced, (S.IDLE,)),
     (S.COPYING, RecoverRequested): (lost, (S.COPYING, *_RESET)),
-    (S.HANDING, Reported): (handover_report, (S.HANDING, S.COPYING, S.IDLE, *_RESET)),
+    (S.HANDING, Reported): (handover_report, (S.HANDING, S.COPYING, S.PREPARING, S.IDLE, *_RESET)),
     (S.HANDING, DeadlinePassed): (handover_late, _RESET),
     (S.HANDING, FenceFailed): (handover_unfenced, (S.IDLE,)),
     (S.HANDING, RecoverRequested): (lost, (S.HANDING, *_RESET)),
+    # warm tasks go where they are wanted
+    (S.PREPARING, Assigned): (seen, (S.PREPARING, S.HANDING)),
+    (S.PREPARING, Reported): (heard, (S.PREPARING, S.HANDING)),
+    (S.PREPARING, DeadlinePassed): (late, (S.PREPARING, S.HANDING, *_RESET)),
+    (S.PREPARING, RecoverRequested): (lost, (S.PREPARING, *_RESET)),
     # barrier 1
     (S.PAUSING, Reported): (pause_report, (S.PAUSING, S.IDLE, S.MOVING, S.RESTORING)),
     (S.PAUSING, DeadlinePassed): (pause_late, (S.IDLE,)),

@@ -1,0 +1,91 @@
+"""Channels, and when the markers on them are aligned. Bookkeeping; the rules of a task are in `core/protocol.py`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leeward.core.control import ControlRecord
+from leeward.core.instructions import Kind, Marker
+
+
+@dataclass(slots=True)
+class Channel:
+    """The ordered sequence of tuples and markers from one upstream task."""
+
+    queue: deque = field(default_factory=deque)  #: items behind a cut, or that arrived while the task was not running
+    cut: Marker | None = None  #: aligned marker that waits for the other channels
+    fence: int | None = None  #: drop everything before the probe of this epoch
+    probed: int = -1  #: newest epoch of which a probe was seen
+    called: int = -1  #: newest epoch of which a call was heard
+    count: int = 0  #: data tuples since the last marker
+    counted: bool = False  #: a marker has set the baseline of `count`
+
+    def raise_fence(self, epoch: int) -> None:
+        """Forget what belongs to older epochs; what came behind the probe of this epoch stays."""
+        self.cut = None
+        if self.probed >= epoch:
+            while self.queue:
+                item = self.queue.popleft()
+                if isinstance(item, Marker) and item.kind is Kind.PROBE and item.number >= epoch:
+                    break
+            self.fence = None
+        else:
+            self.queue.clear()
+            self.fence = epoch
+
+    def keep_what_follows(self, epoch: int) -> None:
+        """Only what is behind the probe of a newer epoch can still matter."""
+        self.cut = None
+        while self.queue and not announces(self.queue[0], epoch):
+            self.queue.popleft()
+
+
+Channels = Mapping[int, Channel]
+
+
+def announces(item: Any, epoch: int) -> bool:
+    """The probe of an epoch that is still to come."""
+    return isinstance(item, Marker) and item.kind is Kind.PROBE and item.number > epoch
+
+
+def cuts_of(channels: Channels, absent: Collection[int]) -> dict[int, Marker]:
+    """Upstream task -> the marker that its channel waits with, once all have one; none of absent tasks.
+
+    Where the marker brings tasks back, all of them have to send it too.
+    """
+    there = {source: channel.cut for source, channel in channels.items() if source not in absent}
+    if any(cut is None for cut in there.values()):
+        return {}
+    away = channels.keys() & set(absent)
+    first = next(iter(there.values()), None)
+    if not away or first is None or first.kind is not Kind.ROUTE:
+        return there
+    back = away - set(ControlRecord.from_json(first.body).absent)
+    cuts = there | {source: channels[source].cut for source in sorted(back)}
+    return {} if any(cut is None for cut in cuts.values()) else cuts
+
+
+def drop_old_checkpoints(channels: Channels, cuts: Mapping[int, Marker]) -> bool:
+    """Where a newer checkpoint is in, an upstream task never began the older: it was given up."""
+    numbers = {source: cut.number for source, cut in cuts.items() if cut.kind is Kind.CHECKPOINT}
+    newest = max(numbers.values(), default=0)
+    old = [source for source, number in numbers.items() if number < newest]
+    for source in old:
+        channels[source].cut = None
+    return bool(old)
+
+
+def drop_pauses(channels: Channels, epoch: int) -> None:
+    """Pauses of older epochs were given up."""
+    for channel in channels.values():
+        if channel.cut is not None and channel.cut.kind is Kind.PAUSE and channel.cut.number < epoch:
+            channel.cut = None
+
+
+def pause_waits(cuts: Mapping[int, Marker]) -> bool:
+    """Some upstream tasks paused and others went on, as they knew that it was given up: the record will tell."""
+    identities = {cut.identity for cut in cuts.values()}
+    return len(identities) > 1 and any(kind is Kind.PAUSE for kind, _ in identities)

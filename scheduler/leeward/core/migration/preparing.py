@@ -1,0 +1,77 @@
+"""Warm tasks are brought where a plan wants them, while the stream goes on.
+
+Storm restarts every worker whose executors change, so only tasks go that share their slots, old and new, with tasks
+that do no work either. They leave all channels at one route marker and join at another; in between Storm takes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leeward.core.control import ready_barrier
+from leeward.core.journal import StepName
+from leeward.core.migration.machine import Machine, Step, arrive, is_placed, misfit, watch
+from leeward.core.migration.moving import reset
+from leeward.core.migration.pausing import announce_absent
+from leeward.core.orders import (
+    Assigned,
+    DeadlinePassed,
+    Note,
+    Reported,
+    State,
+    WriteControl,
+    WriteJournal,
+    WritePlacement,
+)
+from leeward.core.plan import Placement
+
+
+def take(m: Machine, now: float) -> Step:
+    """Nobody waits for them any more: want their new slots. Storm's next pass places them, no rebalance is needed."""
+    epoch = m.next_epoch
+    journal = m.journal.at(StepName.PREPARE, now, epoch=epoch, placement_epoch=epoch)
+    record = replace(m.record, epoch=epoch, restarts=m.record.absent)
+    placement = Placement(topology_id=m.topology_id, epoch=epoch, slots=journal.new_slots)
+    m = replace(m, journal=journal, record=record, stale=m.seen, tries=0)
+    after, todo = watch(m, State.PREPARING, ready_barrier(epoch), now + m.limits.misfit_s)
+    first = (WriteJournal(journal=journal), WriteControl(record=record), WritePlacement(placement=placement))
+    return after, (*first, *todo)
+
+
+def join(m: Machine, now: float) -> Step:
+    """They are there and everybody hears them: they take part again."""
+    return announce_absent(m, StepName.JOIN, (), now)
+
+
+def seen(m: Machine, event: Assigned, now: float) -> Step:
+    return go_on(replace(m, seen=event), now)
+
+
+def heard(m: Machine, event: Reported, now: float) -> Step:
+    return go_on(arrive(m, event), now)
+
+
+def go_on(m: Machine, now: float) -> Step:
+    return join(m, now) if m.complete and is_placed(m) else (m, ())
+
+
+def late(m: Machine, event: DeadlinePassed, now: float) -> Step:
+    """A placement that does not fit, or that Storm does not make, is given up; one that is made has to be heard."""
+    if misfit(m):
+        return stay(m, f"the plugin says: {misfit(m)}", now)
+    if m.tries == 0:
+        return replace(m, tries=1, due=now + m.limits.prepare_s), ()
+    if not is_placed(m):
+        return stay(m, f"Storm has not placed the warm tasks in {m.limits.prepare_s} s", now)
+    return reset(m, f"warm tasks were not heard in {m.limits.prepare_s} s", now)
+
+
+def stay(m: Machine, why: str, now: float) -> Step:
+    """They come back where they were. If Storm took one all the same, its process asks for a reset."""
+    journal = replace(
+        m.journal, result=f"aborted: {why}", new_tables=m.journal.old_tables, new_slots=m.journal.old_slots
+    )
+    placement = Placement(topology_id=m.topology_id, epoch=journal.epoch, slots=journal.new_slots)
+    after, todo = join(replace(m, journal=journal), now)
+    note = Note(action="prepare_given_up", fields={"why": why})
+    return after, (todo[0], WritePlacement(placement=placement), note, *todo[1:])

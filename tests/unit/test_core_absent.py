@@ -1,0 +1,122 @@
+"""Tasks that are absent, and come back elsewhere; the interleavings are in tests/property/test_protocol_tasks.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leeward.core.control import ControlRecord
+from leeward.core.instructions import (
+    Deliver,
+    DeliverPulse,
+    HandedOver,
+    Kind,
+    Marker,
+    Mode,
+    Ready,
+    Recover,
+    Resumed,
+    Send,
+)
+from leeward.core.protocol import TaskProtocol
+
+#: 1 -> 2, 3 (3 is warm) -> 4
+TABLES = {"pass": (2,) * 128}
+RUN = ControlRecord(tables=TABLES)
+LEAVE = replace(RUN, epoch=1, handover=1, absent=(3,))
+TAKEN = replace(LEAVE, epoch=2, restarts=(3,))
+JOIN = replace(RUN, epoch=3, handover=3)
+CALL = Send(Marker(kind=Kind.CALL, number=2), TABLES)
+
+
+def route(record: ControlRecord) -> Marker:
+    return Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
+
+
+def call(number: int = 2) -> Marker:
+    return Marker(kind=Kind.CALL, number=number)
+
+
+def pulse(number: int) -> Marker:
+    return Marker(kind=Kind.PULSE, number=number, body=number)
+
+
+def left() -> TaskProtocol:
+    """Task 3, which has passed the marker that makes it absent."""
+    protocol = TaskProtocol(3, (1,))
+    protocol.on_record(RUN, first=True)
+    assert protocol.on_marker(1, route(LEAVE)) == [Send(route(LEAVE), TABLES), HandedOver(1)]
+    assert protocol.mode is Mode.AWAY
+    return protocol
+
+
+def downstream() -> TaskProtocol:
+    """Task 4, for which task 3 is absent."""
+    protocol = TaskProtocol(4, (2, 3))
+    protocol.on_record(RUN, first=True)
+    assert protocol.on_marker(2, route(LEAVE)) == [], "task 3 still sends that marker"
+    assert protocol.on_marker(3, route(LEAVE)) == [Send(route(LEAVE), TABLES), HandedOver(1)]
+    return protocol
+
+
+def test_nobody_waits_for_who_is_absent():
+    protocol = downstream()
+    assert protocol.on_marker(2, pulse(1)) == [DeliverPulse(1, (1,))]
+    assert protocol.on_tuple(2, "a") == [Deliver("a")]
+
+
+def test_who_is_absent_takes_no_notice_and_its_process_of_before_is_silent():
+    protocol = left()
+    assert protocol.on_marker(1, pulse(1)) == protocol.on_record(TAKEN) == protocol.on_marker(1, call()) == []
+    assert protocol.on_timer() == [], "it would be taken for its successor"
+
+
+def test_its_successor_calls_hears_and_joins_at_the_marker():
+    protocol = TaskProtocol(3, (1,))
+    assert protocol.on_record(TAKEN) == [Resumed(TAKEN, TABLES, new=True)]
+    assert protocol.on_timer() == [CALL]
+    assert protocol.on_marker(1, pulse(2)) == []
+    assert protocol.on_marker(1, call()) == [Ready(2)]
+    assert protocol.on_marker(1, call()) == [], "once is enough"
+    assert protocol.on_marker(1, route(JOIN)) == [Send(route(JOIN), TABLES), HandedOver(3)]
+    assert protocol.mode is Mode.RUNNING
+    assert protocol.on_marker(1, pulse(3)) == [DeliverPulse(3, (3,))]
+
+
+def test_it_may_come_back_without_having_been_restarted():
+    protocol = left()
+    assert protocol.on_marker(1, route(JOIN)) == [Send(route(JOIN), TABLES), HandedOver(3)]
+
+
+def test_from_the_marker_that_brings_it_back_all_wait_for_it_again():
+    protocol = downstream()
+    assert protocol.on_record(TAKEN) == []
+    assert protocol.on_timer() == [CALL]
+    assert protocol.on_marker(3, call()) == [Ready(2)]
+    assert protocol.on_marker(2, pulse(1)) == [DeliverPulse(1, (1,))]
+    assert protocol.on_marker(2, route(JOIN)) == []
+    assert protocol.on_marker(3, route(JOIN)) == [Send(route(JOIN), TABLES), HandedOver(3)]
+    assert protocol.on_marker(2, pulse(2)) == []
+    assert protocol.on_marker(3, pulse(2)) == [DeliverPulse(2, (2, 2))]
+
+
+def test_a_call_heard_before_the_record_is_known_counts():
+    protocol = downstream()
+    assert protocol.on_marker(3, call()) == []
+    assert protocol.on_record(TAKEN) == [Ready(2)]
+
+
+def test_a_call_of_before_does_not_count():
+    protocol = downstream()
+    protocol.on_marker(3, call(1))
+    assert protocol.on_record(TAKEN) == []
+
+
+def test_a_process_lost_on_the_way_out_is_a_loss():
+    """Its marker will not come: those who wait for it need not wait until the deadline."""
+    (instruction,) = TaskProtocol(3, (1,)).on_record(LEAVE)
+    assert isinstance(instruction, Recover)
+
+
+def test_a_process_that_starts_when_all_take_part_again_is_a_loss():
+    (instruction,) = TaskProtocol(3, (1,)).on_record(JOIN)
+    assert isinstance(instruction, Recover)
