@@ -107,7 +107,9 @@ class Assembly:
                 f"crc32 {crc32(payload):08x} (header says {checksum:08x}).",
                 remedy=_REMEDY,
             )
-        sender = self._senders.setdefault(task, _Sender())
+        sender = self._senders.get(task)
+        if sender is None:  # not by `setdefault`: one holds a megabyte of room, and itself
+            sender = self._senders[task] = _Sender()
         if number < sender.next:
             return {}
         if number > sender.next:
