@@ -232,26 +232,26 @@ class Courier:
         self, epoch: int, wanted: set[int], arrived: Callable[[dict[int, dict], int], None], stop: threading.Event
     ) -> None:
         assembly, key = Assembly(epoch), self._key(epoch, self._task)
-        taken: list[bytes] = []
+        names: list[bytes] = []
         last: bytes | str = "0"
+        groups: dict[int, dict] = {}
+        size = 0
         while wanted and not stop.is_set():
-            pieces = self._patiently(lambda after=last, names=taken: self._read(key, after, names), stop)
-            if not pieces:
-                continue
-            groups: dict[int, dict] = {}
-            size = 0
+            pieces = self._patiently(lambda after=last, these=names: self._read(key, after, these), stop) or ()
             for _, fields in pieces:
                 groups |= assembly.take(fields[b"p"])
                 size += len(fields[b"p"])
+            names = [name for name, _ in pieces]
+            last = names[-1] if names else last
             if foreign := groups.keys() - wanted:
                 raise LeewardError(
                     f"handover {epoch} brought group {min(foreign)}, which task {self._task} does not gain.",
                     remedy="This is a fault of Leeward: please report it.",
                 )
-            wanted -= groups.keys()
-            taken = [name for name, _ in pieces]
-            last = taken[-1]
-            self._deliver(arrived, groups, size, stop)
+            if groups:
+                wanted -= groups.keys()
+                self._deliver(arrived, groups, size, stop)
+                groups, size = {}, 0
         self._patiently(lambda: self._client.delete(key), stop)
 
     def _read(self, key: str, after: bytes | str, taken: Iterable[bytes]) -> list:
