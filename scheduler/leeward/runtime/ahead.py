@@ -11,12 +11,12 @@ from itertools import islice
 
 import msgpack
 
-from leeward.runtime.pieces import Rest, pack, taken
+from leeward.runtime.pieces import PIECE_BYTES, Rest, pack, taken
 from leeward.runtime.state import KeyedState
 
 #: What is left over is small enough to follow after the switch, in bytes.
 SMALL_BYTES = 4 * 1024
-#: Entries that are packed between two looks at the clock.
+#: Entries that are packed between two looks at the clock; fewer if they are large.
 _CHUNK = 32
 #: After so many rounds one that shrinks the rest by less than this factor is the last.
 _ROUNDS, _SHRINK = 3, 0.7
@@ -30,6 +30,7 @@ class Ahead:
         self._state, self._lost, self._owner = state, lost, owner
         self._todo: deque[int] = deque(sorted(lost))
         self._keys: Iterator[object] = iter(())
+        self._many = 1  # entries to be packed next: about a piece
         self._group = -1
         self._round = 0
         self._before = 0.0  # bytes left over after the round before
@@ -72,7 +73,7 @@ class Ahead:
 
     def _next_keys(self) -> list[object]:
         """Some that are to be packed, of one group; begins the next group, or the next round. None if nothing is."""
-        while not (keys := list(islice(self._keys, _CHUNK))):
+        while not (keys := list(islice(self._keys, self._many))):
             if not self._todo:
                 self._end_round()
                 if not self._todo:
@@ -98,7 +99,10 @@ class Ahead:
         packer = self._packers.get(target)
         if packer is None:
             packer = self._packers[target] = msgpack.Packer(strict_types=True, autoreset=False)
+        before = len(packer.getbuffer())
         pack(packer, self._group, items, gone, last=False, owner=self._owner)
+        size = len(packer.getbuffer()) - before
+        self._many = max(1, min(_CHUNK, PIECE_BYTES * len(keys) // size))
         self.entries += len(keys)
 
 
