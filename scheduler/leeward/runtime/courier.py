@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
 #: After this time nothing of a handover is left in Redis, in seconds.
 EXPIRY_S = 900
-#: Pieces that wait for one receiver; a sender that is ahead by so many waits.
+#: Pieces that wait for one receiver; a sender that knows of so many waits. Several senders may add a batch each.
 AHEAD = 64
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16
