@@ -122,6 +122,7 @@ def test_a_piece_is_bounded_whatever_the_size_of_a_value(server, client):
 def test_a_sender_of_an_older_epoch_is_refused(server, client):
     client.set("leeward:t-1:fence", 4)
     task = Task(server, 1)
+    client.xadd(key(3), {"p": b"of a time when it was allowed"})
     task.send(3, {3: {0: {"a": 1}}})
     assert "FencedError" in task.word()
     assert not client.exists(key(3))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from leeward.core.keys import key_group
 from leeward.runtime.ahead import Ahead
-from leeward.runtime.pieces import Assembly, Cutter, pack
+from leeward.runtime.pieces import PIECE_BYTES, Assembly, Cutter, pack
 from leeward.runtime.state import KeyedState
 
 KEYS = [f"k{n}" for n in range(40)]
@@ -82,6 +82,19 @@ def test_what_stands_still_is_packed_once_and_then_nothing_is_left():
     assert ahead.small and ahead.entries == 1000 and steps >= 128
     assert ahead.left == 0
     assert all(not items and not gone for items, gone in ahead.rest().values())
+
+
+def test_large_values_are_packed_one_by_one():
+    """A step looks at the clock only between two chunks."""
+    state = KeyedState("test")
+    keys = [key for key in range(2000) if key_group(key) == 5][:10]
+    for key in keys:
+        state[key] = "x" * 2 * PIECE_BYTES
+    ahead = Ahead(state, {5: 7}, "test")
+    steps = []
+    while parts := ahead.step(0.0, lambda: 0.0):
+        steps.append(len(parts[7]) // (2 * PIECE_BYTES))
+    assert steps == [1] * len(keys)
 
 
 def test_what_changes_faster_than_it_is_copied_is_given_up_on():

@@ -6,17 +6,18 @@ Everything runs in the task's own thread, between two tuples, so that no value c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
 
 import msgpack
 
-from leeward.runtime.pieces import Rest, pack
+from leeward.runtime.pieces import PIECE_BYTES, Rest, pack, taken
 from leeward.runtime.state import KeyedState
 
 #: What is left over is small enough to follow after the switch, in bytes.
 SMALL_BYTES = 4 * 1024
-#: Entries that are packed between two looks at the clock.
-_CHUNK = 8
+#: Entries that are packed between two looks at the clock; fewer if they are large.
+_CHUNK = 32
 #: After so many rounds one that shrinks the rest by less than this factor is the last.
 _ROUNDS, _SHRINK = 3, 0.7
 
@@ -28,7 +29,8 @@ class Ahead:
         """`lost`: group -> the task that is to have it."""
         self._state, self._lost, self._owner = state, lost, owner
         self._todo: deque[int] = deque(sorted(lost))
-        self._keys: deque[object] = deque()
+        self._keys: Iterator[object] = iter(())
+        self._many = 1  # entries to be packed next: about a piece
         self._group = -1
         self._round = 0
         self._before = 0.0  # bytes left over after the round before
@@ -39,12 +41,11 @@ class Ahead:
     def step(self, budget_s: float, clock: Callable[[], float]) -> dict[int, bytes]:
         """Pack for about `budget_s` seconds: task -> bytes to send it. Empty when nothing has changed."""
         until = clock() + budget_s
-        while self._next_keys():
-            self._pack_some()
+        while keys := self._next_keys():
+            self._pack(keys)
             if clock() >= until:
                 break
-        out = {task: packer.bytes() for task, packer in self._packers.items()}
-        self._packers.clear()
+        out = {task: data for task, packer in self._packers.items() if (data := taken(packer))}
         self.bytes += sum(map(len, out.values()))
         return out
 
@@ -70,18 +71,18 @@ class Ahead:
         marked = sum(len(self._state.marked(group)) for group in self._lost)
         return marked * self.bytes / max(1, self.entries)
 
-    def _next_keys(self) -> bool:
-        """True if there is something to pack; begins the next group, or the next round."""
-        while not self._keys:
+    def _next_keys(self) -> list[object]:
+        """Some that are to be packed, of one group; begins the next group, or the next round. None if nothing is."""
+        while not (keys := list(islice(self._keys, self._many))):
             if not self._todo:
                 self._end_round()
                 if not self._todo:
-                    return False
+                    break
             self._group = self._todo.popleft()
             entries = self._state.group(self._group)
             changed = self._state.track(self._group)
-            self._keys.extend(changed if self._round else entries)
-        return True
+            self._keys = iter(changed if self._round else list(entries))
+        return keys
 
     def _end_round(self) -> None:
         left = self.left
@@ -91,19 +92,21 @@ class Ahead:
         self._before = left
         self._todo.extend(group for group in sorted(self._lost) if self._state.marked(group))
 
-    def _pack_some(self) -> None:
-        keys = [self._keys.popleft() for _ in range(min(_CHUNK, len(self._keys)))]
+    def _pack(self, keys: list[object]) -> None:
         items, gone = _split(self._state.group(self._group), keys)
         self._state.marked(self._group).difference_update(keys)
         target = self._lost[self._group]
         packer = self._packers.get(target)
         if packer is None:
             packer = self._packers[target] = msgpack.Packer(strict_types=True, autoreset=False)
+        before = len(packer.getbuffer())
         pack(packer, self._group, items, gone, last=False, owner=self._owner)
+        size = len(packer.getbuffer()) - before
+        self._many = max(1, min(_CHUNK, PIECE_BYTES * len(keys) // size))
         self.entries += len(keys)
 
 
 def _split(entries: dict, keys: Collection) -> Rest:
     """Those keys that are there, with their values, and those that are gone."""
     there = [(key, entries[key]) for key in keys if key in entries]
-    return there, [key for key in keys if key not in entries]
+    return there, [key for key in keys if key not in entries] if len(there) < len(keys) else ()

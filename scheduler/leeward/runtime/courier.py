@@ -13,6 +13,7 @@ import contextlib
 import logging
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from itertools import islice
@@ -21,21 +22,22 @@ import msgpack
 import redis
 
 from leeward.core.errors import FencedError, LeewardError
-from leeward.runtime.pieces import PIECE_BYTES, Assembly, Cutter, Rest, pack
+from leeward.runtime.pieces import PIECE_BYTES, Assembly, Cutter, Rest, pack, taken
 
 log = logging.getLogger(__name__)
 
 _HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
 #: After this time nothing of a handover is left in Redis, in seconds.
 EXPIRY_S = 900
-#: Pieces that wait for one receiver; a sender that is ahead by so many waits.
+#: Pieces that wait for one receiver; a sender that knows of so many waits. Several senders may add a batch each.
 AHEAD = 64
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16
 #: Entries packed at once; pieces sent and read at once.
 _CHUNK, _BATCH = 32, 8
-#: Longest time that Redis keeps a reader waiting, and between two tries, in seconds.
-_BLOCK_S, _RETRY_S, _FULL_S = 0.25, 0.1, 0.002
+#: Longest time that Redis keeps a reader waiting; between two tries; between two looks at what a receiver has not
+#: taken, if it is little (somebody waits for that), and if it is as much as may be. In seconds.
+_BLOCK_S, _RETRY_S, _LITTLE_S, _FULL_S = 0.25, 0.1, 0.002, 0.01
 _TIMEOUT_S = 5.0
 
 Post = Callable[[Callable[[], None]], None]
@@ -73,7 +75,7 @@ class Sending:
         """Call this, in this thread, once the receivers have taken what was given to it until now."""
 
         def job(stop: threading.Event) -> bool:
-            while any(map(self._untaken, self._cutters)) and not stop.wait(_FULL_S):
+            while any(map(self._untaken, self._cutters)) and not stop.wait(_LITTLE_S):
                 pass
             if not stop.is_set():
                 call()
@@ -96,10 +98,10 @@ class Sending:
                         else:
                             pack(packer, group, some, gone, last=True, owner=self._owner)
                         if len(packer.getbuffer()) >= PIECE_BYTES:
-                            self._add(target, _taken(packer), stop)
+                            self._add(target, taken(packer), stop)
                     if not items:
                         pack(packer, group, (), gone, last=True, owner=self._owner)
-                self._add(target, _taken(packer), stop, end=True)
+                self._add(target, taken(packer), stop, end=True)
             return True
 
         self._jobs.put(job)
@@ -139,7 +141,7 @@ class Courier:
             pool = client.connection_pool
             for connection in [pool.get_connection(), pool.get_connection()]:
                 pool.release(connection)
-            self._script(keys=[self._prefix + "fence", key], args=[0, EXPIRY_S, AHEAD, *pieces])
+            self._put(0, key, list(pieces))
             assembly = Assembly(0)
             for _, fields in self._read(key, "0", ()):
                 assembly.take(fields[b"p"])
@@ -151,15 +153,14 @@ class Courier:
                 self._client = redis.Redis.from_url(
                     self._url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
                 )
-                self._script = self._client.register_script(_HAND_OVER)
             return self._client
 
     def send(self, epoch: int, sent: Callable[[], None], failed: Failed) -> Sending:
         """Begin to send groups; `sent` when all that was given to it by `finish` is where the receivers find it."""
-        stop = self._stop
+        stop, waiting = self._stop, Counter()
         sending = Sending(
             epoch,
-            lambda target, pieces, stop: self._push(epoch, target, pieces, stop),
+            lambda target, pieces, stop: self._push(epoch, target, pieces, waiting, stop),
             lambda target: self._patiently(lambda: self._client.xlen(self._key(epoch, target)), stop) or 0,
             self._task,
             self._owner,
@@ -200,46 +201,57 @@ class Courier:
 
         threading.Thread(target=run, name=f"leeward-{name}", daemon=True).start()
 
-    def _push(self, epoch: int, target: int, pieces: list[bytes], stop: threading.Event) -> None:
-        keys = [self._prefix + "fence", self._key(epoch, target)]
+    def _push(
+        self, epoch: int, target: int, pieces: list[bytes], waiting: Counter[int], stop: threading.Event
+    ) -> None:
+        """`waiting`: pieces for each receiving task, as far as is known."""
+        key = self._key(epoch, target)
         while pieces and not stop.is_set():
-            arguments = [epoch, EXPIRY_S, AHEAD, *pieces]
-            added = self._patiently(lambda these=arguments: self._script(keys=keys, args=these), stop)
-            if added is None:
+            some = pieces[: max(0, AHEAD - waiting[target])]
+            before = self._patiently(lambda these=some: self._put(epoch, key, these), stop)
+            if before is None:
                 return
-            if added < 0:
+            if before < 0:
                 raise FencedError(
-                    f"task {self._task} may not hand over in epoch {epoch}: epoch {-added} is in force.",
+                    f"task {self._task} may not hand over in epoch {epoch}: epoch {-before} is in force.",
                     remedy="Nothing is to be done: a reset has undone this handover.",
                 )
-            pieces = pieces[added:]
-            if pieces:
+            waiting[target], pieces = before + len(some), pieces[len(some) :]
+            if pieces and waiting[target] >= AHEAD:
                 stop.wait(_FULL_S)
+
+    def _put(self, epoch: int, key: str, pieces: list[bytes]) -> int:
+        """Adds all of these pieces, or, fenced off, none; see the script."""
+        with self._client.pipeline() as pipe:
+            pipe.eval(_HAND_OVER, 2, self._prefix + "fence", key, epoch, EXPIRY_S)
+            for piece in pieces:
+                pipe.xadd(key, {"p": piece}, nomkstream=True)
+            return pipe.execute()[0]
 
     def _receive(
         self, epoch: int, wanted: set[int], arrived: Callable[[dict[int, dict], int], None], stop: threading.Event
     ) -> None:
         assembly, key = Assembly(epoch), self._key(epoch, self._task)
-        taken: list[bytes] = []
+        names: list[bytes] = []
         last: bytes | str = "0"
+        groups: dict[int, dict] = {}
+        size = 0
         while wanted and not stop.is_set():
-            pieces = self._patiently(lambda after=last, names=taken: self._read(key, after, names), stop)
-            if not pieces:
-                continue
-            groups: dict[int, dict] = {}
-            size = 0
+            pieces = self._patiently(lambda after=last, these=names: self._read(key, after, these), stop) or ()
             for _, fields in pieces:
                 groups |= assembly.take(fields[b"p"])
                 size += len(fields[b"p"])
+            names = [name for name, _ in pieces]
+            last = names[-1] if names else last
             if foreign := groups.keys() - wanted:
                 raise LeewardError(
                     f"handover {epoch} brought group {min(foreign)}, which task {self._task} does not gain.",
                     remedy="This is a fault of Leeward: please report it.",
                 )
-            wanted -= groups.keys()
-            taken = [name for name, _ in pieces]
-            last = taken[-1]
-            self._deliver(arrived, groups, size, stop)
+            if groups:
+                wanted -= groups.keys()
+                self._deliver(arrived, groups, size, stop)
+                groups, size = {}, 0
         self._patiently(lambda: self._client.delete(key), stop)
 
     def _read(self, key: str, after: bytes | str, taken: Iterable[bytes]) -> list:
@@ -266,10 +278,3 @@ class Courier:
 
     def _key(self, epoch: int, task: int) -> str:
         return f"{self._prefix}handover:{epoch}:{task}"
-
-
-def _taken(packer: msgpack.Packer) -> bytes:
-    """What is in the buffer, which is empty then."""
-    data = packer.bytes()
-    packer.reset()
-    return data

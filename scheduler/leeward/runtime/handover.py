@@ -18,6 +18,7 @@ from leeward.runtime.pieces import Rest
 
 #: Copying ahead takes the task's own thread for so long at a time, and at most this share of its time.
 STEP_S, SHARE = 0.001, 0.5
+_REST_S = STEP_S * (1 / SHARE - 1)
 #: Once little is left over, what changes is sent after it this often, in seconds.
 _SMALL_EVERY_S = 0.02
 
@@ -59,7 +60,7 @@ class Handovers:
             self._ahead = Ahead(shell.state, instruction.lost, owner)
             self._sending = self._courier.send(number, lambda: self._sent(number), self._failed(number))
             self._due, self._told = 0.0, False
-            shell.serializer.timer_s = STEP_S / SHARE
+            shell.serializer.timer_s = _REST_S
         else:
             self._report(ahead_barrier(number))
 
@@ -78,7 +79,8 @@ class Handovers:
             return
         if parts:
             sending.put(parts)
-        self._due = time.perf_counter() + (time.perf_counter() - now) * (1 / SHARE - 1)
+        began = max(self._due, now - _REST_S)  # what it came too late for, it has rested already
+        self._due = began + (time.perf_counter() - now) / SHARE
         if ahead.small:
             self._due = max(self._due, now + _SMALL_EVERY_S)
             if not self._told:

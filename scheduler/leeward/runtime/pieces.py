@@ -43,25 +43,43 @@ def pack(packer: msgpack.Packer, group: int, items: Collection, gone: Collection
     packer.pack(list(gone))
 
 
+def taken(packer: msgpack.Packer) -> bytes:
+    """What is in the buffer, which is empty then."""
+    data = packer.bytes()
+    packer.reset()
+    return data
+
+
 class Cutter:
     """Cuts one sender's stream to one receiver into pieces of at most `size` bytes of payload."""
 
     def __init__(self, *, epoch: int, sender: int, size: int = PIECE_BYTES) -> None:
         self._epoch, self._sender, self._size = epoch, sender, size
         self._number = 0
-        self._rest = bytearray()
+        self._parts: list[memoryview] = []  # of the next piece
+        self._room = size
 
     def add(self, data: bytes, *, end: bool = False) -> Iterator[bytes]:
         """The pieces that are full now; with `end` also the last one."""
-        self._rest += data
-        while len(self._rest) >= self._size or (end and self._rest):
-            payload = bytes(self._rest[: self._size])
-            del self._rest[: self._size]
-            number, self._number = self._number, self._number + 1
-            head = _HEADER.pack(
-                _MAGIC, VERSION, self._epoch, self._sender, number, len(payload), crc32(payload)
-            )
-            yield head + payload
+        view = memoryview(data)
+        while view:
+            self._parts.append(view[: self._room])
+            view = view[self._room :]
+            self._room -= len(self._parts[-1])
+            if not self._room:
+                yield self._piece()
+        if end and self._parts:
+            yield self._piece()
+
+    def _piece(self) -> bytes:
+        checksum = 0
+        for part in self._parts:
+            checksum = crc32(part, checksum)
+        length = self._size - self._room
+        head = _HEADER.pack(_MAGIC, VERSION, self._epoch, self._sender, self._number, length, checksum)
+        piece = b"".join((head, *self._parts))
+        self._number, self._parts, self._room = self._number + 1, [], self._size
+        return piece
 
 
 class Assembly:
@@ -82,14 +100,16 @@ class Assembly:
                 remedy="Update Leeward in the topology's environment.",
             )
         where = f"piece {number} of task {task} in handover {epoch}"
-        payload = piece[_HEADER.size :]
+        payload = memoryview(piece)[_HEADER.size :]
         if epoch != self._epoch or len(payload) != length or crc32(payload) != checksum:
             raise SnapshotError(
                 f"{where} is damaged: handover {self._epoch} is wanted; {len(payload)} bytes (header says {length}), "
                 f"crc32 {crc32(payload):08x} (header says {checksum:08x}).",
                 remedy=_REMEDY,
             )
-        sender = self._senders.setdefault(task, _Sender())
+        sender = self._senders.get(task)
+        if sender is None:  # not by `setdefault`: one holds a megabyte of room, and itself
+            sender = self._senders[task] = _Sender()
         if number < sender.next:
             return {}
         if number > sender.next:
@@ -109,7 +129,7 @@ class _Sender:
         self._read = self._chunks()
         next(self._read)
 
-    def take(self, payload: bytes) -> dict[int, dict]:
+    def take(self, payload: memoryview) -> dict[int, dict]:
         """The groups whose last chunk is in now."""
         self._unpacker.feed(payload)
         for item in self._unpacker:

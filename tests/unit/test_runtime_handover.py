@@ -1,0 +1,68 @@
+"""How much of a task's own time copying ahead takes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from leeward.core.instructions import CopyAhead
+from leeward.runtime import handover
+from leeward.runtime.handover import SHARE, STEP_S, Handovers
+from leeward.runtime.state import KeyedState
+
+
+class Clock:
+    """Stands in for the module `time`."""
+
+    def __init__(self):
+        self.now_s = 100.0
+
+    def perf_counter(self):
+        return self.now_s
+
+
+class Loop:
+    """A task's own loop, which looks at the copy every so often; a step takes what it may."""
+
+    def __init__(self, monkeypatch):
+        self.clock, self.packed_s = Clock(), 0.0
+        self.sending = SimpleNamespace(epoch=1, has_room=True, put=lambda parts: None)
+        monkeypatch.setattr(handover, "time", self.clock)
+        monkeypatch.setattr(handover, "Ahead", lambda *_: SimpleNamespace(step=self.pack, small=False))
+        shell = SimpleNamespace(
+            component_name="count",
+            task_id=5,
+            state=KeyedState("test"),
+            serializer=SimpleNamespace(timer_s=0.25, TIMER_S=0.25),
+        )
+        courier = SimpleNamespace(cancel=lambda: None, send=lambda *_: self.sending)
+        self.handovers = Handovers(shell, courier)
+        self.handovers.copy_ahead(CopyAhead(1, gained={}, lost={0: 6}))
+
+    def pack(self, budget_s, clock):
+        self.clock.now_s += budget_s
+        self.packed_s += budget_s
+        return {6: b"some"}
+
+    def share(self, seconds, every_s):
+        """Of the time that copying took, while the loop looks at it every so often."""
+        began_s, before_s = self.clock.now_s, self.packed_s
+        while self.clock.now_s < began_s + seconds:
+            self.handovers.step()
+            self.clock.now_s += every_s
+        return (self.packed_s - before_s) / (self.clock.now_s - began_s)
+
+
+@pytest.mark.parametrize("every_s", [0.00002, 0.0003, 0.0007, STEP_S * (1 / SHARE - 1)])
+def test_copying_gets_its_share_however_often_the_loop_comes_by(monkeypatch, every_s):
+    """Each rest that became too long shortens the next one."""
+    assert Loop(monkeypatch).share(1.0, every_s) == pytest.approx(SHARE, abs=0.03)
+
+
+def test_a_long_wait_for_room_is_not_made_good_at_once(monkeypatch):
+    loop = Loop(monkeypatch)
+    loop.sending.has_room = False
+    assert loop.share(1.0, 0.0001) == 0
+    loop.sending.has_room = True
+    assert loop.share(0.02, 0.0001) < SHARE + 0.06
