@@ -32,6 +32,7 @@ from leeward.core.control import (
 from leeward.core.plan import Placement
 
 NIMBUS = free_port()
+STARTED: list[subprocess.Popen] = []
 PATHS = Paths("/leeward", "app-1-1")
 
 
@@ -86,6 +87,8 @@ class Bots:
                     self._report(ahead_barrier(record.ahead))
                 if record.handover:
                     self._report(handover_barrier(record.handover))
+                if record.restarts:
+                    self._report(ready_barrier(record.epoch))
                 if record.checkpoint:
                     self._report(cut_barrier(record.checkpoint))
 
@@ -141,6 +144,10 @@ def servers(tmp_path_factory):
 def bots(servers):
     bots = Bots(servers.hosts)
     yield bots
+    for process in STARTED:  # of a test that failed
+        process.kill()
+        process.communicate()
+    STARTED.clear()
     bots.close()
 
 
@@ -148,9 +155,11 @@ def leeward(*arguments, **options):
     command = [sys.executable, "-c", "from leeward.cli import app; app()", *map(str, arguments)]
     if arguments[0] != "drain" or "--zookeeper" not in arguments:
         command += ["--nimbus", f"127.0.0.1:{NIMBUS}"]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=options.pop("cwd", None), **options
     )
+    STARTED.append(process)
+    return process
 
 
 def finish(process, timeout=60):
