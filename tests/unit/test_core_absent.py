@@ -17,7 +17,7 @@ from leeward.core.instructions import (
     Resumed,
     Send,
 )
-from leeward.core.protocol import TaskProtocol
+from leeward.core.protocol import PRACTICE, TaskProtocol
 
 #: 1 -> 2, 3 (3 is warm) -> 4
 TABLES = {"pass": (2,) * 128}
@@ -120,3 +120,12 @@ def test_a_process_lost_on_the_way_out_is_a_loss():
 def test_a_process_that_starts_when_all_take_part_again_is_a_loss():
     (instruction,) = TaskProtocol(3, (1,)).on_record(JOIN)
     assert isinstance(instruction, Recover)
+
+
+def test_who_begins_to_run_practises_for_a_while_and_nobody_takes_that_for_more():
+    protocol = TaskProtocol(3, (1,))
+    assert protocol.on_timer() == []
+    protocol.on_record(RUN, first=True)
+    assert [protocol.on_timer() for _ in range(PRACTICE)] == [[Send(call(0), TABLES)]] * PRACTICE
+    assert protocol.on_timer() == [] and not protocol.timed
+    assert protocol.on_marker(1, call(0)) == []

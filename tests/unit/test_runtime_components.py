@@ -16,6 +16,7 @@ from streamparse import JavaBolt, JavaSpout, Spout, Stream
 from streamparse.thrift import Bolt
 from thriftpy2.utils import deserialize, serialize
 
+from leeward.core import protocol
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.keys import key_group
@@ -99,10 +100,12 @@ class Worker:
     """The Java side of the pipe."""
 
     _answered = False
+    practice = 0  # calls
 
     def __init__(self, cls, monkeypatch, tmp_path, twin=None, **context):
         self.twin = twin  # None: it speaks JSON
         monkeypatch.setattr(elastic, "Link", FakeLink)
+        monkeypatch.setattr(protocol, "PRACTICE", self.practice)
         (tmp_path / "workers/w/pids").mkdir(parents=True, exist_ok=True)
         to_child, self._to_child = os.pipe()
         self._from_child, from_child = os.pipe()
@@ -247,6 +250,18 @@ def test_state_counts_and_tables_go_out_first(bolt):
         assert acks == ["pass['a']", "pass['a']"] and anchors == [["pass['a']"], ["pass['a']"]]
     else:
         assert acks == [] and bolt.twin.taken >= 2
+
+
+def test_a_task_calls_in_time_also_if_it_is_never_idle(monkeypatch, tmp_path):
+    monkeypatch.setattr(Worker, "practice", 3)
+    worker = Worker(Count, monkeypatch, tmp_path, **BOLT)
+    kinds, until = [], time.monotonic() + 10
+    while kinds.count("call") < 3 and time.monotonic() < until:
+        worker.tuple("pass", 3, ["a"])
+        kinds += [values[0] for values in emitted(worker.beat(), "marker")]
+        time.sleep(0.01)
+    worker.close()
+    assert kinds.count("call") == 3
 
 
 def test_pulse_waits_for_all_upstream_tasks_and_cuts_exactly(bolt):

@@ -15,7 +15,8 @@ Markers (kind, number):
               belongs to that epoch. It carries the routing tables to the sender's groupings.
   route       n = epoch of a handover; it carries the new tables to the sender's groupings. The task hands over the
               groups that it loses and goes on; tuples of a group that it gains wait until the group is in
-  call        n = epoch; not aligned: shows that the channel from this sender is up, where absent tasks are to return
+  call        n = epoch; not aligned: shows that the channel from this sender is up, where absent tasks are to return.
+              A task that begins to run sends some for practice
 
 While a gained group is not in, an aligned marker counts as not complete and waits, with the channels behind it: every
 cut has every group exactly once, and pulses show what they would have shown without the handover.
@@ -57,6 +58,9 @@ from leeward.core.instructions import (
 )
 from leeward.core.table import Table, gained
 
+#: The first markers of a worker's life take 40 ms (classes are loaded, nothing is compiled): these are not waited for.
+PRACTICE = 50
+
 
 class TaskProtocol:
     """State machine of one task. Every public method returns the instructions to carry out, in order."""
@@ -73,6 +77,7 @@ class TaskProtocol:
         self._awaited = Awaited(group_of or (lambda _: None))
         self._handover = 0  # epoch of the newest handover that was passed
         self._absent: frozenset[int] = frozenset()  # tasks that take no part, since that handover
+        self._practice = PRACTICE  # calls that are still to be sent for practice
         self._heard = 0  # epoch in which it has heard all channels to and from absent tasks
         self._began_away = False  # this process has never been part of anything: it is the one that is to join
         self._ahead = 0  # handover whose groups are copied ahead
@@ -168,14 +173,21 @@ class TaskProtocol:
         return self._check_handed_over()
 
     def on_timer(self) -> list[Instruction]:
-        """Called a few times a second: probes go out until everybody runs, calls until who was absent is heard."""
-        if self.mode is Mode.RESTORING and self.record is not None:
+        """Called a few times a second, if `timed`: probes until everybody runs, calls until who was absent is heard."""
+        if not self.timed:
+            return []
+        if self.mode is Mode.RESTORING:
             return [self._probe()]
-        if self._calls:
-            return [Send(Marker(kind=Kind.CALL, number=self._epoch), self.tables)]
-        return []
+        self._practice = max(0, self._practice - 1)
+        return [Send(Marker(kind=Kind.CALL, number=self._epoch), self.tables)]
 
     # --- for the shell ---
+
+    @property
+    def timed(self) -> bool:
+        """`on_timer` has something to say."""
+        practises = self._practice > 0 and self.mode is Mode.RUNNING
+        return self.record is not None and (self.mode is Mode.RESTORING or practises or self._calls)
 
     @property
     def open(self) -> bool:

@@ -167,7 +167,7 @@ class Elastic(Output):
 
     def _attend(self) -> None:
         """Between two messages: whatever other threads or the clock want."""
-        if self._inbox or (self._protocol.mode is Mode.RESTORING and time.monotonic() >= self._timer_due):
+        if self._inbox or (self._protocol.timed and time.monotonic() >= self._timer_due):
             self._on_idle()
         elif self._handovers.copying:
             self._handovers.step()
