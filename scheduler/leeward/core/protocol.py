@@ -54,7 +54,9 @@ from leeward.core.table import Table, gained
 
 
 @dataclass(slots=True)
-class _Channel:
+class Channel:
+    """What comes from one upstream task."""
+
     queue: deque = field(
         default_factory=deque
     )  #: items behind a cut, or that arrived while the task was not running
@@ -81,7 +83,7 @@ class TaskProtocol:
         self._handover = 0  # epoch of the newest handover that was passed
         self._ahead = 0  # handover whose groups are copied ahead
         self._unsent = False  # groups that it lost are still on their way out
-        self._channels = {source: _Channel() for source in sorted(upstream)}
+        self._channels = {source: Channel() for source in sorted(upstream)}
         self._checkpoint = 0  # newest cut exported or begun
         self._base = -1  # epoch in which the state in memory was established; -1: none
         self._state_cut = -1  # cut whose state is in memory since this task paused; -1: it has moved on
@@ -113,13 +115,15 @@ class TaskProtocol:
             return self._announce_pause(record)
         return []
 
-    def passes(self, source: int) -> bool:
-        """A data tuple arrived. True: process it now, as on_tuple would tell; False: hand it to on_tuple."""
+    def clear(self, source: int) -> Channel | None:
+        """The channel, if its data tuples may be processed as they come, without asking on_tuple about each.
+
+        Whoever does so adds them to its `count`, and asks again after any other call of this object.
+        """
         channel = self._channels.get(source)
         if channel is None or channel.cut or channel.queue or channel.fence is not None or not self.open:
-            return False
-        channel.count += 1
-        return True
+            return None
+        return channel
 
     def on_tuple(self, source: int, item: Any) -> list[Instruction]:
         """A data tuple arrived."""
@@ -287,7 +291,7 @@ class TaskProtocol:
     def _check_handed_over(self) -> list[Instruction]:
         return [] if self._awaited or self._unsent else [HandedOver(self._handover)]
 
-    def _on_probe(self, channel: _Channel, marker: Marker) -> list[Instruction]:
+    def _on_probe(self, channel: Channel, marker: Marker) -> list[Instruction]:
         if marker.number <= channel.probed:
             return []
         channel.probed = marker.number
@@ -300,7 +304,7 @@ class TaskProtocol:
             )  # what follows belongs to an epoch that this task has not heard of yet
         return []
 
-    def _fence(self, channel: _Channel, epoch: int) -> None:
+    def _fence(self, channel: Channel, epoch: int) -> None:
         """Forget what belongs to older epochs; what came behind the probe of this epoch stays."""
         channel.cut = None
         if channel.probed >= epoch:
@@ -389,7 +393,7 @@ class TaskProtocol:
             if channel.cut is not None and channel.cut.kind is Kind.PAUSE and channel.cut.number < epoch:
                 channel.cut = None
 
-    def _miscount(self, source: int, channel: _Channel, marker: Marker) -> list[Instruction]:
+    def _miscount(self, source: int, channel: Channel, marker: Marker) -> list[Instruction]:
         """Storm drops tuples on links that are down: a marker tells how many there should have been."""
         came, channel.count = channel.count, 0
         baseline, channel.counted = channel.counted, True
@@ -409,7 +413,7 @@ class TaskProtocol:
     def _epoch(self) -> int:
         return -1 if self.record is None else self.record.epoch
 
-    def _channel(self, source: int) -> _Channel:
+    def _channel(self, source: int) -> Channel:
         try:
             return self._channels[source]
         except KeyError:
