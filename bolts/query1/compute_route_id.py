@@ -1,11 +1,10 @@
-"""compute_route_id: coordinates to the route id `e1.s1>e2.s2`, the key of everything downstream."""
+"""compute_route_id: the cells of a trip to the route id `e1.s1>e2.s2`, the key of everything downstream."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from bolts.query1.settings import read_settings
+from bolts.query1.grid import route_id
 from leeward.runtime import ElasticBolt
 
 
@@ -14,9 +13,6 @@ class ComputeRouteId(ElasticBolt):
 
     outputs = ("route", "dropoff", "seq")
 
-    def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
-        self._grid = read_settings(conf).grid
-
     def process(self, tup: Any) -> None:
-        dropoff, seq, *degrees = tup.values
-        self.emit([self._grid.route(*map(float, degrees)), dropoff, seq])
+        seq, dropoff, from_east, from_south, to_east, to_south = tup.values
+        self.emit([route_id(from_east, from_south, to_east, to_south), dropoff, seq])

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from bolts.query1.logic import due_pulse
+from bolts.query1.logic import Intervals
 from bolts.query1.settings import read_settings
 from bolts.query1.stores import Row, TaxiStream, open_redis
 from leeward.runtime import StatefulSpout
@@ -29,21 +29,21 @@ class DataSource(StatefulSpout):
 
     def resumed(self) -> None:
         self._fetched.clear()  # the offset may have gone back
+        self._intervals = Intervals(self.state, self._pulse_s)
         if self.state.get("ended"):
             self._stream.publish_end()
 
     def next_tuple(self) -> None:
-        if self.state.get("ended"):
-            return
         if not self._fetched:
-            self._fetched.extend(self._stream.fetch(self.state.get("seq", 0), wait_ms=_WAIT_MS))
-        if not self._fetched:
-            return
+            if not self.state.get("ended"):
+                self._fetched.extend(self._stream.fetch(self.state.get("seq", 0), wait_ms=_WAIT_MS))
+            if not self._fetched:
+                return
         row = self._fetched.popleft()
         if row.line is None:
             self._end(row)
             return
-        due = due_pulse(self.state, row.dropoff_s, self._pulse_s)
+        due = self._intervals.due(row.dropoff_s)
         if due is not None:
             self._send_pulse(*due)
         self.state["seq"] = row.seq
@@ -55,9 +55,9 @@ class DataSource(StatefulSpout):
             self._stream.publish_progress(state["seq"])
 
     def _end(self, row: Row) -> None:
-        interval = self.state.get("interval")
-        if interval is not None:
-            self._send_pulse(interval, (interval + 1) * self._pulse_s)
+        last = self._intervals.last()
+        if last is not None:
+            self._send_pulse(*last)
         self.state["seq"] = row.seq
         self.state["ended"] = 1
         self._stream.publish_end()

@@ -1,4 +1,4 @@
-"""filter_by_coordinates: drops and counts trips that start or end outside the grid.
+"""filter_by_coordinates: finds the cells of each trip; drops and counts those that start or end outside the grid.
 
 What remains goes two ways: to compute_route_id, and, as the data's own clock, to metronome.
 """
@@ -21,17 +21,18 @@ class FilterByCoordinates(ElasticBolt):
     """Stateless."""
 
     outputs = (
-        Stream(fields=["dropoff", "seq", "from_lon", "from_lat", "to_lon", "to_lat"]),
-        Stream(fields=["dropoff", "seq", "pickup_text", "dropoff_text"], name=CLOCK),
+        Stream(fields=["seq", "dropoff", "from_east", "from_south", "to_east", "to_south"]),
+        Stream(fields=["seq", "pickup_text", "dropoff_text"], name=CLOCK),
     )
 
     def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
         self._grid = read_settings(conf).grid
 
     def process(self, tup: Any) -> None:
-        dropoff, seq, pickup_text, dropoff_text, *degrees = tup.values
-        if self._grid.route(*map(float, degrees)) is None:
+        seq, dropoff, pickup_text, dropoff_text, from_lon, from_lat, to_lon, to_lat = tup.values
+        route = self._grid.route(from_lon, from_lat, to_lon, to_lat)
+        if route is None:
             self.counters[str(Reject.OUTSIDE)] += 1
             return
-        self.emit([dropoff, seq, pickup_text, dropoff_text], stream=CLOCK)
-        self.emit([dropoff, seq, *degrees])
+        self.emit([seq, pickup_text, dropoff_text], stream=CLOCK)
+        self.emit([seq, dropoff, *route])

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor
 
 from leeward.core.errors import ConfigError
 
 #: Side of a cell, metres.
 CELL_M = 500.0
+
+#: East and south of the cell where a trip starts, then of that where it ends.
+Route = tuple[int, int, int, int]
+
+
+def route_id(from_east: int, from_south: int, to_east: int, to_south: int) -> str:
+    """`e1.s1>e2.s2`."""
+    return f"{from_east}.{from_south}>{to_east}.{to_south}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,19 +34,17 @@ class Grid:
             if not value > 0:
                 raise ConfigError(f"grid: {name} is {value!r}.", remedy="It must be greater than 0.")
 
-    def cell(self, lon: float, lat: float) -> str | None:
-        """`east.south` of the cell that holds a point (degrees), or None outside the grid."""
-        east = floor((lon - self.lon) / self.cell_lon + 0.5) + 1
-        south = floor((self.lat - lat) / self.cell_lat + 0.5) + 1
-        if 1 <= east <= self.cells and 1 <= south <= self.cells:
-            return f"{east}.{south}"
+    def route(self, from_lon: float, from_lat: float, to_lon: float, to_lat: float) -> Route | None:
+        """The cells that hold both ends of a trip (degrees), or None if either lies outside."""
+        lon, lat, cell_lon, cell_lat, cells = self.lon, self.lat, self.cell_lon, self.cell_lat, self.cells
+        from_east = (from_lon - lon) / cell_lon + 0.5
+        from_south = (lat - from_lat) / cell_lat + 0.5
+        to_east = (to_lon - lon) / cell_lon + 0.5
+        to_south = (lat - to_lat) / cell_lat + 0.5
+        # before they become whole numbers, as a quotient may be infinite
+        if 0 <= from_east < cells and 0 <= from_south < cells and 0 <= to_east < cells and 0 <= to_south < cells:
+            return int(from_east) + 1, int(from_south) + 1, int(to_east) + 1, int(to_south) + 1
         return None
-
-    def route(self, from_lon: float, from_lat: float, to_lon: float, to_lat: float) -> str | None:
-        """Route id `e1.s1>e2.s2`, or None if either end lies outside."""
-        start = self.cell(from_lon, from_lat)
-        end = self.cell(to_lon, to_lat)
-        return None if start is None or end is None else f"{start}>{end}"
 
     @classmethod
     def of_metres(cls, *, lon_m_per_degree: float, lat_m_per_degree: float) -> Grid:

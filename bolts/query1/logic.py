@@ -19,9 +19,11 @@ before.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterable, MutableMapping
-from heapq import heapify, heappop, heappush
+from heapq import nsmallest
+from itertools import chain
+from math import inf
 from typing import Any, NamedTuple
 
 WINDOW_S = 30 * 60
@@ -49,97 +51,139 @@ def result_row(pickup: str, dropoff: str, routes: Iterable[str]) -> str:
     return ",".join([pickup, dropoff, *shown, *["NULL"] * (TOP - len(shown))])
 
 
-def due_pulse(state: State, dropoff_s: int, pulse_s: int) -> tuple[int, int] | None:
-    """Enters the interval of a row about to be sent; returns number and data time of the pulse that goes
-    before it.
+class Intervals:
+    """data_source: the interval of data time that the rows have come to.
 
-    state["interval"] is that of the last row sent. A row older than its predecessor opens no interval.
+    state["interval"] is that of the last row sent. Derived: when it ends.
     """
-    interval = dropoff_s // pulse_s
-    current = state.get("interval")
-    if current is not None and interval <= current:
-        return None
-    state["interval"] = interval
-    return None if current is None else (current, (current + 1) * pulse_s)
+
+    def __init__(self, state: State, pulse_s: int) -> None:
+        self._state = state
+        self._pulse_s = pulse_s
+        current = state.get("interval")
+        self._end_s = -inf if current is None else (current + 1) * pulse_s
+
+    def due(self, dropoff_s: int) -> tuple[int, int] | None:
+        """Enters the interval of a row about to be sent; number and data time of the pulse that goes before it.
+
+        A row older than its predecessor opens no interval.
+        """
+        if dropoff_s < self._end_s:
+            return None
+        before = self.last()
+        interval = self._state["interval"] = dropoff_s // self._pulse_s
+        self._end_s = (interval + 1) * self._pulse_s
+        return before
+
+    def last(self) -> tuple[int, int] | None:
+        """Number and data time of the pulse that closes the present interval; None if there was no row."""
+        interval = self._state.get("interval")
+        return None if interval is None else (interval, (interval + 1) * self._pulse_s)
 
 
 class RouteWindow:
     """count_by_window: the rows of each route in the sliding window.
 
-    state[route] = {"rows": [[dropoff_s, seq], ...] in order, "told": [count, last] as last sent downstream}
-    Derived: a heap of all rows by dropoff, so that a pulse touches only what expires; and the routes that may
-    have changed since the last pulse.
+    state[route] = [count, last, dropoff_s, seq, dropoff_s, seq, ...]: as last sent downstream, then its rows in order;
+    flat, as most routes have one row and Python's collector goes over every list.
+    Derived: which routes have rows in which minute, so that a pulse touches only what expires; and the routes that
+    may have changed since the last pulse.
     """
 
     def __init__(self, state: State, *, window_s: int = WINDOW_S) -> None:
         self._state = state
         self._window_s = window_s
-        self._by_time = [(row[0], route) for route, entry in state.items() for row in entry["rows"]]
-        heapify(self._by_time)
-        self._touched = {route for route, entry in state.items() if _standing(entry) != entry["told"]}
+        self._by_minute: defaultdict[int, set[str]] = defaultdict(set)  # minute m: (60 (m - 1), 60 m] s
+        self._touched = set()
+        for route, entry in state.items():
+            for dropoff_s in entry[2::2]:
+                self._by_minute[-(-dropoff_s // 60)].add(route)
+            if _standing(entry) != (entry[0], entry[1]):
+                self._touched.add(route)
 
     def add(self, route: str, dropoff_s: int, seq: int) -> None:
         """Takes in a row. Rows of one route may arrive out of order: they came through different tasks."""
-        entry = self._state.get(route) or {"rows": [], "told": [0, 0]}
-        insort(entry["rows"], [dropoff_s, seq])
-        self._state[route] = entry
-        heappush(self._by_time, (dropoff_s, route))
+        entry = self._state.get(route)
+        if entry is None:
+            self._state[route] = [0, 0, dropoff_s, seq]
+        elif dropoff_s > entry[-2]:
+            entry += (dropoff_s, seq)
+        else:
+            rows = sorted([*zip(entry[2::2], entry[3::2], strict=True), (dropoff_s, seq)])
+            entry[2:] = chain.from_iterable(rows)
+        self._by_minute[-(-dropoff_s // 60)].add(route)
         self._touched.add(route)
 
     def changes(self, t: int) -> list[Ranked]:
         """Drops what is not in (t - window_s, t] and returns what changed (count 0: gone), by route."""
-        self._expire(t - self._window_s)
-        changed = []
+        until, changed = t - self._window_s, []
+        self._touch_expired(until)
         for route in sorted(self._touched):
-            entry = self._state[route]
-            standing = _standing(entry)
-            if standing != entry["told"]:
-                changed.append(Ranked(route, *standing))
-                self._state[route] = {"rows": entry["rows"], "told": standing}
-            if not entry["rows"]:
+            entry = self._state.get(route)
+            if entry is None:
+                continue  # went with the first part of its minute
+            stays = 2
+            while stays < len(entry) and entry[stays] <= until:
+                stays += 2
+            del entry[2:stays]
+            count, last = standing = _standing(entry)
+            if standing != (entry[0], entry[1]):
+                changed.append(Ranked(route, count, last))
+                entry[0], entry[1] = standing
+            if not count:
                 del self._state[route]
         self._touched.clear()
         return changed
 
-    def _expire(self, until: int) -> None:
-        while self._by_time and self._by_time[0][0] <= until:
-            _, route = heappop(self._by_time)
-            entry = self._state[route]
-            # one heap entry for each row: the route's oldest row is the one that goes
-            self._state[route] = {"rows": entry["rows"][1:], "told": entry["told"]}
-            self._touched.add(route)
+    def _touch_expired(self, until: int) -> None:
+        for minute in [minute for minute in self._by_minute if 60 * (minute - 1) < until]:
+            self._touched |= self._by_minute[minute]
+            if 60 * minute <= until:
+                del self._by_minute[minute]
 
 
-def _standing(entry: dict[str, Any]) -> list[int]:
-    """[count, last] of an entry; [0, 0] once it is empty."""
-    rows = entry["rows"]
-    return [len(rows), rows[-1][1]] if rows else [0, 0]
+def _standing(entry: list[int]) -> tuple[int, int]:
+    """Count and last of an entry; (0, 0) once it has no rows."""
+    count = len(entry) // 2 - 1
+    return (count, entry[-1]) if count else (0, 0)
 
 
 class LocalRank:
     """partial_rank: the ten top ones among the routes of this task.
 
-    state[route] = [count, last]. Derived: all routes in the order of their rank, kept by bisection.
+    state[route] = [count, last]. Derived: `last` of the routes with a count; the ten are among the highest counts,
+    which few routes have.
     """
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._order = sorted(rank_key(Ranked(route, *standing)) for route, standing in state.items())
+        self._by_count: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        for route, (count, last) in state.items():
+            self._by_count[count][route] = last
 
-    def update(self, ranked: Ranked) -> None:
+    def update(self, route: str, count: int, last: int) -> None:
         """Takes in what count_by_window tells of a route; count 0 removes it."""
-        old = self._state.get(ranked.route)
+        old = self._state.get(route)
         if old is not None:
-            del self._order[bisect_left(self._order, rank_key(Ranked(ranked.route, *old)))]
-        if ranked.count:
-            insort(self._order, rank_key(ranked))
-            self._state[ranked.route] = [ranked.count, ranked.last]
-        elif old is not None:
-            del self._state[ranked.route]
+            del self._by_count[old[0]][route]
+        if count:
+            self._by_count[count][route] = last
+        if old is None:
+            if count:
+                self._state[route] = [count, last]
+        elif count:
+            old[0], old[1] = count, last
+        else:
+            del self._state[route]
 
     def top(self) -> list[Ranked]:
         """At most ten routes, best first."""
-        return [Ranked(route, -count, -last) for count, last, route in self._order[:TOP]]
+        found: list[Ranked] = []
+        for count in sorted(self._by_count, reverse=True):
+            found += (Ranked(route, count, last) for route, last in self._by_count[count].items())
+            if len(found) >= TOP:
+                break
+        return nsmallest(TOP, found, key=rank_key)
 
 
 class GlobalRank:
@@ -169,20 +213,23 @@ class GlobalRank:
 class DataClock:
     """metronome: the last valid row, and whether there was one since the last pulse.
 
-    state["last"] = [seq, dropoff_s, pickup, dropoff]; state["told"] = seq of the last row at the last pulse
+    state["last"] = [seq, pickup, dropoff]; state["told"] = seq of the last row at the last pulse. Derived: seq of the
+    last row, found by going over the state, as a warm task has no part of it to ask for.
     """
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._seq = next((last[0] for key, last in state.items() if key == "last"), 0)
 
-    def row(self, dropoff_s: int, seq: int, pickup: str, dropoff: str) -> None:
+    def row(self, seq: int, pickup: str, dropoff: str) -> None:
         """Takes in a valid row; rows may arrive out of order, the highest sequence number counts."""
-        if seq > self._state.get("last", (0,))[0]:
-            self._state["last"] = [seq, dropoff_s, pickup, dropoff]
+        if seq > self._seq:
+            self._seq = seq
+            self._state["last"] = [seq, pickup, dropoff]
 
     def tell(self) -> dict[str, Any]:
         """What a pulse carries on: pickup, dropoff, seq of the last valid row, and `advanced`."""
-        seq, _, pickup, dropoff = self._state.get("last", (0, 0, "", ""))
+        seq, pickup, dropoff = self._state.get("last", (0, "", ""))
         advanced = seq > self._state.get("told", 0)
         self._state["told"] = seq
         return {"pickup": pickup, "dropoff": dropoff, "seq": seq, "advanced": advanced}

@@ -17,8 +17,11 @@ class Metronome(StatefulBolt):
 
     outputs = ("t",)  # the stream that count_by_window subscribes to; pulses travel beside it
 
+    def resumed(self) -> None:
+        self._clock = DataClock(self.state)
+
     def process(self, tup: Any) -> None:
-        DataClock(self.state).row(*tup.values)
+        self._clock.row(*tup.values)
 
     def pulse(self, pulse: Any) -> dict[str, Any]:
-        return DataClock(self.state).tell()
+        return self._clock.tell()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bolts.query1.logic import LocalRank, Ranked
+from bolts.query1.logic import LocalRank
 from leeward.runtime import StatefulBolt
 
 
@@ -17,7 +17,7 @@ class PartialRank(StatefulBolt):
         self._rank = LocalRank(self.state)
 
     def process(self, tup: Any) -> None:
-        self._rank.update(Ranked(*tup.values))
+        self._rank.update(*tup.values)
 
     def pulse(self, pulse: Any) -> None:
         if pulse.data["advanced"]:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import error as ZlibError
 
-from bolts.query1.grid import Grid
+from bolts.query1.grid import Grid, route_id
 from bolts.query1.logic import TOP, WINDOW_S, result_row
 from bolts.query1.trips import Reject, parse_trip
 from leeward.core.errors import LeewardError
@@ -103,7 +103,7 @@ def _valid(lines: Iterable[Line], grid: Grid, rejects: Counter[str]) -> Iterator
         if route is None:
             rejects[str(Reject.OUTSIDE)] += 1
             continue
-        yield line, Ride(pickup=trip.pickup, dropoff=trip.dropoff, dropoff_s=trip.dropoff_s, route=route)
+        yield line, Ride(pickup=trip.pickup, dropoff=trip.dropoff, dropoff_s=trip.dropoff_s, route=route_id(*route))
 
 
 def _in_order(rides: Iterable[tuple[Line, Ride]]) -> Iterator[Ride]:

@@ -21,7 +21,7 @@ class Settings:
 
     redis_url: str = ""  #: leeward.redis.url, with its password
     taxi_in: str = "taxi:in"  #: leeward.taxi.in, Redis stream of the rows
-    batch: int = 100  #: leeward.taxi.batch, rows fetched from Redis at once
+    batch: int = 500  #: leeward.taxi.batch, rows fetched from Redis at once
     trim: bool = True  #: leeward.taxi.trim, whether rows that no recovery needs are removed from the stream
     pulse_s: int = 60  #: leeward.query1.pulse_s, interval of the pulses, seconds of data time
     window_s: int = WINDOW_S  #: leeward.query1.window_s, seconds of data time

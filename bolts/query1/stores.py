@@ -67,13 +67,14 @@ class TaxiStream:
     def fetch(self, after: int, *, wait_ms: int) -> list[Row]:
         """The next rows after number `after`, waiting `wait_ms` at most for one. Raises InputLostError."""
         reply = self._client.xread({self._stream: f"{after}-0"}, count=self._batch, block=wait_ms)
-        rows = [_row(entry_id, fields) for entry_id, fields in (reply[0][1] if reply else [])]
-        for wanted, row in enumerate(rows, after + 1):
-            if row.seq != wanted:
+        rows = []
+        for seq, (entry_id, fields) in enumerate(reply[0][1] if reply else (), after + 1):
+            if entry_id != b"%d-0" % seq:
                 raise InputLostError(
-                    f"stream {self._stream!r}: after row {wanted - 1} comes row {row.seq}.",
+                    f"stream {self._stream!r}: after row {seq - 1} comes row {entry_id.decode().removesuffix('-0')}.",
                     remedy="Rows were removed: start the topology and the replay anew on an empty stream.",
                 )
+            rows.append(_row(seq, fields))
         return rows
 
     def publish_end(self) -> None:
@@ -90,8 +91,7 @@ class TaxiStream:
             self._client.xtrim(self._stream, minid=seq, approximate=True)
 
 
-def _row(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Row:
-    seq = int(entry_id.split(b"-")[0])
+def _row(seq: int, fields: Mapping[bytes, bytes]) -> Row:
     if b"end" in fields:
         return Row(seq, None, 0)
     # a row that is not UTF-8 is still a row: what cannot be read becomes a reason, not a crash

@@ -9,17 +9,19 @@ may hold anything.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
 from math import isfinite
+from typing import NamedTuple
 
 COLUMNS = 17
 
-_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})")
-#: A decimal number; the hand-made vectors of the challenge write coordinates as C does, with a trailing "f".
-_NUMBER = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fF]?")
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):[0-9]{2}")
+#: The end of a date and what it adds; a 60th second is none.
+_SECONDS = {f":{second:02}": second for second in range(60)}
+#: What decimal numbers are made of; the hand-made vectors of the challenge write them as C does, with a trailing "f".
+_DECIMAL = "0123456789+-.eE"
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
@@ -33,13 +35,12 @@ class Reject(StrEnum):
     OUTSIDE = "outside"  #: the trip starts or ends outside the grid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trip:
+class Trip(NamedTuple):
     """What query 1 needs of one row."""
 
+    dropoff_s: int  #: seconds since 1970 of the dropoff, New York wall clock taken as UTC
     pickup: str  #: as written in the row
     dropoff: str  #: as written in the row
-    dropoff_s: int  #: seconds since 1970 of the dropoff, New York wall clock taken as UTC
     from_lon: float  #: degrees, as are the next three
     from_lat: float
     to_lon: float
@@ -52,42 +53,45 @@ def parse_trip(line: str) -> Trip | Reject:
     if len(columns) != COLUMNS:
         return Reject.COLUMNS
     pickup, dropoff = columns[2], columns[3]
-    pickup_parts, dropoff_parts = _DATE.fullmatch(pickup), _DATE.fullmatch(dropoff)
-    if pickup_parts is None or dropoff_parts is None:
-        return Reject.DATE
-    pickup_s, dropoff_s = _seconds(*pickup_parts.groups()), _seconds(*dropoff_parts.groups())
-    if pickup_s is None or dropoff_s is None or dropoff_s < pickup_s:
-        return Reject.IMPOSSIBLE_DATE
-    degrees = [_number(text) for text in columns[6:10]]
-    if None in degrees:
-        return Reject.NUMBER
-    from_lon, from_lat, to_lon, to_lat = degrees
-    return Trip(
-        pickup=pickup, dropoff=dropoff, dropoff_s=dropoff_s,
-        from_lon=from_lon, from_lat=from_lat, to_lon=to_lon, to_lat=to_lat,
-    )  # fmt: skip
-
-
-def _seconds(day: str, hour: str, minute: str, second: str) -> int | None:
-    """Seconds since 1970, or None if there is no such day or time of day (a 60th second is none)."""
-    days, h, m, s = _days(day), int(hour), int(minute), int(second)
-    if days is None or h > 23 or m > 59 or s > 59:
-        return None
-    return days * 86_400 + h * 3_600 + m * 60 + s
-
-
-@lru_cache(maxsize=1024)  # a year has few days and many rows
-def _days(day: str) -> int | None:
-    """Days since 1970 of a YYYY-MM-DD text, or None if the calendar has no such day."""
     try:
-        return date(int(day[:4]), int(day[5:7]), int(day[8:])).toordinal() - _EPOCH_DAY
+        pickup_s = _minute(pickup[:16]) + _SECONDS[pickup[16:]]
+        dropoff_s = _minute(dropoff[:16]) + _SECONDS[dropoff[16:]]
+    except (ValueError, KeyError):
+        written = _DATE.fullmatch(pickup) and _DATE.fullmatch(dropoff)
+        return Reject.IMPOSSIBLE_DATE if written else Reject.DATE
+    if dropoff_s < pickup_s:
+        return Reject.IMPOSSIBLE_DATE
+    try:
+        from_lon, from_lat, to_lon, to_lat = _degrees(columns[6:10])
     except ValueError:
-        return None
+        return Reject.NUMBER
+    return Trip(dropoff_s, pickup, dropoff, from_lon, from_lat, to_lon, to_lat)
 
 
-def _number(text: str) -> float | None:
-    match = _NUMBER.fullmatch(text)
+@lru_cache(maxsize=4096)  # rows of one time share few minutes
+def _minute(text: str) -> int:
+    """Seconds since 1970 at which a `YYYY-MM-DD HH:MM` begins. Raises ValueError if there is no such minute."""
+    match = _DATE.fullmatch(f"{text}:00")
     if match is None:
-        return None
-    value = float(match[1])
-    return value if isfinite(value) else None
+        raise ValueError(text)
+    year, month, day, hour, minute = map(int, match.groups())
+    if hour > 23 or minute > 59:
+        raise ValueError(text)
+    days = date(year, month, day).toordinal() - _EPOCH_DAY
+    return days * 86_400 + hour * 3_600 + minute * 60
+
+
+def _degrees(texts: list[str]) -> list[float]:
+    """The finite numbers that the texts are. Raises ValueError.
+
+    float() also knows spaces, underscores, other digits and names of numbers: of what is made of these characters
+    only, it takes just the decimal numbers.
+    """
+    if "".join(texts).strip(_DECIMAL):
+        texts = [text[:-1] if text.endswith(("f", "F")) else text for text in texts]
+        if "".join(texts).strip(_DECIMAL):
+            raise ValueError(texts)
+    degrees = [float(text) for text in texts]
+    if not all(map(isfinite, degrees)):
+        raise ValueError(texts)
+    return degrees

@@ -75,7 +75,7 @@ class LocalTask:
         return self.network.states[self.task]
 
     def emit(self, values, stream=None) -> None:
-        assert all(type(value) in (str, int) for value in values), values
+        assert all(type(value) in (str, int, float) for value in values), values
         self.network.send(self, stream or "default", list(values))
 
     def emit_pulse(self, number: int, data: dict) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bolts.query1.logic import DataClock, GlobalRank, LocalRank, Ranked, RouteWindow, due_pulse, result_row
+from bolts.query1.logic import DataClock, GlobalRank, Intervals, LocalRank, Ranked, RouteWindow, result_row
 
 
 def copy(state):
@@ -55,6 +55,28 @@ def test_rows_of_a_route_may_arrive_out_of_order():
     assert window.changes(110) == [("a", 1, 2)]
 
 
+def test_a_row_that_comes_too_late_is_not_told():
+    state = {}
+    window = RouteWindow(state, window_s=100)
+    window.add("a", 300, 2)
+    assert window.changes(300) == [("a", 1, 2)]
+    window.add("a", 200, 1)
+    window.add("b", 150, 3)
+    assert window.changes(300) == [] and list(state) == ["a"]
+
+
+def test_a_minute_may_leave_the_window_in_parts():
+    state = {}
+    window = RouteWindow(state, window_s=100)
+    for n, t in enumerate(range(10, 70, 10), 1):
+        window.add(f"r{t}", t, n)
+    window.changes(69)
+    assert [route for t in range(110, 170, 7) for route, _, _ in window.changes(t)] == [
+        f"r{t}" for t in range(10, 70, 10)
+    ]
+    assert state == {}
+
+
 def test_a_moved_window_goes_on_in_the_middle_of_an_interval():
     state = {}
     window = RouteWindow(state, window_s=100)
@@ -69,7 +91,7 @@ def test_a_moved_window_goes_on_in_the_middle_of_an_interval():
 def test_ranks_are_by_count_and_then_by_the_most_recent_row():
     rank = LocalRank({})
     for ranked in [Ranked("a", 1, 9), Ranked("b", 2, 3), Ranked("c", 2, 4), Ranked("d", 1, 10)]:
-        rank.update(ranked)
+        rank.update(*ranked)
     assert [r.route for r in rank.top()] == ["c", "b", "d", "a"]
     assert rank.top()[0] == ("c", 2, 4)
 
@@ -78,11 +100,11 @@ def test_a_local_rank_shows_ten_of_many_and_follows_changes():
     state = {}
     rank = LocalRank(state)
     for n in range(1, 13):
-        rank.update(Ranked(f"r{n}", n, n))
+        rank.update(f"r{n}", n, n)
     assert [r.route for r in rank.top()] == [f"r{n}" for n in range(12, 2, -1)]
-    rank.update(Ranked("r12", 1, 12))
-    rank.update(Ranked("r11", 0, 0))
-    rank.update(Ranked("unknown", 0, 0))
+    rank.update("r12", 1, 12)
+    rank.update("r11", 0, 0)
+    rank.update("unknown", 0, 0)
     expected = [f"r{n}" for n in range(10, 1, -1)] + ["r12"]
     assert [r.route for r in rank.top()] == expected
     assert [r.route for r in LocalRank(copy(state)).top()] == expected
@@ -117,19 +139,24 @@ def test_a_missing_route_is_one_null(shown):
 
 def test_pulses_close_intervals_that_held_rows():
     state = {}
-    assert due_pulse(state, 119, 60) is None  # the first row closes nothing
-    assert due_pulse(state, 119, 60) is None
-    assert due_pulse(state, 120, 60) == (1, 120)
-    assert due_pulse(state, 100, 60) is None  # older than its predecessor
-    assert due_pulse(copy(state), 420, 60) == (2, 180)  # one pulse, though intervals 3 to 6 are empty
+    intervals = Intervals(state, 60)
+    assert intervals.last() is None
+    assert intervals.due(119) is None  # the first row closes nothing
+    assert intervals.due(119) is None
+    assert intervals.due(120) == (1, 120)
+    assert intervals.due(100) is None  # older than its predecessor
+    moved = Intervals(copy(state), 60)
+    assert moved.due(179) is None
+    assert moved.due(420) == (2, 180)  # one pulse, though intervals 3 to 6 are empty
+    assert moved.last() == (7, 480)
     assert state == {"interval": 2}
 
 
 def test_the_clock_tells_the_last_row_and_whether_it_is_new():
     state = {}
     assert DataClock(state).tell() == {"pickup": "", "dropoff": "", "seq": 0, "advanced": False}
-    DataClock(state).row(100, 2, "p2", "d2")
-    DataClock(state).row(100, 1, "p1", "d1")  # overtaken
+    DataClock(state).row(2, "p2", "d2")
+    DataClock(state).row(1, "p1", "d1")  # overtaken
     state = copy(state)
     assert DataClock(state).tell() == {"pickup": "p2", "dropoff": "d2", "seq": 2, "advanced": True}
     state = copy(state)

@@ -46,10 +46,10 @@ def feed(task, *values):
     return task
 
 
-def test_the_parser_sends_texts_and_whole_numbers():
+def test_the_parser_sends_dates_as_texts_and_numbers():
     task = feed(local(Parser), LINE, 7)
     times = "2013-01-01 00:00:00", "2013-01-01 00:02:00"
-    assert task.out == [(None, [1356998520, 7, *times, "-73.956528", "40.716976", "-73.96244", "40.715008"])]
+    assert task.out == [(None, [7, 1356998520, *times, -73.956528, 40.716976, -73.96244, 40.715008])]
 
 
 def test_the_parser_counts_what_it_rejects():
@@ -61,19 +61,25 @@ def test_the_parser_counts_what_it_rejects():
 
 def test_the_filter_sends_valid_rows_two_ways_and_counts_the_others():
     task = local(FilterByCoordinates)
-    inside, outside = ["-73.956528", "40.716976"], ["0.0", "0.0"]
-    feed(task, 60, 1, "p", "d", *inside, *inside)
-    feed(task, 61, 2, "p", "d", *inside, *outside)
-    assert task.out == [("clock", [60, 1, "p", "d"]), (None, [60, 1, *inside, *inside])]
+    inside, outside = [-73.956528, 40.716976], [0.0, 0.0]
+    feed(task, 1, 60, "p", "d", *inside, *inside)
+    feed(task, 2, 61, "p", "d", *inside, *outside)
+    assert task.out == [("clock", [1, "p", "d"]), (None, [1, 60, 161, 170, 161, 170])]
     assert task.counters == {"outside": 1}
 
 
-def test_own_cell_sizes_reach_filter_and_route_id():
+def test_own_cell_sizes_reach_the_filter_and_its_cells_become_the_route_id():
     own = Grid.of_metres(lon_m_per_degree=84_380, lat_m_per_degree=110_540)
     conf = {"leeward.query1.cell_lon": own.cell_lon, "leeward.query1.cell_lat": own.cell_lat}
-    row = [60, 1, "-74.913585", "41.474937", "-73.993973", "40.751266"]
-    assert feed(local(ComputeRouteId, conf), *row).out == [(None, ["1.1>156.161", 60, 1])]
-    assert feed(local(ComputeRouteId), *row).out == [(None, ["1.1>155.162", 60, 1])]
+    row = [1, 60, "p", "d", -74.913585, 41.474937, -73.993973, 40.751266]
+    assert _route_id(conf, row) == ["1.1>156.161", 60, 1]
+    assert _route_id({}, row) == ["1.1>155.162", 60, 1]
+
+
+def _route_id(conf, row):
+    _, (_, cells) = feed(local(FilterByCoordinates, conf), *row).out
+    ((_, values),) = feed(local(ComputeRouteId), *cells).out
+    return values
 
 
 def test_the_sink_publishes_changes_once_and_counts_repeats(monkeypatch):

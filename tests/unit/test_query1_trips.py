@@ -2,7 +2,7 @@
 
 import pytest
 
-from bolts.query1.grid import Grid
+from bolts.query1.grid import Grid, route_id
 from bolts.query1.trips import Reject, Trip, parse_trip
 from leeward.core.errors import ConfigError
 
@@ -62,6 +62,10 @@ def test_pickup_may_equal_dropoff_and_days_may_be_leap_days():
         (with_column(3, "2013-01-01 24:00:00"), Reject.IMPOSSIBLE_DATE),
         (with_column(3, "2013-01-01 00:60:00"), Reject.IMPOSSIBLE_DATE),
         (with_column(3, "2013-01-01 00:02:60"), Reject.IMPOSSIBLE_DATE),
+        (with_column(3, "2013-01-01 00:02:0"), Reject.DATE),
+        (with_column(3, "2013-01-01 00:02:0x"), Reject.DATE),
+        (with_column(3, "2013-01-01 00:02:００"), Reject.DATE),
+        (with_column(3, "2013-01-01 00:02 :00"), Reject.DATE),
         (with_column(2, "2013-01-01 00:02:01"), Reject.IMPOSSIBLE_DATE),
         (with_column(6, ""), Reject.NUMBER),
         (with_column(7, "nan"), Reject.NUMBER),
@@ -69,6 +73,13 @@ def test_pickup_may_equal_dropoff_and_days_may_be_leap_days():
         (with_column(9, "1e999"), Reject.NUMBER),
         (with_column(9, "4_0.7"), Reject.NUMBER),
         (with_column(9, "40.7ff"), Reject.NUMBER),
+        (with_column(9, "f"), Reject.NUMBER),
+        (with_column(9, "4e"), Reject.NUMBER),
+        (with_column(9, " 40.7"), Reject.NUMBER),
+        (with_column(9, "40.7\t"), Reject.NUMBER),
+        (with_column(9, "４0.7"), Reject.NUMBER),
+        (with_column(9, "0x1f"), Reject.NUMBER),
+        (with_column(9, "-1e999f"), Reject.NUMBER),
     ],
 )
 def test_bad_rows_have_a_reason(line, reason):
@@ -79,15 +90,30 @@ def test_the_first_reason_counts():
     assert parse_trip(with_column(6, "x").replace("2013-01-01 00:02:00", "x")) is Reject.DATE
 
 
+@pytest.mark.parametrize("text", ["-7.3956528e1", "-73.956528F", "-0073.956528", "-73956528.e-6"])
+def test_a_number_may_be_written_in_many_ways(text):
+    assert parse_trip(with_column(6, text)) == parse_trip(GOOD)
+
+
+def cell(grid: Grid, lon: float, lat: float) -> str | None:
+    """`east.south` of the cell that holds a point."""
+    route = grid.route(lon, lat, lon, lat)
+    if route is None:
+        return None
+    start, end = route_id(*route).split(">")
+    assert start == end
+    return start
+
+
 def test_cell_1_1_is_centred_where_the_challenge_says():
     grid = Grid()
-    assert grid.cell(-74.913585, 41.474937) == "1.1"
-    assert grid.cell(-74.913585 + 0.005986, 41.474937) == "2.1"
-    assert grid.cell(-74.913585, 41.474937 - 2 * 0.004491556) == "1.3"
+    assert cell(grid, -74.913585, 41.474937) == "1.1"
+    assert cell(grid, -74.913585 + 0.005986, 41.474937) == "2.1"
+    assert cell(grid, -74.913585, 41.474937 - 2 * 0.004491556) == "1.3"
 
 
 @pytest.mark.parametrize(
-    ("east", "south", "cell"),
+    ("east", "south", "number"),
     [
         (-0.49, -0.49, "1.1"),
         (0.49, 0.49, "1.1"),
@@ -100,23 +126,28 @@ def test_cell_1_1_is_centred_where_the_challenge_says():
         (0, 299.51, None),
     ],
 )
-def test_edges_of_cells_and_grid(east, south, cell):
+def test_edges_of_cells_and_grid(east, south, number):
     """`east`, `south`: cells from the centre of cell 1.1."""
     grid = Grid()
-    assert grid.cell(grid.lon + east * grid.cell_lon, grid.lat - south * grid.cell_lat) == cell
+    assert cell(grid, grid.lon + east * grid.cell_lon, grid.lat - south * grid.cell_lat) == number
+
+
+@pytest.mark.parametrize("far", [1e308, -1e308])
+def test_the_end_of_the_numbers_lies_outside(far):
+    assert cell(Grid(), far, 41.0) is cell(Grid(), -74.0, far) is None
 
 
 def test_zero_coordinates_lie_outside():
-    assert Grid().cell(0.0, 0.0) is None
+    assert cell(Grid(), 0.0, 0.0) is None
     assert Grid().route(0.0, 0.0, -73.993973, 40.751266) is None
     assert Grid().route(-73.993973, 40.751266, 0.0, 0.0) is None
 
 
 def test_cell_sizes_are_parameters():
     own = Grid.of_metres(lon_m_per_degree=84_380, lat_m_per_degree=110_540)
-    assert own.cell(-73.993973, 40.751266) == "156.161"
-    assert Grid().cell(-73.993973, 40.751266) == "155.162"
-    assert own.route(-74.913585, 41.474937, -73.993973, 40.751266) == "1.1>156.161"
+    assert cell(own, -73.993973, 40.751266) == "156.161"
+    assert cell(Grid(), -73.993973, 40.751266) == "155.162"
+    assert route_id(*own.route(-74.913585, 41.474937, -73.993973, 40.751266)) == "1.1>156.161"
 
 
 def test_sizes_must_be_positive():

@@ -21,7 +21,7 @@ from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.keys import key_group
 from leeward.core.table import even_table, tables_text
-from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, elastic, keyed
+from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, elastic, hot, keyed
 from tests.pipe_twin import Twin, frame
 
 
@@ -458,6 +458,38 @@ def test_every_way_to_emit(monkeypatch, tmp_path, twin):
     assert [m["tuple"] for m in said] == [["tuple"], ["a tuple"], ["direct"], ["ids"]]
     assert [m.get("task") or 0 for m in said] == [0, 0, 7, 0]
     assert [m["need_task_ids"] for m in said] == [False, False, False, True]
+    worker.close()
+
+
+class Asking(ElasticBolt):
+    outputs = ["key"]
+
+    def process(self, tup):
+        self.emit([tup.values.key], need_task_ids=True)
+
+
+def test_what_a_record_brings_while_user_code_waits_holds_for_the_next_tuple(monkeypatch, tmp_path):
+    worker = Worker(Asking, monkeypatch, tmp_path, Twin(ids=False), **BOLT)
+    worker.beat()
+    os.write(worker._to_child, b"".join(worker.twin.tuple("", "pass", "default", 3, [key]) for key in "abc"))
+    while not emitted([worker._next_message()]):
+        pass
+    worker.link.show(ControlRecord(epoch=3, phase=Phase.RESTORE, base=3, tables=TABLES))
+    while worker.component._protocol.record.epoch != 3:
+        time.sleep(0.001)
+    os.write(worker._to_child, frame(-2, [7]))
+    assert not emitted(worker.beat()), "the others are of an epoch that is over"
+    worker.close()
+
+
+def test_what_comes_of_input_that_was_waited_for_leaves_at_once_but_together(monkeypatch, tmp_path):
+    monkeypatch.setattr(hot, "LATE_S", 0.1)  # more than a busy machine takes for three tuples
+    worker = Worker(Pass, monkeypatch, tmp_path, Twin(ids=False), **BOLT)
+    worker.beat()
+    time.sleep(0.15)
+    os.write(worker._to_child, b"".join(worker.twin.tuple("", "pass", "default", 3, [key]) for key in "abc"))
+    data = worker._reader.read(65536)
+    assert data.count(b"\xc1LW\x01") == 1 and emitted(worker.twin.messages(data)) == [["a"], ["b"], ["c"]]
     worker.close()
 
 

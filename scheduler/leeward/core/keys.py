@@ -30,7 +30,8 @@ def key_text(key: object) -> str:
 
 def key_group(key: object) -> int:
     """Group in [0, GROUPS) of a key: crc32 of its UTF-8 text modulo GROUPS."""
-    return crc32(key_text(key).encode()) % GROUPS
+    text = key if type(key) is str else key_text(key)  # asked for with every tuple and every look into a state
+    return crc32(text.encode()) % GROUPS
 
 
 def fields_group(fields: Iterable[object]) -> int:

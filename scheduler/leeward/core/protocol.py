@@ -114,13 +114,15 @@ class TaskProtocol:
             return self._announce_pause(record)
         return []
 
-    def passes(self, source: int) -> bool:
-        """A data tuple arrived. True: process it now, as on_tuple would tell; False: hand it to on_tuple."""
+    def clear(self, source: int) -> Channel | None:
+        """The channel, if its data tuples may be processed as they come, without asking on_tuple about each.
+
+        Whoever does so adds them to its `count`, and asks again after any other call of this object.
+        """
         channel = self._channels.get(source)
         if channel is None or channel.cut or channel.queue or channel.fence is not None or not self.open:
-            return False
-        channel.count += 1
-        return True
+            return None
+        return channel
 
     def on_tuple(self, source: int, item: Any) -> list[Instruction]:
         """A data tuple arrived."""

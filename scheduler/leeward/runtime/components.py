@@ -28,6 +28,7 @@ from typing import Any
 
 from streamparse import Bolt, Spout
 
+from leeward.core.alignment import Channel
 from leeward.core.errors import ConfigError
 from leeward.core.instructions import Deliver, Instruction, Kind, Marker, Send
 from leeward.runtime import hot
@@ -68,6 +69,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
         super().__init__(*args, **options)
         self._sources: dict[int, hot.Source] = {}
         self._numbered = itertools.count(1)  # ids of tuples that Storm has given none
+        self._clear: dict[int, Channel] = {}  # by number in the pipe; until the protocol has something to carry out
         self._late_tick: Any = None  # one that came when the state was not all there
 
     def _run(self) -> None:
@@ -88,6 +90,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
             self.ack(tup)
 
     def _carry_out(self, instructions: Iterable[Instruction]) -> None:
+        self._clear.clear()
         super()._carry_out(instructions)
         if self._late_tick is not None and self._protocol.open:
             tick, self._late_tick = self._late_tick, None
@@ -199,8 +202,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
         return total - before
 
     def _emitted(self) -> int:
-        out = self._out
-        return out.total() - out[MARKER_STREAM]
+        return sum(slot[1] for slot in self._data_slots)
 
 
 def _marker(values: Any, task: int) -> Marker:

@@ -53,7 +53,7 @@ def run(bolt: ElasticBolt) -> None:
 
 def _loop(bolt: ElasticBolt, batch: Iterator) -> None:
     pipe, sources, inbox, handovers = bolt.serializer, bolt._sources, bolt._inbox, bolt._handovers
-    passes, process, ids = bolt._protocol.passes, bolt.process, pipe.form.ids
+    clear, channels, process, ids = bolt._protocol.clear, bolt._clear, bolt.process, pipe.form.ids
     number, clock, new = bolt._numbered, time.perf_counter, tuple.__new__
     plain = not bolt._server.seconds
     taken, done, busy, began = 0, 0, bolt._busy_s, clock()
@@ -73,13 +73,17 @@ def _loop(bolt: ElasticBolt, batch: Iterator) -> None:
                 bolt._control(tup)
             else:
                 source.count += 1
-                if not (plain and passes(source.task)):
+                channel = channels.get(code)
+                if channel is None and plain and (channel := clear(source.task)) is not None:
+                    channels[code] = channel
+                if channel is None:
                     bolt._pass_on(tup)
-                elif ids:
-                    bolt._process(tup)
-                    done += 1
                 else:
-                    process(tup)
+                    channel.count += 1
+                    if ids:
+                        bolt._process(tup)
+                    else:
+                        process(tup)
                     done += 1
             now = clock()
             if now - pipe.flushed_at > LATE_S:

@@ -13,6 +13,7 @@ from typing import Any
 from pystorm.component import Tuple
 
 from leeward.core.errors import LeewardError
+from leeward.runtime.dsl import MARKER_STREAM
 from leeward.runtime.forms import UnfitError
 from leeward.runtime.pipe import MANY, PipeSerializer
 
@@ -28,6 +29,7 @@ class Output:
     def _open_output(self) -> None:
         """Call it once the handshake is over."""
         self._slots = {}  # stream -> [its number in the pipe's form, tuples emitted]
+        self._data_slots: list[list[int]] = []  # those of all streams but the markers'
         self._opening = threading.Lock()
 
     @property
@@ -44,6 +46,8 @@ class Output:
                 if definition:
                     self.serializer.put(definition)
                 slot = self._slots[name] = [number, 0]
+                if name != MARKER_STREAM:
+                    self._data_slots.append(slot)
             self._slots[stream] = slot
         return slot
 

@@ -68,7 +68,7 @@ class PipeSerializer:
         self.form: Form = JsonForm()
         self.taken = 0  #: tuples looked at that the worker has not been told of
         self.waited = True  #: no input was there when it was asked for; whoever cares sets it back
-        self.flushed_at = 0.0  #: time.perf_counter() of the last write
+        self.flushed_at = 0.0  #: time.perf_counter() at which nothing was held back
         self._read_fd, self._write_fd = read_fd, write_fd
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -138,6 +138,7 @@ class PipeSerializer:
         if not ready:
             self.waited = True
             ready = self._poll.poll(self.timer_s * 1000)
+            self.flushed_at = time.perf_counter()
         piece, woken = b"", not ready
         for fd, _ in ready:
             if fd == self._wake_read:

@@ -10,7 +10,8 @@ from collections import deque
 
 from streamparse import Bolt, Spout, Stream
 
-from bolts.query1.logic import DataClock, GlobalRank, LocalRank, Ranked, RouteWindow, due_pulse, result_row
+from bolts.query1.grid import route_id
+from bolts.query1.logic import DataClock, GlobalRank, Intervals, LocalRank, Ranked, RouteWindow, result_row
 from bolts.query1.settings import read_settings
 from bolts.query1.stores import Result, TaxiStream, open_redis, open_sink
 from bolts.query1.trips import Reject, parse_trip
@@ -23,23 +24,23 @@ class DataSource(Spout):
 
     def initialize(self, conf, context):
         settings = read_settings(conf)
-        self.pulse_s, self.state, self.fetched = settings.pulse_s, {}, deque()
+        self.state, self.fetched = {}, deque()
+        self.intervals = Intervals(self.state, settings.pulse_s)
         self.stream = TaxiStream(open_redis(settings.redis_url), settings)
 
     def next_tuple(self):
-        if self.state.get("ended"):
-            return
         if not self.fetched:
-            self.fetched.extend(self.stream.fetch(self.state.get("seq", 0), wait_ms=20))
-        if not self.fetched:
-            return
+            if not self.state.get("ended"):
+                self.fetched.extend(self.stream.fetch(self.state.get("seq", 0), wait_ms=20))
+            if not self.fetched:
+                return
         row = self.fetched.popleft()
         self.state["seq"] = row.seq
         if row.line is None:
             self.state["ended"] = 1
-            due = self.state["interval"], (self.state["interval"] + 1) * self.pulse_s
+            due = self.intervals.last()
         else:
-            due = due_pulse(self.state, row.dropoff_s, self.pulse_s)
+            due = self.intervals.due(row.dropoff_s)
         if due is not None:
             self.emit([due[0], {"t": due[1], "w0": f"{time.time():.3f}"}], stream="pulse")
         if row.line is not None:
@@ -61,21 +62,20 @@ class Pulsed(Bolt):
 
 
 class Parser(Pulsed):
-    fields = ["dropoff", "seq", "pickup_text", "dropoff_text", "from_lon", "from_lat", "to_lon", "to_lat"]
+    fields = ["seq", "dropoff", "pickup_text", "dropoff_text", "from_lon", "from_lat", "to_lon", "to_lat"]
     outputs = [Stream(fields=fields), PULSE]
 
     def data(self, tup):
         line, seq = tup.values
         trip = parse_trip(line)
         if not isinstance(trip, Reject):
-            degrees = (trip.from_lon, trip.from_lat, trip.to_lon, trip.to_lat)
-            self.emit([trip.dropoff_s, seq, trip.pickup, trip.dropoff, *map(str, degrees)])
+            self.emit([seq, *trip])
 
 
 class FilterByCoordinates(Pulsed):
     outputs = [
-        Stream(fields=["dropoff", "seq", "from_lon", "from_lat", "to_lon", "to_lat"]),
-        Stream(fields=["dropoff", "seq", "pickup_text", "dropoff_text"], name="clock"),
+        Stream(fields=["seq", "dropoff", "from_east", "from_south", "to_east", "to_south"]),
+        Stream(fields=["seq", "pickup_text", "dropoff_text"], name="clock"),
         PULSE,
     ]
 
@@ -83,21 +83,19 @@ class FilterByCoordinates(Pulsed):
         self.grid = read_settings(conf).grid
 
     def data(self, tup):
-        dropoff, seq, pickup_text, dropoff_text, *degrees = tup.values
-        if self.grid.route(*map(float, degrees)) is not None:
-            self.emit([dropoff, seq, pickup_text, dropoff_text], stream="clock")
-            self.emit([dropoff, seq, *degrees])
+        seq, dropoff, pickup_text, dropoff_text, from_lon, from_lat, to_lon, to_lat = tup.values
+        route = self.grid.route(from_lon, from_lat, to_lon, to_lat)
+        if route is not None:
+            self.emit([seq, pickup_text, dropoff_text], stream="clock")
+            self.emit([seq, dropoff, *route])
 
 
 class ComputeRouteId(Pulsed):
     outputs = [Stream(fields=["route", "dropoff", "seq"]), PULSE]
 
-    def initialize(self, conf, context):
-        self.grid = read_settings(conf).grid
-
     def data(self, tup):
-        dropoff, seq, *degrees = tup.values
-        self.emit([self.grid.route(*map(float, degrees)), dropoff, seq])
+        seq, dropoff, from_east, from_south, to_east, to_south = tup.values
+        self.emit([route_id(from_east, from_south, to_east, to_south), dropoff, seq])
 
 
 class Metronome(Pulsed):
@@ -142,7 +140,7 @@ class PartialRank(Pulsed):
         self.rank = LocalRank({})
 
     def data(self, tup):
-        self.rank.update(Ranked(*tup.values))
+        self.rank.update(*tup.values)
 
     def pulse(self, number, data):
         if data["advanced"]:
