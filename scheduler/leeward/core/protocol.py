@@ -58,8 +58,7 @@ from leeward.core.instructions import (
 )
 from leeward.core.table import Table, gained
 
-#: The first markers of a worker's life take 40 ms (classes are loaded, nothing is compiled): these are not waited for.
-PRACTICE = 50
+PRACTICE = 50  #: calls that nobody waits for: the first markers of a worker's life take 40 ms
 
 
 class TaskProtocol:
@@ -95,7 +94,7 @@ class TaskProtocol:
     def on_record(self, record: ControlRecord, *, first: bool = False) -> list[Instruction]:
         """The control record as just read. `first`: no process of this task has run before in base 0."""
         known = self.record
-        if known is not None and (record.epoch, _order(record.phase)) < (known.epoch, _order(known.phase)):
+        if known is not None and _stage(record) < _stage(known):
             return []  # an older version than one that a marker brought
         if self.mode is Mode.REPLACED and known is not None and record.epoch == known.epoch:
             return []  # a coordinator that took over has written the record anew
@@ -398,10 +397,7 @@ class TaskProtocol:
         if first.kind is Kind.PULSE:
             return [DeliverPulse(first.number, tuple(cut.body for cut in cuts.values()))]
         record = ControlRecord.from_json(first.body)
-        if self.record is None or (record.epoch, _order(record.phase)) > (
-            self.record.epoch,
-            _order(self.record.phase),
-        ):
+        if self.record is None or _stage(record) > _stage(self.record):
             self.record = record
         if first.kind is Kind.ROUTE:
             return self._route(record) if record.handover > self._handover else []  # else of an older epoch
@@ -447,6 +443,6 @@ _DEAF = (Mode.LOST, Mode.REPLACED, Mode.AWAY)
 _ORDER = {phase: rank for rank, phase in enumerate((Phase.PAUSE, Phase.MOVE, Phase.RESTORE, Phase.RUN))}
 
 
-def _order(phase: Phase) -> int:
-    """Phases in the order in which they follow each other within one epoch."""
-    return _ORDER[phase]
+def _stage(record: ControlRecord) -> tuple[int, int]:
+    """Records in the order in which they follow each other."""
+    return record.epoch, _ORDER[record.phase]

@@ -71,6 +71,7 @@ class PipeSerializer:
         self.flushed_at = 0.0  #: time.perf_counter() at which nothing was held back
         self._read_fd, self._write_fd = read_fd, write_fd
         self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(read_fd, False)
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
         self._poll = select.poll()
@@ -134,24 +135,33 @@ class PipeSerializer:
     def _piece(self) -> bytes:
         """Some input; none if it was woken, or nothing has come for a while."""
         self.flush_all()
-        ready = self._poll.poll(0)
-        if not ready:
-            self.waited = True
-            ready = self._poll.poll(self.timer_s * 1000)
-            self.flushed_at = time.perf_counter()
-        piece, woken = b"", not ready
+        piece = self._read()
+        if piece:
+            return piece
+        self.waited = True
+        ready = self._poll.poll(self.timer_s * 1000)
+        self.flushed_at = time.perf_counter()
+        woken = not ready
         for fd, _ in ready:
             if fd == self._wake_read:
                 os.read(fd, 4096)
                 woken = True
             else:
-                piece = os.read(fd, _READ_BYTES)
-                if not piece:
-                    if self.form.unfinished:  # to the worker's log: Storm takes no more messages
-                        print(f"pipe: the worker went away after {self.form.unfinished}", file=sys.stderr)
-                    raise StormWentAwayError()
+                piece = self._read()
         if woken:
             self.on_idle()
+        return piece
+
+    def _read(self) -> bytes:
+        """Input that is there. Raises StormWentAwayError at its end."""
+        try:
+            piece = os.read(self._read_fd, _READ_BYTES)
+        except BlockingIOError:
+            return b""
+        if not piece:
+            if self.form.unfinished:  # to the worker's log: Storm takes no more messages
+                print(f"pipe: the worker went away after {self.form.unfinished}", file=sys.stderr)
+            raise StormWentAwayError()
         return piece
 
     # --- output
