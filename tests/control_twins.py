@@ -30,6 +30,10 @@ FIRST = {"source": even_table([1]), "work": even_table([2]), "sink": even_table(
 SLOTS = {1: Slot("n1", 1), 2: Slot("n1", 1), 3: Slot("n2", 1), 4: Slot("n2", 1), 5: Slot("n3", 1)}
 
 
+class Killed(Exception):
+    """The coordinator's process ended here."""
+
+
 @dataclass
 class Cluster:
     """The plugin and Storm: nodes, where tasks are, and the cuts that tasks have written."""

@@ -11,7 +11,7 @@ has left the old tables, or those of its last step, and one that is done has bro
 
 from __future__ import annotations
 
-from control_twins import FIRST, NODES, SLOTS, TASKS, Cluster, coordinator, plan, settle
+from control_twins import FIRST, NODES, SLOTS, TASKS, Cluster, Killed, coordinator, plan, settle
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -21,10 +21,6 @@ from leeward.control.memory import ListSink, ManualClock
 from leeward.core.control import Phase
 from leeward.core.orders import Limits, State
 from leeward.core.plan import Slot
-
-
-class Killed(Exception):
-    """The coordinator's process ended here."""
 
 
 class Migration(RuleBasedStateMachine):

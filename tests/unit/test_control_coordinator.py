@@ -6,36 +6,16 @@ Handovers: test_control_handover.py.
 from __future__ import annotations
 
 import pytest
-from control_twins import FIRST, ID, TASKS, Cluster, coordinator, plan, settle
+from control_twins import FIRST, ID, TASKS, Killed, coordinator, plan, settle
 
 from leeward.control.coordinator import STEPS
 from leeward.control.errors import LostLeadershipError
-from leeward.control.memory import ListSink, ManualClock
 from leeward.core.control import Phase, Report
 from leeward.core.errors import ProtocolError
 from leeward.core.journal import Journal
 from leeward.core.migration import TRANSITIONS, Machine, step
 from leeward.core.orders import DeadlinePassed, Limits, State
 from leeward.core.plan import Slot
-
-
-class Killed(Exception):
-    """The coordinator's process ended here."""
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
-def sink():
-    return ListSink()
-
-
-@pytest.fixture
-def cluster():
-    return Cluster()
 
 
 @pytest.fixture

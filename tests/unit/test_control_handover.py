@@ -5,31 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from control_twins import FIRST, ID, SLOTS, TASKS, Cluster, coordinator, plan, settle
+from control_twins import FIRST, ID, SLOTS, TASKS, Killed, coordinator, plan, settle
 
-from leeward.control.memory import ListSink, ManualClock
 from leeward.core.control import Phase, Report, handover_barrier
 from leeward.core.orders import Limits, State
 from leeward.core.plan import Slot
-
-
-class Killed(Exception):
-    """The coordinator's process ended here."""
-
-
-@pytest.fixture
-def cluster():
-    return Cluster()
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
-def sink():
-    return ListSink()
 
 
 @pytest.fixture

@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from control_twins import SLOTS, Cluster, coordinator, plan, settle
+from control_twins import SLOTS, Killed, coordinator, plan, settle
 
-from leeward.control.memory import ListSink, ManualClock
 from leeward.core.control import Phase
-from leeward.core.orders import Limits, State
+from leeward.core.orders import State
 from leeward.core.plan import Slot
 
 #: Tasks 3 and 4 are warm and share a slot, so both leave it when one does.
 THERE = Slot("n3", 2)
 WANTED = plan([2, 3], t3=THERE)
-
-
-class Killed(Exception):
-    """The coordinator's process ended here."""
-
-
-@pytest.fixture
-def cluster():
-    return Cluster()
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
-def sink():
-    return ListSink()
 
 
 @pytest.fixture
@@ -58,10 +38,6 @@ def until(cluster, clock, coord, state):
         coord.work()
         clock.time += 0.1
     raise AssertionError(coord.machine.story)
-
-
-def deaths(cluster):
-    return {id for id, task in cluster.tasks.items() if task.deaths > 1}
 
 
 def test_only_warm_tasks_are_restarted_and_nothing_is_paused(cluster, clock, sink, running):
@@ -163,9 +139,9 @@ def test_checkpoints_wait(cluster, clock, sink, running):
     running.submit(WANTED)
     until(cluster, clock, running, State.PREPARING)
     before = cluster.world.record.checkpoint
-    clock.time += 4.0
+    clock.time += running.machine.limits.checkpoint_every_s
     running.work()
-    assert cluster.world.record.checkpoint == before
+    assert running.machine.state is State.PREPARING and cluster.world.record.checkpoint == before
     settle(cluster, clock, running)
     clock.time += running.machine.limits.checkpoint_every_s
     settle(cluster, clock, running)
@@ -193,7 +169,7 @@ def test_killed_after_each_step(cluster, clock, sink, at):
     except Killed:
         for task in cluster.tasks.values():
             task.act()
-    other = coordinator(cluster, clock, sink, limits=Limits())
+    other = coordinator(cluster, clock, sink)
     other.start()
     settle(cluster, clock, other)
     record = cluster.world.record
