@@ -14,7 +14,6 @@ row, and `--state` MB moved at once, beside the time that the same bytes alone n
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -97,21 +96,11 @@ class Handover(Restart):
         began = time.time()
         answers: dict[str, int] = {}
         for number in range(count):
-            answer = self.ask(ring[number % len(ring)])
+            answer = self.ask(ring[number % len(ring)], every_s=0.01)
             answers[answer] = answers.get(answer, 0) + 1
         window = Window(began_s=began, ended_s=time.time())
         time.sleep(2.0)
         return {"handovers": count, "seconds": round(window.ended_s - began, 1), "answers": answers, "window": window}
-
-    def ask(self, nodes: Sequence[str]) -> str:
-        """One replica of the count on each of these nodes; the answer."""
-        name = self.requests.ask({"replicas": {"count": dict.fromkeys(nodes, 1)}})
-        until = time.monotonic() + PATIENCE_S
-        while (answer := self.requests.answer_to(name)) is None:
-            if time.monotonic() > until:
-                raise SystemExit(f"no answer after {PATIENCE_S:g} s")
-            time.sleep(0.01)
-        return answer
 
 
 class Big(Handover):
@@ -130,7 +119,7 @@ class Big(Handover):
         quiet = self.sink.await_steady(10.0)
         self.await_checkpoint()  # a plan waits for the end of one that is being written, and this state takes seconds
         began = time.time()
-        answer = self.ask((there,))
+        answer = self.ask((there,), every_s=0.01)
         ended = time.time()
         time.sleep(1.0)
         event = self.told("reconfiguration_ended")[-1]
@@ -142,12 +131,6 @@ class Big(Handover):
             "bytes": event["bytes_imported"], "phases": event["phases"], "pause_s": event["pause_s"],
             "quiet_gap_s": quiet, **_quantiles(_delays(rows, began, ended)), **asdict(damage), "exact": damage.exact,
         }  # fmt: skip
-
-
-    def told(self, action: str) -> list[dict[str, Any]]:
-        """The service's events of this kind."""
-        events = [json.loads(line) for line in (self.folder / "events.jsonl").read_text().splitlines()]
-        return [event for event in events if event["action"] == action]
 
     def await_checkpoint(self) -> None:
         """Until another one is committed."""

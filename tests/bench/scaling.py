@@ -3,9 +3,9 @@
     python tests/bench/scaling.py [--only rotated keyed computed] [--rounds 1]
 
 rotated, keyed: a stateless worker whose tuples rotate, and one with state by key, of which every replica serves
-200 tuples/s (emulated: it sleeps). computed: the stateless one, which computes for 5 ms instead; one and two, as this
-is meant for two cores. The source always sends more than the replicas can take. Prints a table and writes
-`out/bench/scaling.json`. Exit code 1 if there is no figure; speed is reported only.
+200 tuples/s (emulated: it sleeps). computed: the stateless one, which computes for 5 ms instead, with one and two
+replicas, as this is meant for two cores. The source always sends more than the replicas can take. Prints a table and
+writes `out/bench/scaling.json`. Exit code 1 if there is no figure; speed is reported only.
 """
 
 from __future__ import annotations

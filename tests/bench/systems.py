@@ -8,7 +8,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,25 +194,33 @@ class Ours(System):
     def count_nodes(self) -> tuple[str, ...]:
         return tuple(sorted(status_of(self.name, self.ports)["deployment"]["count"]))
 
+    def ask(self, nodes: Sequence[str], every_s: float = 0.1) -> str:
+        """One replica of the count on each of these nodes; the answer, looked for so often."""
+        name = self.requests.ask({"replicas": {"count": dict.fromkeys(nodes, 1)}})
+        until = time.monotonic() + PATIENCE_S
+        while (answer := self.requests.answer_to(name)) is None:
+            if time.monotonic() > until:
+                raise SystemExit(f"no answer after {PATIENCE_S:g} s: one replica of the count on each of {nodes}")
+            time.sleep(every_s)
+        return answer
+
     def reconfigure(self, case: str, nodes: tuple[str, ...]) -> None:
         """One replica of the count on each of these nodes."""
-        wanted = dict.fromkeys(nodes, 1)
         how = f"leeward reconfigure {self.name} --replicas count={','.join(f'{node}:1' for node in nodes)}"
 
         def deed() -> Mapping[str, object]:
-            name = self.requests.ask({"replicas": {"count": wanted}})
-            until = time.monotonic() + PATIENCE_S
-            while (answer := self.requests.answer_to(name)) is None:
-                if time.monotonic() > until:
-                    raise SystemExit(f"no answer to {how} after {PATIENCE_S:g} s")
-                time.sleep(0.1)
-            told = [json.loads(line) for line in (self.folder / "events.jsonl").read_text().splitlines()]
-            ended = [event for event in told if event["action"] == "reconfiguration_ended"][-1]
+            answer = self.ask(nodes)
+            ended = self.told("reconfiguration_ended")[-1]
             return {"answer": answer, **{name: ended[name] for name in ("pause_s", "phases", "bytes_exported")}}
 
         self.event(case, how, deed)
         if self.count_nodes() != tuple(sorted(nodes)):
             raise SystemExit(f"{how}: {self.events[-1].details}; the count is on {self.count_nodes()}")
+
+    def told(self, action: str) -> list[dict[str, Any]]:
+        """The service's events of this kind."""
+        events = [json.loads(line) for line in (self.folder / "events.jsonl").read_text().splitlines()]
+        return [event for event in events if event["action"] == action]
 
     def free_node(self) -> str:
         """A node without any task of the count: whatever goes there really moves."""
