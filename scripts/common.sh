@@ -19,12 +19,15 @@ fail() {
 
 # step LABEL COMMAND... : runs the command with its output in a log file, prints label, result, seconds
 step() {
-  local label=$1 start log result=0
+  local label=$1 start log result
   shift
   log="$logs/${label//[^a-zA-Z0-9]/-}.log"
   start=$(now_ms)
   printf '  %-34s ' "$label"
-  ("$@") >"$log" 2>&1 || result=$?
+  set +e  # not `|| result=$?`: a command that failed within a function would go unnoticed
+  (set -e; "$@") >"$log" 2>&1
+  result=$?
+  set -e
   printf '%s %6.1f s\n' "$([ $result -eq 0 ] && echo 'done  ' || echo 'FAILED')" "$(elapsed "$start")"
   [ $result -eq 0 ] && return
   tail -n 25 "$log" >&2
