@@ -57,6 +57,8 @@ COUNTS = (4, 5)
 AT_MARKERS = ("handing", "leaving", "joining")
 #: Tuples that each spout sends in all.
 LIMIT = 36
+#: Of components that have one task each.
+ALWAYS = {"spout": (1,), "sink": (6,)}
 TASK = st.sampled_from(TASKS)
 COUNT_TABLES = st.lists(st.sampled_from(COUNTS), min_size=KEYS, max_size=KEYS).map(tuple)
 ROTATE_TABLES = st.sampled_from([(2,), (3,), (2, 3)])
@@ -95,7 +97,7 @@ class Topology(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.history: list[ControlRecord] = []
-        self.record = ControlRecord(tables={"rotate": (2,), "count": (4,) * KEYS})
+        self.record = ControlRecord(tables={**ALWAYS, "rotate": (2,), "count": (4,) * KEYS})
         self.processes = {task: self.new_process(task) for task in TASKS}
         self.channels: dict[tuple[int, int], deque] = {(s, t): deque() for s in TASKS for t in self.downstream[s]}
         self.sent: dict[tuple[int, int], int] = dict.fromkeys(self.channels, 0)
@@ -143,7 +145,7 @@ class Topology(RuleBasedStateMachine):
                 case Deliver(item):
                     self.process_tuple(task, item)
                 case DeliverPulse(number, bodies):
-                    assert len(set(bodies)) == 1
+                    assert len(set(bodies)) == 1 and task in set().union(*process.tables.values())
                     self.process_pulse(task, number)
                     self.broadcast(task, Marker(kind=Kind.PULSE, number=number, body=bodies[0]))
                 case Send(marker, tables):
@@ -218,6 +220,8 @@ class Topology(RuleBasedStateMachine):
 
     def broadcast(self, task: int, marker: Marker) -> None:
         for target in self.downstream[task]:
+            if marker.kind is Kind.PULSE and target not in set().union(*self.processes[task].tables.values()):
+                continue
             sent = self.sent[task, target]
             self.sent[task, target] = 0
             if (task, target) not in self.down:
@@ -383,7 +387,7 @@ class Topology(RuleBasedStateMachine):
     @precondition(lambda self: self.at_rest)
     @rule(rotate=ROTATE_TABLES, count=COUNT_TABLES, limit=st.sampled_from([1, 1, 2, KEYS]), ahead=st.booleans())
     def begin_handover(self, rotate, count, limit, ahead) -> None:
-        self.wanted, self.limit, self.ahead, self.steps = {"rotate": rotate, "count": count}, limit, ahead, 0
+        self.wanted, self.limit, self.ahead, self.steps = {**ALWAYS, "rotate": rotate, "count": count}, limit, ahead, 0
         self.next_step()
 
     def next_step(self) -> None:
@@ -478,7 +482,7 @@ class Topology(RuleBasedStateMachine):
     def announce(self, rotate, count) -> None:
         self.old = self.record
         self.last_cut += 1
-        tables = {"rotate": rotate, "count": count}
+        tables = {**ALWAYS, "rotate": rotate, "count": count}
         self.record = replace(self.record, epoch=self.next_epoch(), phase=Phase.PAUSE, cut=self.last_cut, tables=tables)
 
     @precondition(lambda self: self.record.phase is Phase.PAUSE)

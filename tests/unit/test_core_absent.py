@@ -7,7 +7,7 @@ from dataclasses import replace
 from leeward.core.control import ControlRecord
 from leeward.core.instructions import (
     Deliver,
-    DeliverPulse,
+    Export,
     HandedOver,
     Kind,
     Marker,
@@ -36,8 +36,13 @@ def call(number: int = 2) -> Marker:
     return Marker(kind=Kind.CALL, number=number)
 
 
-def pulse(number: int) -> Marker:
-    return Marker(kind=Kind.PULSE, number=number, body=number)
+def cut(number: int) -> Marker:
+    return Marker(kind=Kind.CHECKPOINT, number=number, body=RUN.to_json())
+
+
+def passed(number: int) -> list:
+    """What a task does when that cut is aligned."""
+    return [Send(cut(number)), Export(number, RUN)]
 
 
 def left() -> TaskProtocol:
@@ -60,13 +65,13 @@ def downstream() -> TaskProtocol:
 
 def test_nobody_waits_for_who_is_absent():
     protocol = downstream()
-    assert protocol.on_marker(2, pulse(1)) == [DeliverPulse(1, (1,))]
+    assert protocol.on_marker(2, cut(1)) == passed(1)
     assert protocol.on_tuple(2, "a") == [Deliver("a")]
 
 
 def test_who_is_absent_takes_no_notice_and_its_process_of_before_is_silent():
     protocol = left()
-    assert protocol.on_marker(1, pulse(1)) == protocol.on_record(TAKEN) == protocol.on_marker(1, call()) == []
+    assert protocol.on_marker(1, cut(1)) == protocol.on_record(TAKEN) == protocol.on_marker(1, call()) == []
     assert protocol.on_timer() == [], "it would be taken for its successor"
 
 
@@ -74,12 +79,12 @@ def test_its_successor_calls_hears_and_joins_at_the_marker():
     protocol = TaskProtocol(3, (1,))
     assert protocol.on_record(TAKEN) == [Resumed(TAKEN, TABLES, new=True)]
     assert protocol.on_timer() == [CALL]
-    assert protocol.on_marker(1, pulse(2)) == []
+    assert protocol.on_marker(1, cut(2)) == []
     assert protocol.on_marker(1, call()) == [Ready(2)]
     assert protocol.on_marker(1, call()) == [], "once is enough"
     assert protocol.on_marker(1, route(JOIN)) == [Send(route(JOIN), TABLES), HandedOver(3)]
     assert protocol.mode is Mode.RUNNING
-    assert protocol.on_marker(1, pulse(3)) == [DeliverPulse(3, (3,))]
+    assert protocol.on_marker(1, cut(3)) == passed(3)
 
 
 def test_it_may_come_back_without_having_been_restarted():
@@ -92,11 +97,11 @@ def test_from_the_marker_that_brings_it_back_all_wait_for_it_again():
     assert protocol.on_record(TAKEN) == []
     assert protocol.on_timer() == [CALL]
     assert protocol.on_marker(3, call()) == [Ready(2)]
-    assert protocol.on_marker(2, pulse(1)) == [DeliverPulse(1, (1,))]
+    assert protocol.on_marker(2, cut(1)) == passed(1)
     assert protocol.on_marker(2, route(JOIN)) == []
     assert protocol.on_marker(3, route(JOIN)) == [Send(route(JOIN), TABLES), HandedOver(3)]
-    assert protocol.on_marker(2, pulse(2)) == []
-    assert protocol.on_marker(3, pulse(2)) == [DeliverPulse(2, (2, 2))]
+    assert protocol.on_marker(2, cut(2)) == []
+    assert protocol.on_marker(3, cut(2)) == passed(2)
 
 
 def test_a_call_heard_before_the_record_is_known_counts():

@@ -264,26 +264,35 @@ def test_a_task_calls_in_time_also_if_it_is_never_idle(monkeypatch, tmp_path):
     assert kinds.count("call") == 3
 
 
-def test_pulse_waits_for_all_upstream_tasks_and_cuts_exactly(bolt):
-    bolt.beat()
-    bolt.marker("pass", 3, "pulse", 1, body={"t": 9})
-    bolt.tuple("pass", 3, ["late"])
-    bolt.tuple("pass", 4, ["early"])
-    said = bolt.beat()
+@pytest.fixture
+def two_upstream(monkeypatch, tmp_path, twin):
+    worker = Worker(Count, monkeypatch, tmp_path, twin, conf={"leeward.replicas": {"pass": 2}}, **BOLT)
+    yield worker
+    worker.close()
+
+
+def test_pulse_waits_for_all_that_work_upstream_and_cuts_exactly(two_upstream):
+    two_upstream.beat()
+    two_upstream.marker("pass", 3, "pulse", 1, body={"t": 9})
+    two_upstream.tuple("pass", 3, ["late"])
+    two_upstream.tuple("pass", 4, ["early"])
+    said = two_upstream.beat()
     assert emitted(said) == [["early", 1]]
-    bolt.marker("pass", 4, "pulse", 1, body={"t": 9})
-    said = bolt.beat()
+    two_upstream.marker("pass", 4, "pulse", 1, body={"t": 9})
+    said = two_upstream.beat()
     assert emitted(said) == [["pulse", 1], ["late", 1]]
     assert json.loads(emitted(said, "marker")[0][4]) == {"t": 9, "seen": 5}
 
 
-def test_a_warm_task_of_a_stateful_bolt_only_passes_pulses_on(monkeypatch, tmp_path):
-    worker = Worker(Count, monkeypatch, tmp_path, **BOLT | {"taskid": 6})
-    for task in (3, 4):
-        worker.marker("pass", task, "pulse", 1, body={"t": 9})
-    said = worker.beat()
-    assert emitted(said) == [] and json.loads(emitted(said, "marker")[-1][4]) == {"t": 9}
-    worker.close()
+def test_no_pulse_is_expected_of_a_warm_task_and_its_other_markers_wait(bolt):
+    bolt.beat()
+    cut = ControlRecord(checkpoint=1, tables=TABLES).to_json()
+    bolt.marker("pass", 4, "checkpoint", 1, body=cut)
+    bolt.marker("pass", 3, "pulse", 1, body={"t": 9})
+    said = bolt.beat()
+    assert [values[:2] for values in emitted(said, "marker")[-1:]] == [["pulse", 1]]
+    bolt.marker("pass", 3, "checkpoint", 1, body=cut)
+    assert [values[:2] for values in emitted(bolt.beat(), "marker")] == [["checkpoint", 1]]
 
 
 def test_pause_exports_buffers_and_resumes_in_order(bolt):

@@ -91,6 +91,11 @@ class ControlRecord:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ProtocolError(f"not a control record: {error!r}.", remedy="Only the coordinator writes it.") from None
 
+    @property
+    def stage(self) -> tuple[int, int]:
+        """Records in the order in which they follow each other."""
+        return self.epoch, (Phase.PAUSE, Phase.MOVE, Phase.RESTORE, Phase.RUN).index(self.phase)
+
     def with_phase(self, phase: Phase) -> ControlRecord:
         """The same record in another phase."""
         return replace(self, phase=phase)

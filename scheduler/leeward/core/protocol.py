@@ -8,7 +8,8 @@ it is *aligned* when it is in from every upstream task; from then on everything 
 nothing after it has. A channel whose marker is in waits: what arrives on it is queued in order.
 
 Markers (kind, number):
-  pulse       n = pulse number; cuts the stream by the data's own time; work goes on
+  pulse       n = pulse number; cuts the stream by the data's own time; work goes on. It goes from and to tasks that
+              work by the tables in force: a warm one has nothing that it could cut
   checkpoint  n = cut; the task exports its state and goes on
   pause       n = epoch; the task exports its state and stops until the control record says RUN
   probe       n = epoch; not aligned: shows that the channel from this sender is up, and that all that follows on it
@@ -72,6 +73,7 @@ class TaskProtocol:
         self.mode = Mode.STARTING
         self.record: ControlRecord | None = None
         self.tables: Mapping[str, Table] = {}  #: in force here: what its groupings route by and what it owns
+        self._working: frozenset[int] = frozenset()  # tasks that own anything by these tables
         self._component, self._stateful = component, group_of is not None
         self._awaited = Awaited(group_of or (lambda _: None))
         self._handover = 0  # epoch of the newest handover that was passed
@@ -94,7 +96,7 @@ class TaskProtocol:
     def on_record(self, record: ControlRecord, *, first: bool = False) -> list[Instruction]:
         """The control record as just read. `first`: no process of this task has run before in base 0."""
         known = self.record
-        if known is not None and _stage(record) < _stage(known):
+        if known is not None and record.stage < known.stage:
             return []  # an older version than one that a marker brought
         if self.mode is Mode.REPLACED and known is not None and record.epoch == known.epoch:
             return []  # a coordinator that took over has written the record anew
@@ -220,12 +222,15 @@ class TaskProtocol:
         if not joined:  # a handover needs every task, so one that begins finds none in its base
             if self.mode is not Mode.STARTING or record.base or not first or record.handover:
                 return self._lost(f"task {self.task} did not take part in base {record.base}")
-            self.tables = record.tables
+            self._use(record.tables)
         self._base = record.base
         self.mode = Mode.RUNNING
         drop_pauses(self._channels, record.epoch)
         resumed = [self._probe(), Resumed(record, self.tables, not joined), *self._begin_checkpoint(record)]
         return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
+
+    def _use(self, tables: Mapping[str, Table]) -> None:
+        self.tables, self._working = tables, frozenset().union(*tables.values())
 
     def _restore(self, record: ControlRecord) -> list[Instruction]:
         if self.mode is Mode.RESTORING and self._base == record.base:
@@ -238,7 +243,8 @@ class TaskProtocol:
         self.mode, self._base = Mode.RESTORING, record.base
         self._state_cut = -1
         self._loaded = self._ready = self._unsent = False
-        self.tables, self._handover, self._ahead = record.tables, record.handover, 0
+        self._use(record.tables)
+        self._handover, self._ahead = record.handover, 0
         self._absent = frozenset()
         self._awaited.clear()
         for channel in self._channels.values():
@@ -288,8 +294,9 @@ class TaskProtocol:
 
     def _route(self, record: ControlRecord) -> list[Instruction]:
         """From here on the tables of a handover are in force."""
-        before, self.tables, self._handover = self.tables, record.tables, record.handover
-        self._ahead, self._absent = 0, frozenset(record.absent)
+        before = self.tables
+        self._use(record.tables)
+        self._handover, self._ahead, self._absent = record.handover, 0, frozenset(record.absent)
         marker = Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
         out: list[Instruction] = [Send(marker, self.tables)]
         if self._stateful:
@@ -313,8 +320,8 @@ class TaskProtocol:
     def _start_away(self, record: ControlRecord) -> list[Instruction]:
         """Storm has started this process where the task, which is absent, is wanted."""
         self.mode, self._base, self._began_away = Mode.AWAY, record.base, True
-        self.tables, self._handover, self._absent = record.tables, record.handover, frozenset(record.absent)
-        self._checkpoint = record.checkpoint
+        self._use(record.tables)
+        self._handover, self._absent, self._checkpoint = record.handover, frozenset(record.absent), record.checkpoint
         return [Resumed(record, self.tables, new=True), *self._check_heard()]
 
     def _brings_back(self, marker: Marker) -> bool:
@@ -377,7 +384,7 @@ class TaskProtocol:
                     elif not (item.kind is Kind.PAUSE and item.number < self._epoch):
                         channel.cut = item
                     channel.queue.popleft()
-            cuts = {} if self._awaited else cuts_of(self._channels, self._absent)
+            cuts = {} if self._awaited else cuts_of(self._channels, self._absent, self._working)
             if not cuts:
                 return out
             if drop_old_checkpoints(self._channels, cuts):
@@ -392,12 +399,13 @@ class TaskProtocol:
         odd = {source: cut.identity for source, cut in cuts.items() if cut.identity != first.identity}
         if odd:
             return self._lost(f"channels of task {self.task} disagree: {first.identity} and {odd}")
-        for channel in self._channels.values():
-            channel.cut = None
+        for source, channel in self._channels.items():
+            if source in cuts or source in self._absent:
+                channel.cut = None
         if first.kind is Kind.PULSE:
             return [DeliverPulse(first.number, tuple(cut.body for cut in cuts.values()))]
         record = ControlRecord.from_json(first.body)
-        if self.record is None or _stage(record) > _stage(self.record):
+        if self.record is None or record.stage > self.record.stage:
             self.record = record
         if first.kind is Kind.ROUTE:
             return self._route(record) if record.handover > self._handover else []  # else of an older epoch
@@ -439,10 +447,3 @@ class TaskProtocol:
 
 #: Modes in which only what follows the probe of a coming epoch, or the marker that brings a task back, can matter.
 _DEAF = (Mode.LOST, Mode.REPLACED, Mode.AWAY)
-
-_ORDER = {phase: rank for rank, phase in enumerate((Phase.PAUSE, Phase.MOVE, Phase.RESTORE, Phase.RUN))}
-
-
-def _stage(record: ControlRecord) -> tuple[int, int]:
-    """Records in the order in which they follow each other."""
-    return record.epoch, _ORDER[record.phase]

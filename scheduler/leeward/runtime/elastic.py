@@ -285,8 +285,7 @@ class Elastic(Output):
         data: dict[str, Any] = {}
         for body in instruction.bodies:
             data |= body
-        idle = self.kind == "stateful" and not self.state.groups  # its state is elsewhere, and so is what it would say
-        more = None if idle else self.pulse(Pulse(instruction.number, dict(data)))
+        more = self.pulse(Pulse(instruction.number, dict(data)))
         self._send(Send(Marker(kind=Kind.PULSE, number=instruction.number, body=data | (more or {}))))
 
     _actions: dict[type, Callable[[Any, Any], None]] = {
@@ -354,7 +353,7 @@ class Elastic(Output):
         self.resumed()
 
     def pulse(self, pulse: Pulse) -> dict | None:
-        """Called when the pulse is in from all upstream tasks; of a stateful bolt on its replicas only."""
+        """Called when the pulse is in from all upstream tasks that work, if this one does: warm tasks get no pulses."""
 
     def committed(self, state: dict) -> None:
         """Called (spouts) when a cut has become durable."""

@@ -4,6 +4,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /**
  * What one source task knows of one target component: the table in force and the tuples sent since the last marker.
@@ -24,9 +26,12 @@ final class Channel {
     private final long[] sent;
     /** For each of {@link #targets}: the list Storm wants, made once. */
     private final List<List<Integer>> answers;
+    private final List<Integer> all;
 
     /** For each key group: the index into {@link #targets}; null until a marker brought a table. */
     private int[] owners;
+    /** The tasks that own a key group. */
+    private List<Integer> working;
     private long epoch;
     /** The next entry of the rotation, 0 to 127. */
     private int turn;
@@ -40,6 +45,8 @@ final class Channel {
         for (int task : targets) {
             answers.add(Collections.singletonList(task));
         }
+        this.all = list(Arrays.stream(targets));
+        this.working = all;
     }
 
     /** Counts a tuple of this key group and gives its owner. */
@@ -82,6 +89,7 @@ final class Channel {
         }
         if (owners == null || newEpoch >= epoch) {
             owners = indices;
+            working = list(Arrays.stream(table).sorted().distinct());
             epoch = newEpoch;
         }
     }
@@ -95,6 +103,20 @@ final class Channel {
             out.append(targets[i]).append(':').append(sent[i]);
             sent[i] = 0;
         }
+    }
+
+    /** All tasks of the component. */
+    List<Integer> all() {
+        return all;
+    }
+
+    /** Those of them that the table in force names; all, as long as there is none. */
+    List<Integer> working() {
+        return working;
+    }
+
+    private static List<Integer> list(IntStream tasks) {
+        return Collections.unmodifiableList(tasks.boxed().collect(Collectors.toList()));
     }
 
     String component() {

@@ -1,6 +1,5 @@
 package leeward.grouping;
 
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
@@ -9,7 +8,8 @@ import org.apache.storm.grouping.CustomStreamGrouping;
 import org.apache.storm.task.WorkerTopologyContext;
 
 /**
- * Sends a marker to every task, and switches the sender's routing at that point of its output.
+ * Sends a marker to every task, a pulse to those that work, and switches the sender's routing at that point of its
+ * output.
  *
  * <p>The marker's fields are {@code kind, epoch, tables, counts, body}. {@code tables} is empty or
  * {@code component=t0,...,t127;component2=...}, parsed by hand because no JSON library is in every Storm 2.x. Into
@@ -21,11 +21,13 @@ public final class MarkerGrouping implements CustomStreamGrouping {
 
     static final List<String> FIELDS = Collections.unmodifiableList(
         Arrays.asList("kind", "epoch", "tables", "counts", "body"));
+    /** The kind that only tasks get which the table names: to the others goes nothing that it could cut. */
+    private static final String PULSE = "pulse";
+    private static final int KIND = 0;
     private static final int EPOCH = 1;
     private static final int TABLES = 2;
     private static final int COUNTS = 3;
 
-    private transient List<Integer> targets;
     private transient Channels channels;
 
     @Override
@@ -35,7 +37,6 @@ public final class MarkerGrouping implements CustomStreamGrouping {
             throw new IllegalArgumentException("stream '" + stream.get_streamId() + "' of component '"
                 + stream.get_componentId() + "' declares " + declared + ", a marker stream declares " + FIELDS);
         }
-        targets = Collections.unmodifiableList(new ArrayList<>(targetTasks));
         channels = Channels.of(context, stream, targetTasks);
     }
 
@@ -47,9 +48,10 @@ public final class MarkerGrouping implements CustomStreamGrouping {
             channel.install(epoch(values), tasks(table, channel.component()));
         }
         StringBuilder counts = new StringBuilder(string(values, COUNTS));
+        List<Integer> receivers = PULSE.equals(values.get(KIND)) ? channel.working() : channel.all();
         channel.takeCounts(counts);
         values.set(COUNTS, counts.toString());
-        return targets;
+        return receivers;
     }
 
     /** The text of one component's table, or null if the marker has none for it. */

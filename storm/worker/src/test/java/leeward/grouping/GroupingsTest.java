@@ -82,6 +82,18 @@ class GroupingsTest {
     }
 
     @Test
+    void aPulseGoesToThoseThatWork() {
+        MarkerGrouping markers = worker.marker(COUNT);
+        List<Object> pulse = marker(1, "");
+        pulse.set(0, "pulse");
+        assertEquals(COUNT, markers.chooseTasks(1, pulse), "without a table all may work");
+        markers.chooseTasks(1, marker(1, table("count", 7, 3)));
+        assertEquals(List.of(3, 7), markers.chooseTasks(1, pulse));
+        assertEquals(COUNT, markers.chooseTasks(1, marker(2, "")));
+        assertEquals(COUNT, markers.chooseTasks(2, pulse), "a table is of one sender");
+    }
+
+    @Test
     void anOlderTableDoesNotReplaceAYoungerOneButTheSameEpochDoes() {
         KeyedGrouping keyed = worker.keyed("route");
         MarkerGrouping markers = worker.marker(COUNT);
