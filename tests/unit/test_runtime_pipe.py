@@ -278,10 +278,17 @@ def test_another_thread_wakes_a_pipe_that_waits(ends):
 
 
 def test_output_of_slow_code_leaves_by_itself(ends):
-    for _ in range(3):
-        ends.pipe.late()
+    for _ in range(8):
+        ends.pipe.late(1)
     ends.pipe.send_message({"command": "sync"})  # and nobody flushes
     assert ends.twin.messages(os.read(ends.read, 1000)) == [{"command": "sync"}]
+
+
+def test_a_task_that_is_interrupted_now_and_then_gets_no_thread_for_its_output(ends):
+    before = threading.active_count()
+    for tuples in [1, 1, 30] * 20:  # it flushes each millisecond: many tuples are no slow code
+        ends.pipe.late(tuples)
+    assert threading.active_count() == before
 
 
 def test_threads_may_write_while_the_task_does(ends):

@@ -88,7 +88,7 @@ def _loop(bolt: ElasticBolt, batch: Iterator) -> None:
             now = clock()
             if now - pipe.flushed_at > LATE_S:
                 if now - last > _LONG_S:
-                    pipe.late()
+                    pipe.late(taken)
                 pipe.taken += taken
                 taken = 0
                 pipe.flush_all()

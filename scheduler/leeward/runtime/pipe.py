@@ -27,8 +27,8 @@ LATE_S = 0.001
 #: Messages that are written without waiting for more.
 MANY = 512
 _READ_BYTES = 256 * 1024
-#: Tuples that took long, after which more of them are expected.
-_USUAL = 3
+#: Tuples that took long in a row, after which more of them are expected.
+_USUAL = 8
 
 _protocol_fd: int | None = None
 
@@ -195,9 +195,12 @@ class PipeSerializer:
             except OSError:
                 raise StormWentAwayError() from None
 
-    def late(self) -> None:
-        """User code took long over a tuple. If that is usual, output will no longer wait for it."""
-        self._lates += 1
+    def late(self, tuples: int) -> None:
+        """The last of so many tuples since output was flushed took long: user code, or another process had its turn.
+
+        If tuples usually take long, output will no longer wait for them.
+        """
+        self._lates = self._lates + 1 if tuples <= 2 else 0
         if self._lates == _USUAL:
             self.flush_in_background()
 
