@@ -2,31 +2,46 @@ package leeward.wait;
 
 import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import org.apache.storm.policy.IWaitStrategy;
 
 /**
- * How an executor waits for work: two looks in quick succession, then each millisecond, and with longer sleeps once none
- * has come for about a second.
+ * How an executor waits for work: two looks in quick succession, then each half millisecond, and with longer sleeps once
+ * none has come for about a second.
  *
  * <p>Storm's progressive strategy looks quickly a thousand times, and ten times would still be most of what a bolt costs
  * at a thousand tuples per second: they come a millisecond apart, each begins the looking anew, and each look is a
  * system call.
  *
- * <p>Nobody wakes a Storm executor, so each one that is idle looks for work a thousand times a second, and so does each
- * warm task. Here it is 250 times; the first tuple after a second of silence waits up to 4 ms for it. No longer, as
- * markers pass through warm tasks as well, and others wait for those. A spout is different: each look is a message to
- * its process and back, and nobody waits behind it. After five seconds without a tuple it is asked 100 times a second.
+ * <p>Nobody wakes a Storm executor, so each one that is idle would look for work two thousand times a second, and so
+ * would each warm task. Here it is 250 times; the first tuple after a second of silence waits up to 4 ms for it. No
+ * longer, as markers pass through warm tasks as well, and others wait for those. A spout is different: each look is a
+ * message to its process and back, and nobody waits behind it. After five seconds without a tuple it is asked 100 times
+ * a second.
+ *
+ * <p>Where processors are scarce each look takes one from somebody who works, and finds little: then all look 250 times
+ * a second, and find more at a time.
  */
 public final class PatientWait implements IWaitStrategy {
     static final int SHORT_COUNT = 2;
-    static final int LONG_COUNT = 1_000;
-    static final int SPOUT_COUNT = 2_000;
+    static final int LONG_COUNT = 2_000;
+    static final int SPOUT_COUNT = 3_000;
     private static final long SHORT_NS = 1;
-    private static final long MEDIUM_MS = 1;
+    private static final long MEDIUM_NS = 500_000;
     private static final long LONG_MS = 4;
     private static final long SPOUT_MS = 10;
 
+    private final BooleanSupplier scarce;
     private int last = LONG_COUNT;
+
+    /** Storm's way. */
+    public PatientWait() {
+        this(Processors::scarce);
+    }
+
+    PatientWait(BooleanSupplier scarce) {
+        this.scarce = scarce;
+    }
 
     @Override
     public void prepare(Map<String, Object> conf, WaitSituation situation) {
@@ -35,10 +50,10 @@ public final class PatientWait implements IWaitStrategy {
 
     @Override
     public int idle(int idleCounter) throws InterruptedException {
-        if (idleCounter < SHORT_COUNT) {
-            LockSupport.parkNanos(SHORT_NS);
+        if (idleCounter >= LONG_COUNT || scarce.getAsBoolean()) {
+            Thread.sleep(idleCounter < SPOUT_COUNT ? LONG_MS : SPOUT_MS);
         } else {
-            Thread.sleep(idleCounter < LONG_COUNT ? MEDIUM_MS : idleCounter < SPOUT_COUNT ? LONG_MS : SPOUT_MS);
+            LockSupport.parkNanos(idleCounter < SHORT_COUNT ? SHORT_NS : MEDIUM_NS);
         }
         return Math.min(idleCounter + 1, last);
     }

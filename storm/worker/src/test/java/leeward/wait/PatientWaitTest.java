@@ -5,15 +5,16 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Collections;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.storm.policy.IWaitStrategy;
 import org.junit.jupiter.api.Test;
 
 class PatientWaitTest {
-    private static long nanos(int counter) throws InterruptedException {
+    private static long nanos(int counter, boolean scarce) throws InterruptedException {
         long best = Long.MAX_VALUE;
         for (int round = 0; round < 5; round++) {
             long began = System.nanoTime();
-            new PatientWait().idle(counter);
+            new PatientWait(() -> scarce).idle(counter);
             best = Math.min(best, System.nanoTime() - began);
         }
         return best;
@@ -21,11 +22,40 @@ class PatientWaitTest {
 
     @Test
     void waitsLongerTheLongerNothingCame() throws Exception {
-        assertTrue(nanos(0) < 1_000_000);
-        assertTrue(nanos(PatientWait.SHORT_COUNT) >= 900_000);
-        assertTrue(nanos(PatientWait.LONG_COUNT) >= 3_900_000);
-        assertTrue(nanos(PatientWait.SPOUT_COUNT - 1) < 9_000_000);
-        assertTrue(nanos(PatientWait.SPOUT_COUNT) >= 9_900_000);
+        assertTrue(nanos(0, false) < 450_000);
+        assertTrue(nanos(PatientWait.SHORT_COUNT, false) >= 450_000);
+        assertTrue(nanos(PatientWait.LONG_COUNT, false) >= 3_900_000);
+        assertTrue(nanos(PatientWait.SPOUT_COUNT - 1, false) < 9_000_000);
+        assertTrue(nanos(PatientWait.SPOUT_COUNT, false) >= 9_900_000);
+    }
+
+    @Test
+    void waitsLongWhereProcessorsAreScarce() throws Exception {
+        assertTrue(nanos(0, true) >= 3_900_000);
+        assertTrue(nanos(PatientWait.SPOUT_COUNT, true) >= 9_900_000);
+    }
+
+    @Test
+    void seesThatProcessorsAreScarce() throws Exception {
+        AtomicBoolean busy = new AtomicBoolean(true);
+        for (int i = 0; i < 2 * Runtime.getRuntime().availableProcessors(); i++) {
+            Thread thread = new Thread(() -> {
+                while (busy.get()) {
+                    Thread.yield();
+                }
+            });
+            thread.setDaemon(true);
+            thread.start();
+        }
+        try {
+            long until = System.nanoTime() + 20_000_000_000L;
+            while (!Processors.scarce() && System.nanoTime() < until) {
+                Thread.sleep(100);
+            }
+            assertTrue(Processors.scarce());
+        } finally {
+            busy.set(false);
+        }
     }
 
     @Test
