@@ -21,7 +21,7 @@ from bolts.query1.grid import Grid
 from bolts.query1.reference import Line, read_rides, rows_per_pulse
 
 PULSE_S = 60
-REPEATS = 60
+REPEATS = 150
 SPAN_S = 46 * 60
 
 
