@@ -6,11 +6,11 @@ import java.util.function.BooleanSupplier;
 import org.apache.storm.policy.IWaitStrategy;
 
 /**
- * How an executor waits for work: two looks in quick succession, then each half millisecond, and with longer sleeps once
- * none has come for about a second.
+ * How an executor waits for work: it looks each half millisecond, and less often once none has come for about a
+ * second.
  *
- * <p>Storm's progressive strategy looks quickly a thousand times, and ten times would still be most of what a bolt costs
- * at a thousand tuples per second: they come a millisecond apart, each begins the looking anew, and each look is a
+ * <p>Storm's progressive strategy first looks a thousand times in quick succession. At a thousand tuples per second even
+ * two quick looks are half of all: tuples come a millisecond apart, each begins the looking anew, and each look is a
  * system call.
  *
  * <p>Nobody wakes a Storm executor, so each one that is idle would look for work two thousand times a second, and so
@@ -23,11 +23,9 @@ import org.apache.storm.policy.IWaitStrategy;
  * a second, and find more at a time.
  */
 public final class PatientWait implements IWaitStrategy {
-    static final int SHORT_COUNT = 2;
     static final int LONG_COUNT = 2_000;
     static final int SPOUT_COUNT = 3_000;
-    private static final long SHORT_NS = 1;
-    private static final long MEDIUM_NS = 500_000;
+    private static final long SHORT_NS = 500_000;
     private static final long LONG_MS = 4;
     private static final long SPOUT_MS = 10;
 
@@ -53,7 +51,7 @@ public final class PatientWait implements IWaitStrategy {
         if (idleCounter >= LONG_COUNT || scarce.getAsBoolean()) {
             Thread.sleep(idleCounter < SPOUT_COUNT ? LONG_MS : SPOUT_MS);
         } else {
-            LockSupport.parkNanos(idleCounter < SHORT_COUNT ? SHORT_NS : MEDIUM_NS);
+            LockSupport.parkNanos(SHORT_NS);
         }
         return Math.min(idleCounter + 1, last);
     }
