@@ -223,7 +223,7 @@ class Topology(RuleBasedStateMachine):
             if marker.kind is Kind.PULSE and target not in set().union(*self.processes[task].tables.values()):
                 continue
             sent = self.sent[task, target]
-            self.sent[task, target] = 0
+            self.sent[task, target] += marker.kind is Kind.PULSE
             if (task, target) not in self.down:
                 self.channels[task, target].append(replace(marker, sent=sent))
 

@@ -341,10 +341,20 @@ def test_missing_tuples_ask_for_a_reset(bolt):
     bolt.beat()
     bolt.marker("pass", 3, "pulse", 1, counts="5:0,6:0", body={})
     bolt.tuple("pass", 3, ["a"])
-    bolt.marker("pass", 3, "pulse", 2, counts="5:2,6:0", body={})
+    bolt.marker("pass", 3, "pulse", 2, counts="5:3,6:0", body={})
     bolt.beat()
     assert [entry for entry in bolt.link.done if entry[0] == "recover"] == [
-        ("recover", 0, "task 3 sent 2 tuples to task 5 before pulse 2, 1 came")
+        ("recover", 0, "task 3 sent 3 tuples and pulses to task 5 before pulse 2, 2 came")
+    ]
+
+
+def test_tuples_that_are_lost_together_with_the_marker_behind_them_are_missed(bolt):
+    bolt.beat()
+    bolt.marker("pass", 3, "pulse", 1, counts="5:0,6:0", body={})
+    bolt.marker("pass", 3, "pulse", 3, counts="5:4,6:0", body={})  # two tuples and pulse 2 did not come
+    bolt.beat()
+    assert [entry[2] for entry in bolt.link.done if entry[0] == "recover"] == [
+        "task 3 sent 4 tuples and pulses to task 5 before pulse 3, 1 came"
     ]
 
 

@@ -20,8 +20,19 @@ class Channel:
     fence: int | None = None  #: drop everything before the probe of this epoch
     probed: int = -1  #: newest epoch of which a probe was seen
     called: int = -1  #: newest epoch of which a call was heard
-    count: int = 0  #: data tuples since the last marker
-    counted: bool = False  #: a marker has set the baseline of `count`
+    count: int = 0  #: data tuples and pulses since the last marker
+    said: int | None = None  #: what that one said had been sent until then; None: there was none, or it says nothing
+
+    def compare(self, marker: Marker) -> tuple[int, int]:
+        """What the sender sent and what came since the marker before; a lost marker is no excuse. Counts from here on.
+
+        Equal where nothing can be said: the first marker of all, and the first of an epoch.
+        """
+        came, self.count = self.count, int(marker.kind is Kind.PULSE)
+        before, self.said = self.said, marker.sent
+        if marker.sent is None or before is None or self.fence is not None or marker.kind is Kind.PROBE:
+            return came, came
+        return marker.sent - before, came
 
     def raise_fence(self, epoch: int) -> None:
         """Forget what belongs to older epochs; what came behind the probe of this epoch stays."""

@@ -28,7 +28,7 @@ class Marker:
 
     kind: Kind
     number: int  #: pulse number, cut or epoch, by kind
-    sent: int | None = None  #: data tuples on this channel since its previous marker; None: not counted
+    sent: int | None = None  #: data tuples and pulses that went before it on this channel; None: not counted
     body: Any = None  #: pulse: data; pause, checkpoint, route: the control record
 
     @property

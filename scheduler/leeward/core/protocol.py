@@ -297,6 +297,8 @@ class TaskProtocol:
         before = self.tables
         self._use(record.tables)
         self._handover, self._ahead, self._absent = record.handover, 0, frozenset(record.absent)
+        for source in self._absent & self._channels.keys():
+            self._channels[source].said = None  # its successor counts anew
         marker = Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
         out: list[Instruction] = [Send(marker, self.tables)]
         if self._stateful:
@@ -417,15 +419,12 @@ class TaskProtocol:
 
     def _miscount(self, source: int, channel: Channel, marker: Marker) -> list[Instruction]:
         """Storm drops tuples on links that are down: a marker tells how many there should have been."""
-        came, channel.count = channel.count, 0
-        baseline, channel.counted = channel.counted, True
-        if marker.sent is None or not baseline or channel.fence is not None or marker.kind is Kind.PROBE:
-            return []
-        if marker.sent == came or self.mode not in (Mode.RUNNING, Mode.PAUSED):
+        sent, came = channel.compare(marker)
+        if sent == came or self.mode not in (Mode.RUNNING, Mode.PAUSED):
             return []
         return self._lost(
-            f"task {source} sent {marker.sent} tuples to task {self.task} before {marker.kind} "
-            f"{marker.number}, {came} came"
+            f"task {source} sent {sent} tuples and pulses to task {self.task} before {marker.kind} {marker.number}, "
+            f"{came} came"
         )
 
     def _probe(self) -> Send:

@@ -8,7 +8,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * What one source task knows of one target component: the table in force and the tuples sent since the last marker.
+ * What one source task knows of one target component: the table in force and how much was sent to each task.
  *
  * <p>Storm calls the groupings of one source task from one thread only (the one that reads the task's output), so
  * nothing here is synchronised.
@@ -22,7 +22,7 @@ final class Channel {
     private final String component;
     /** All tasks of the target component, ascending. */
     private final int[] targets;
-    /** For each of {@link #targets}: the tuples sent to it since the last marker. */
+    /** For each of {@link #targets}: the tuples and pulses sent to it; never reset, as a marker may be lost with them. */
     private final long[] sent;
     /** For each of {@link #targets}: the list Storm wants, made once. */
     private final List<List<Integer>> answers;
@@ -94,14 +94,13 @@ final class Channel {
         }
     }
 
-    /** Appends {@code task:count} for every target, joined with commas, and starts counting anew. */
-    void takeCounts(StringBuilder out) {
+    /** Appends {@code task:count} for every target, joined with commas. */
+    void appendCounts(StringBuilder out) {
         for (int i = 0; i < targets.length; i++) {
             if (out.length() > 0) {
                 out.append(',');
             }
             out.append(targets[i]).append(':').append(sent[i]);
-            sent[i] = 0;
         }
     }
 
@@ -110,8 +109,11 @@ final class Channel {
         return all;
     }
 
-    /** Those of them that the table in force names; all, as long as there is none. */
-    List<Integer> working() {
+    /** Counts a pulse for those of them that the table in force names, and gives them; all, as long as there is none. */
+    List<Integer> sendPulse() {
+        for (int task : working) {
+            sent[Arrays.binarySearch(targets, task)]++;
+        }
         return working;
     }
 

@@ -13,8 +13,8 @@ import org.apache.storm.task.WorkerTopologyContext;
  *
  * <p>The marker's fields are {@code kind, epoch, tables, counts, body}. {@code tables} is empty or
  * {@code component=t0,...,t127;component2=...}, parsed by hand because no JSON library is in every Storm 2.x. Into
- * {@code counts} goes what the sender has sent to each target since its last marker. All target components share the
- * values of one emit and Storm asks their groupings one after the other, so each appends its own.
+ * {@code counts} goes how many tuples and pulses the sender has ever sent to each target before. All target components
+ * share the values of one emit and Storm asks their groupings one after the other, so each appends its own.
  */
 public final class MarkerGrouping implements CustomStreamGrouping {
     private static final long serialVersionUID = 1L;
@@ -48,10 +48,9 @@ public final class MarkerGrouping implements CustomStreamGrouping {
             channel.install(epoch(values), tasks(table, channel.component()));
         }
         StringBuilder counts = new StringBuilder(string(values, COUNTS));
-        List<Integer> receivers = PULSE.equals(values.get(KIND)) ? channel.working() : channel.all();
-        channel.takeCounts(counts);
+        channel.appendCounts(counts);
         values.set(COUNTS, counts.toString());
-        return receivers;
+        return PULSE.equals(values.get(KIND)) ? channel.sendPulse() : channel.all();
     }
 
     /** The text of one component's table, or null if the marker has none for it. */
