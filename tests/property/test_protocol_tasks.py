@@ -61,12 +61,17 @@ LIMIT = 36
 ALWAYS = {"spout": (1,), "sink": (6,)}
 TASK = st.sampled_from(TASKS)
 COUNT_TABLES = st.lists(st.sampled_from(COUNTS), min_size=KEYS, max_size=KEYS).map(tuple)
-ROTATE_TABLES = st.sampled_from([(2,), (3,), (2, 3)])
+ROTATE_TABLES = st.sampled_from([(2, 2), (3, 3), (2, 3)])
 
 
 def owned(task: int, tables) -> set[int]:
     """Keys that a task owns by the tables."""
     return {key for key in range(KEYS) if tables["count"][key] == task} if task in COUNTS else set()
+
+
+def entries(task: int, tables) -> set[tuple[str, int]]:
+    """Where the tables name a task."""
+    return {(name, i) for name, table in tables.items() for i, owner in enumerate(table) if owner == task}
 
 
 class Process:
@@ -97,7 +102,7 @@ class Topology(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.history: list[ControlRecord] = []
-        self.record = ControlRecord(tables={**ALWAYS, "rotate": (2,), "count": (4,) * KEYS})
+        self.record = ControlRecord(tables={**ALWAYS, "rotate": (2, 2), "count": (4,) * KEYS})
         self.processes = {task: self.new_process(task) for task in TASKS}
         self.channels: dict[tuple[int, int], deque] = {(s, t): deque() for s in TASKS for t in self.downstream[s]}
         self.sent: dict[tuple[int, int], int] = dict.fromkeys(self.channels, 0)
@@ -394,7 +399,8 @@ class Topology(RuleBasedStateMachine):
         epoch, present = self.next_epoch(), self.record.tables["count"]
         tables = self.wanted | {"count": advance(present, self.wanted["count"], range(KEYS), self.limit)}
         if self.ahead:
-            self.stage, self.waiting = "copying", set(TASKS)
+            self.stage = "copying"
+            self.waiting = {task for task in TASKS if entries(task, tables) != entries(task, self.record.tables)}
             self.record = replace(self.record, ahead=epoch, coming=tables)
         else:
             self.switch(epoch, tables)

@@ -258,7 +258,8 @@ def test_copying_is_given_up_when_the_record_says_so():
     assert protocol.on_record(ahead(3, OTHERS, epoch=2)) == [CopyAhead(3, {}, dict.fromkeys(range(128), 8))]
 
 
-def test_who_loses_nothing_takes_part_all_the_same():
-    stateless = TaskProtocol(3, (1,))
-    stateless.on_record(ControlRecord(tables=ALL_MINE), first=True)
-    assert stateless.on_record(ahead(1, HALVES)) == [CopyAhead(1, {}, {})]
+def test_only_who_gives_or_takes_groups_is_waited_for_also_without_state():
+    for task, number in ((7, 1), (8, 1), (3, 0)):
+        stateless = TaskProtocol(task, (1,))
+        stateless.on_record(ControlRecord(tables=ALL_MINE), first=True)
+        assert stateless.on_record(ahead(1, HALVES)) == [CopyAhead(number, {}, {})]

@@ -57,7 +57,7 @@ from leeward.core.instructions import (
     Resumed,
     Send,
 )
-from leeward.core.table import Table, gained
+from leeward.core.table import Table, gained, movers
 
 PRACTICE = 50  #: calls that nobody waits for: the first markers of a worker's life take 40 ms
 
@@ -281,8 +281,9 @@ class TaskProtocol:
         if record.ahead == self._ahead or record.handover == self._ahead != 0:
             return []
         self._ahead = record.ahead
-        if not record.ahead or not self._stateful:
-            return [CopyAhead(record.ahead, {}, {})]
+        concerned = self.task in movers(self.tables, record.coming)
+        if not (concerned and self._stateful):
+            return [CopyAhead(record.ahead if concerned else 0, {}, {})]
         old, new = self.tables[self._component], record.coming[self._component]
         return [CopyAhead(record.ahead, gained(old, new, self.task), gained(new, old, self.task))]
 

@@ -48,6 +48,14 @@ def gained(before: Sequence[int], after: Sequence[int], task: int) -> dict[int, 
     return {group: old for group, (old, new) in pairs if new == task != old}
 
 
+def movers(before: Mapping[str, Table], after: Mapping[str, Table]) -> set[int]:
+    """Tasks that give or take key groups where the tables `after` follow those `before`."""
+    changes = {
+        pair for name, new in after.items() for pair in zip(before[name], new, strict=True) if pair[0] != pair[1]
+    }
+    return {task for pair in changes for task in pair}
+
+
 def even_table(tasks: Sequence[int]) -> Table:
     """Groups dealt round-robin over `tasks` in the order given."""
     if not tasks:

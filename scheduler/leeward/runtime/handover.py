@@ -13,7 +13,6 @@ from leeward.core.errors import LeewardError
 from leeward.core.instructions import CopyAhead, HandedOver, HandOver
 from leeward.runtime.ahead import Ahead
 from leeward.runtime.courier import Courier, Sending
-from leeward.runtime.link import LEISURE_S
 from leeward.runtime.pieces import Rest
 
 #: Copying ahead takes the task's own thread for so long at a time, and at most this share of its time.
@@ -119,7 +118,7 @@ class Handovers:
     def handed_over(self, instruction: HandedOver) -> None:
         """This task's part is over."""
         moved = self.epoch == instruction.epoch  # else nobody waits for it but the coordinator
-        self._report(handover_barrier(instruction.epoch), after_s=0.0 if moved else LEISURE_S)
+        self._report(handover_barrier(instruction.epoch), after_s=0.0 if moved else self._shell.leisure_s)
         self._forget()
 
     def cancel(self) -> None:

@@ -24,9 +24,6 @@ from leeward.runtime.store import TaskStore
 log = logging.getLogger(__name__)
 
 _METRICS_S = 1.0
-#: What nobody waits for is done when the markers of a handover or a checkpoint have run through: each task would else
-#: take the processor from them, at the same moment.
-LEISURE_S = 0.08
 #: Retry for ever: a task without ZooKeeper goes on processing and reports when it is back.
 _RETRY = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 
@@ -48,14 +45,15 @@ class Link:
         default: ControlRecord,
         metrics: Callable[[], str],
         hurry: Callable[[], bool],
+        leisure_s: float,
     ) -> None:
-        """`hurry()`: a new record must be known at once."""
+        """`hurry()`: a new record must be known at once, else after `leisure_s`."""
         self._client = KazooClient(
             hosts=zookeeper, connection_retry=KazooRetry(**_RETRY), command_retry=KazooRetry(**_RETRY)
         )
         self._paths, self._store, self._task = paths, store, task
         self._post, self._on_record, self._default, self._metrics = post, on_record, default, metrics
-        self._hurry = hurry
+        self._hurry, self._leisure_s = hurry, leisure_s
         self._numbers = itertools.count()
         self._jobs: queue.SimpleQueue[tuple[float, int, Callable[[], None]]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="leeward-link", daemon=True)
@@ -169,7 +167,7 @@ class Link:
         self._post(lambda: self._on_record(record, self._first))
 
     def _record_changed(self, _event: object) -> None:
-        self.soon(self._look, 0.0 if self._hurry() else LEISURE_S)
+        self.soon(self._look, 0.0 if self._hurry() else self._leisure_s)
 
     def _connection_changed(self, state: KazooState) -> None:
         if state == KazooState.CONNECTED:  # what changed meanwhile was told to nobody

@@ -20,6 +20,7 @@ from leeward.core.orders import (
     WatchBarrier,
 )
 from leeward.core.plan import Slot
+from leeward.core.table import movers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +55,16 @@ class Machine:
         return 1 + max(self.record.epoch, self.journal.epoch)
 
     @property
+    def missing(self) -> list[int]:
+        """Tasks that are not at the barrier: of those that copy ahead, or of all."""
+        copying = self.state is State.COPYING
+        expected = movers(self.record.tables, self.record.coming) if copying else self.tasks.keys()
+        return sorted(expected - self.arrived.keys())
+
+    @property
     def complete(self) -> bool:
-        """Every task is at the barrier, none with an error."""
-        return self.tasks.keys() <= self.arrived.keys() and not any(r.error for r in self.arrived.values())
+        """Everybody is at the barrier, nobody with an error."""
+        return not self.missing and not any(r.error for r in self.arrived.values())
 
     @property
     def slots(self) -> Mapping[int, Slot]:
@@ -87,8 +95,7 @@ def errors_of(m: Machine) -> str:
 
 
 def missing_of(m: Machine) -> str:
-    missing = sorted(m.tasks.keys() - m.arrived.keys())
-    return ", ".join(f"{task} ({m.tasks[task]})" for task in missing) or "none"
+    return ", ".join(f"{task} ({m.tasks[task]})" for task in m.missing) or "none"
 
 
 def sizes_of(m: Machine) -> dict[str, int]:
