@@ -81,7 +81,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one round (about eight minutes)")
+    parser.add_argument("--quick", action="store_true", help="one round (about ten minutes)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=[*BYTES, "query1"], default=[*BYTES, "query1"])
     parser.add_argument("--base-port", type=int, default=27000, help="first port of the cluster")

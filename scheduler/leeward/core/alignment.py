@@ -62,16 +62,16 @@ def announces(item: Any, epoch: int) -> bool:
     return isinstance(item, Marker) and item.kind is Kind.PROBE and item.number > epoch
 
 
-def cuts_of(channels: Channels, absent: Collection[int], working: Collection[int]) -> dict[int, Marker]:
+def cuts_of(channels: Channels, absent: Collection[int], replicas: Collection[int]) -> dict[int, Marker]:
     """Upstream task -> the marker that its channel waits with, once all have one; none of absent tasks.
 
-    Pulses come from working tasks only: on the other channels there is nothing to cut. Where the marker brings absent
+    Pulses come from replicas only: on the channels of warm tasks there is nothing to cut. Where the marker brings absent
     tasks back, all of them have to send it too.
     """
     there = {source: channel.cut for source, channel in channels.items() if source not in absent}
-    busy = {source: cut for source, cut in there.items() if source in working}
-    if any(cut is not None and cut.kind is Kind.PULSE for cut in busy.values()):
-        there = busy
+    of_replicas = {source: cut for source, cut in there.items() if source in replicas}
+    if any(cut is not None and cut.kind is Kind.PULSE for cut in of_replicas.values()):
+        there = of_replicas
     if any(cut is None for cut in there.values()):
         return {}
     away = channels.keys() & set(absent)

@@ -8,8 +8,8 @@ it is *aligned* when it is in from every upstream task; from then on everything 
 nothing after it has. A channel whose marker is in waits: what arrives on it is queued in order.
 
 Markers (kind, number):
-  pulse       n = pulse number; cuts the stream by the data's own time; work goes on. It goes from and to tasks that
-              work by the tables in force: a warm one has nothing that it could cut
+  pulse       n = pulse number; cuts the stream by the data's own time; work goes on. It goes from replicas to
+              replicas by the tables in force: at a warm task there is nothing to cut
   checkpoint  n = cut; the task exports its state and goes on
   pause       n = epoch; the task exports its state and stops until the control record says RUN
   probe       n = epoch; not aligned: shows that the channel from this sender is up, and that all that follows on it
@@ -73,7 +73,7 @@ class TaskProtocol:
         self.mode = Mode.STARTING
         self.record: ControlRecord | None = None
         self.tables: Mapping[str, Table] = {}  #: in force here: what its groupings route by and what it owns
-        self._working: frozenset[int] = frozenset()  # tasks that own anything by these tables
+        self._replicas: frozenset[int] = frozenset()  # of all components, by these tables
         self._component, self._stateful = component, group_of is not None
         self._awaited = Awaited(group_of or (lambda _: None))
         self._handover = 0  # epoch of the newest handover that was passed
@@ -230,7 +230,7 @@ class TaskProtocol:
         return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
 
     def _use(self, tables: Mapping[str, Table]) -> None:
-        self.tables, self._working = tables, frozenset().union(*tables.values())
+        self.tables, self._replicas = tables, frozenset().union(*tables.values())
 
     def _restore(self, record: ControlRecord) -> list[Instruction]:
         if self.mode is Mode.RESTORING and self._base == record.base:
@@ -387,7 +387,7 @@ class TaskProtocol:
                     elif not (item.kind is Kind.PAUSE and item.number < self._epoch):
                         channel.cut = item
                     channel.queue.popleft()
-            cuts = {} if self._awaited else cuts_of(self._channels, self._absent, self._working)
+            cuts = {} if self._awaited else cuts_of(self._channels, self._absent, self._replicas)
             if not cuts:
                 return out
             if drop_old_checkpoints(self._channels, cuts):

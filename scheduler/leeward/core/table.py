@@ -50,10 +50,8 @@ def gained(before: Sequence[int], after: Sequence[int], task: int) -> dict[int, 
 
 def movers(before: Mapping[str, Table], after: Mapping[str, Table]) -> set[int]:
     """Tasks that give or take key groups where the tables `after` follow those `before`."""
-    changes = {
-        pair for name, new in after.items() for pair in zip(before[name], new, strict=True) if pair[0] != pair[1]
-    }
-    return {task for pair in changes for task in pair}
+    pairs = (pair for name, new in after.items() for pair in zip(before[name], new, strict=True))
+    return {task for old, new in pairs if old != new for task in (old, new)}
 
 
 def even_table(tasks: Sequence[int]) -> Table:

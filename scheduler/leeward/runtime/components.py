@@ -9,8 +9,8 @@ User code may define, besides streamparse's methods:
   resumed()          after `self.state` was loaded or re-loaded: rebuild whatever is derived from it
   regrouped(g, l)    after a handover brought the key groups g into `self.state` or took the groups l away; unless it
                      is defined, resumed() is called
-  pulse(pulse)       (of tasks that work) the pulse is in from all that work upstream; may emit; may return a dict to
-                     add to what travels on
+  pulse(pulse)       (of replicas) the pulse is in from all replicas upstream; may emit; may return a dict to add to
+                     what travels on
   committed(state)   (spout) a cut is durable; `state` is a copy of self.state as of the oldest cut still kept:
                      input before it will not be asked for again
 

@@ -361,7 +361,7 @@ class Elastic(Output):
         self.resumed()
 
     def pulse(self, pulse: Pulse) -> dict | None:
-        """Called when the pulse is in from all upstream tasks that work, if this one does: warm tasks get no pulses."""
+        """Called when the pulse is in from all replicas upstream, of replicas only: warm tasks get no pulses."""
 
     def committed(self, state: dict) -> None:
         """Called (spouts) when a cut has become durable."""

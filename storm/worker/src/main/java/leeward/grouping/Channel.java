@@ -30,8 +30,8 @@ final class Channel {
 
     /** For each key group: the index into {@link #targets}; null until a marker brought a table. */
     private int[] owners;
-    /** The tasks that own a key group. */
-    private List<Integer> working;
+    /** The tasks that own a key group; all, as long as there is no table. */
+    private List<Integer> replicas;
     private long epoch;
     /** The next entry of the rotation, 0 to 127. */
     private int turn;
@@ -46,7 +46,7 @@ final class Channel {
             answers.add(Collections.singletonList(task));
         }
         this.all = list(Arrays.stream(targets));
-        this.working = all;
+        this.replicas = all;
     }
 
     /** Counts a tuple of this key group and gives its owner. */
@@ -89,7 +89,7 @@ final class Channel {
         }
         if (owners == null || newEpoch >= epoch) {
             owners = indices;
-            working = list(Arrays.stream(table).sorted().distinct());
+            replicas = list(Arrays.stream(table).sorted().distinct());
             epoch = newEpoch;
         }
     }
@@ -109,12 +109,12 @@ final class Channel {
         return all;
     }
 
-    /** Counts a pulse for those of them that the table in force names, and gives them; all, as long as there is none. */
+    /** Counts a pulse for each replica, and gives them. */
     List<Integer> sendPulse() {
-        for (int task : working) {
+        for (int task : replicas) {
             sent[Arrays.binarySearch(targets, task)]++;
         }
-        return working;
+        return replicas;
     }
 
     private static List<Integer> list(IntStream tasks) {

@@ -8,7 +8,7 @@ import org.apache.storm.grouping.CustomStreamGrouping;
 import org.apache.storm.task.WorkerTopologyContext;
 
 /**
- * Sends a marker to every task, a pulse to those that work, and switches the sender's routing at that point of its
+ * Sends a marker to every task, a pulse to the replicas, and switches the sender's routing at that point of its
  * output.
  *
  * <p>The marker's fields are {@code kind, epoch, tables, counts, body}. {@code tables} is empty or
@@ -21,7 +21,7 @@ public final class MarkerGrouping implements CustomStreamGrouping {
 
     static final List<String> FIELDS = Collections.unmodifiableList(
         Arrays.asList("kind", "epoch", "tables", "counts", "body"));
-    /** The kind that only tasks get which the table names: to the others goes nothing that it could cut. */
+    /** The kind that goes to replicas only: to warm tasks goes nothing that it could cut. */
     private static final String PULSE = "pulse";
     private static final int KIND = 0;
     private static final int EPOCH = 1;

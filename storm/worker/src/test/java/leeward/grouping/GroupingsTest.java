@@ -82,11 +82,11 @@ class GroupingsTest {
     }
 
     @Test
-    void aPulseGoesToThoseThatWork() {
+    void aPulseGoesToTheReplicas() {
         MarkerGrouping markers = worker.marker(COUNT);
         List<Object> pulse = marker(1, "");
         pulse.set(0, "pulse");
-        assertEquals(COUNT, markers.chooseTasks(1, pulse), "without a table all may work");
+        assertEquals(COUNT, markers.chooseTasks(1, pulse), "without a table any may be one");
         markers.chooseTasks(1, marker(1, table("count", 7, 3)));
         assertEquals(List.of(3, 7), markers.chooseTasks(1, pulse));
         assertEquals(COUNT, markers.chooseTasks(1, marker(2, "")));
