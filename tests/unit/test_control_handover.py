@@ -49,6 +49,17 @@ def test_tables_change_and_nothing_stops(cluster, clock, sink, running):
     assert cluster.world.placement.slots == SLOTS, "what is there is pinned"
 
 
+def test_one_that_moves_nothing_copies_nothing_ahead(cluster, clock, sink):
+    """Before the first cut nobody knows how much state there is; here nobody would report that it was copied."""
+    coord = coordinator(cluster, clock, sink)
+    coord.start()
+    settle(cluster, clock, coord)
+    assert not coord.machine.sizes
+    coord.submit(plan([2]))
+    settle(cluster, clock, coord, rounds=3)
+    assert results(sink) == [("handover", "done")]
+
+
 def test_the_next_one_leaves_the_placement_alone(cluster, clock, sink, running):
     running.submit(plan([2, 3]))
     settle(cluster, clock, running)

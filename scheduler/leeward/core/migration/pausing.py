@@ -24,6 +24,7 @@ from leeward.core.orders import (
     WriteControl,
     WriteJournal,
 )
+from leeward.core.table import movers
 
 
 def to_idle(m: Machine, now: float, wait_s: float = 0.0) -> Step:
@@ -89,7 +90,8 @@ def next_step(m: Machine, now: float) -> Step:
     epoch, tables = m.next_epoch, next_tables(m)
     journal = replace(m.journal, epoch=epoch, old_handover=m.record.handover)
     m = replace(m, journal=journal)
-    if m.sizes and moved_bytes(m, tables) <= m.limits.ahead_bytes:  # before the first cut nobody knows how much it is
+    little = m.sizes and moved_bytes(m, tables) <= m.limits.ahead_bytes  # before the first cut nobody knows
+    if little or not movers(m.record.tables, tables):
         return hand_over(m, now)
     journal = journal.at(StepName.AHEAD, now)
     record = replace(m.record, ahead=epoch, coming=tables)
