@@ -11,10 +11,18 @@ has left the old tables, or those of its last step, and one that is done has bro
 
 from __future__ import annotations
 
+import pytest
 from control_twins import FIRST, NODES, SLOTS, TASKS, Cluster, Killed, coordinator, plan, settle
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from leeward.control.errors import LostLeadershipError
 from leeward.control.memory import ListSink, ManualClock
@@ -231,7 +239,12 @@ class Migration(RuleBasedStateMachine):
             assert end["result"].split(":")[0] in ("done", "aborted", "undone", "reset"), end
 
 
+FAST = settings(max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
 TestMigration = Migration.TestCase
-TestMigration.settings = settings(
-    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestMigration.settings = FAST
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)  # a failure takes minutes to be made small
+def test_many_more():
+    run_state_machine_as_test(Migration, settings=settings(FAST, max_examples=5000))

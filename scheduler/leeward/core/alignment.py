@@ -65,8 +65,8 @@ def announces(item: Any, epoch: int) -> bool:
 def cuts_of(channels: Channels, absent: Collection[int], replicas: Collection[int]) -> dict[int, Marker]:
     """Upstream task -> the marker that its channel waits with, once all have one; none of absent tasks.
 
-    Pulses come from replicas only: on the channels of warm tasks there is nothing to cut. Where the marker brings absent
-    tasks back, all of them have to send it too.
+    Pulses come from replicas only: on the channels of warm tasks there is nothing to cut. Where the marker brings
+    absent tasks back, all of them have to send it too.
     """
     there = {source: channel.cut for source, channel in channels.items() if source not in absent}
     of_replicas = {source: cut for source, cut in there.items() if source in replicas}
