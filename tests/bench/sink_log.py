@@ -6,6 +6,7 @@ whatever goes wrong shows in the log, in the order in which the sink wrote it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -61,11 +62,15 @@ def parse(lines: Iterable[bytes | str]) -> list[Row]:
     return rows
 
 
-def largest_gap(rows: Sequence[Row], window: Window) -> float:
+def arrival_times(lines: Iterable[bytes]) -> list[float]:
+    """When these lines arrived; as `parse`, for who must not be in the way of what is measured."""
+    return [int(line[line.rindex(b" ") :]) / 1000 for line in lines]
+
+
+def largest_gap(arrived_s: Iterable[float], window: Window) -> float:
     """Seconds between two arrivals, at most, where the pause overlaps the window; its end counts as an arrival."""
-    before = [row.arrived_s for row in rows if row.arrived_s <= window.began_s]
-    inside = sorted(row.arrived_s for row in rows if window.began_s < row.arrived_s <= window.ended_s)
-    times = [*before[-1:], *inside, window.ended_s]
+    times = sorted(at for at in arrived_s if at <= window.ended_s)
+    times = [*times[max(0, bisect_right(times, window.began_s) - 1) :], window.ended_s]
     return max((after - earlier for earlier, after in pairwise(times)), default=0.0)
 
 
@@ -76,16 +81,16 @@ def assess(rows: Sequence[Row], windows: Sequence[Window]) -> list[Damage]:
     """
     starts = [_newest(rows, window.began_s - IN_FLIGHT_S) for window in windows]
     ends = [*starts[1:], _newest(rows, windows[-1].ended_s)] if windows else []
-    arrivals = Counter(row.n for row in rows)
+    arrived = Counter(row.n for row in rows)
     gone_back, disordered = _gone_back(rows), _out_of_order(rows)
     result = []
     for window, first, last in zip(windows, starts, ends, strict=True):
         numbers = range(first + 1, last + 1)
         result.append(
             Damage(
-                silence_s=round(largest_gap(rows, window), 3),
-                lost=sum(arrivals[n] == 0 for n in numbers),
-                doubled=sum(max(0, arrivals[n] - 1) for n in numbers),
+                silence_s=round(largest_gap((row.arrived_s for row in rows), window), 3),
+                lost=sum(arrived[n] == 0 for n in numbers),
+                doubled=sum(max(0, arrived[n] - 1) for n in numbers),
                 keys_lost=len({key for key, n, _ in gone_back if n in numbers}),
                 forgotten=sum(missing for _, n, missing in gone_back if n in numbers),
                 out_of_order=sum(n in numbers for n in disordered),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from sink_log import Row, Window, largest_gap, parse
+from sink_log import Row, Window, arrival_times, largest_gap, parse
 
 from leeward.adapters.wiring import Addresses, open_ports
 from leeward.control.observe import status_of
@@ -57,7 +57,7 @@ class Sink:
     def __init__(self, path: Path, rate: int) -> None:
         self.path, self._rate = path, rate
         self._read = 0  # bytes of whole lines
-        self._newest: list[Row] = []
+        self._newest: list[float] = []  # arrivals
 
     def rows(self) -> list[Row]:
         """All rows."""
@@ -72,7 +72,7 @@ class Sink:
             window = Window(began_s=now - seconds, ended_s=now)
             self._look(window.began_s - seconds)
             gap = largest_gap(self._newest, window)
-            flowed = sum(row.arrived_s >= window.began_s for row in self._newest)
+            flowed = sum(at >= window.began_s for at in self._newest)
             if gap < GAP_S and flowed > 0.8 * seconds * self._rate:
                 return gap
             time.sleep(0.25)
@@ -85,8 +85,8 @@ class Sink:
                 file.seek(self._read)
                 whole = file.read().rpartition(b"\n")[0]
             self._read += len(whole) + bool(whole)
-            self._newest += parse(whole.splitlines())
-        self._newest = [row for row in self._newest if row.arrived_s >= since_s]
+            self._newest += arrival_times(whole.splitlines())
+        self._newest = [at for at in self._newest if at >= since_s]
 
 
 class System:

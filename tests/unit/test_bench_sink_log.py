@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench.sink_log import Damage, Row, Window, assess, parse
+from tests.bench.sink_log import Damage, Row, Window, arrival_times, assess, parse
 
 RATE, KEYS = 100, 10
 
@@ -70,3 +70,4 @@ def test_damage_is_charged_to_the_event_during_which_it_happened():
 def test_lines_of_the_sink_are_read():
     row = Row(key=7, n=107, count=3, arrived_s=1700000000.5, delay_s=0.25)
     assert parse([b"7 107 3 57 4 1700000000250 1700000000500"]) == [row]
+    assert arrival_times([b"7 107 3 57 4 1700000000250 1700000000500"]) == [row.arrived_s]

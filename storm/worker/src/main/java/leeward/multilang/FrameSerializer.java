@@ -37,14 +37,19 @@ public final class FrameSerializer implements ISerializer {
 
     @Override
     public void initialize(OutputStream processIn, InputStream processOut) {
+        Starting.HERE.begin();
         input = new PipeInput(processOut);
         output = new BatchedOutput(processIn);
     }
 
     @Override
     public Number connect(Map<String, Object> conf, TopologyContext context) throws IOException, NoOutputException {
-        return connect(conf, context.toJSONString(), context.getPIDDir(),
-            "task " + context.getThisTaskId() + " of component '" + context.getThisComponentId() + "'");
+        try {
+            return connect(conf, context.toJSONString(), context.getPIDDir(),
+                "task " + context.getThisTaskId() + " of component '" + context.getThisComponentId() + "'");
+        } finally {
+            Starting.HERE.end();
+        }
     }
 
     /** The handshake, apart from Storm's context; {@code task} names the component in errors. */
