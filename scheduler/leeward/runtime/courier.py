@@ -30,11 +30,11 @@ _HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
 #: After this time nothing of a handover is left in Redis, in seconds.
 EXPIRY_S = 900
 #: Pieces that wait for one receiver; a sender that knows of so many waits. Several senders may add a batch each.
-AHEAD = 64
+AHEAD = 128
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16
 #: Entries packed at once; pieces sent and read at once.
-_CHUNK, _BATCH = 32, 8
+_CHUNK, _BATCH = 32, 32
 #: Longest time that Redis keeps a reader waiting; between two tries; between two looks at what a receiver has not
 #: taken, if it is little (somebody waits for that), and if it is as much as may be. In seconds.
 _BLOCK_S, _RETRY_S, _LITTLE_S, _FULL_S = 0.25, 0.1, 0.002, 0.01
