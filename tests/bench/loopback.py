@@ -21,8 +21,8 @@ def loopback_s(redis_url: str, size: int) -> dict[str, float]:
     """Seconds for `size` bytes through a stream of this Redis and through a TCP socket; the better of two."""
     pieces = max(1, size // PIECE_BYTES)
     return {
-        "redis": min(_through_redis(redis_url, pieces) for _ in range(2)),
-        "socket": min(_through_socket(pieces) for _ in range(2)),
+        "redis": round(min(_through_redis(redis_url, pieces) for _ in range(2)), 4),
+        "socket": round(min(_through_socket(pieces) for _ in range(2)), 4),
     }
 
 
