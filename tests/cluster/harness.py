@@ -150,8 +150,10 @@ class Running:
         return sorted(task for task, name in self.snapshot().tasks.items() if name == component)
 
     def record(self) -> ControlRecord:
-        """The control record in force."""
-        return ControlRecord.from_json(self.stage.zookeeper.get(self.paths.control)[0])
+        """The control record in force; the first one follows the first line of the journal."""
+        return ControlRecord.from_json(
+            await_(lambda: self.stage.zookeeper.get(self.paths.control)[0], "the first control record")
+        )
 
     def journal(self) -> Journal:
         """The coordinator's journal."""
