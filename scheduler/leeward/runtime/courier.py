@@ -33,7 +33,7 @@ EXPIRY_S = 900
 AHEAD = 128
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16
-#: Entries packed at once; pieces sent and read at once.
+#: Entries packed at once; pieces sent and read at once: 4 MB, as each turn waits for a processor first.
 _CHUNK, _BATCH = 32, 32
 #: Longest time that Redis keeps a reader waiting; between two tries; between two looks at what a receiver has not
 #: taken, if it is little (somebody waits for that), and if it is as much as may be. In seconds.
