@@ -61,7 +61,7 @@ def main() -> None:
     with ExitStack() as stack:
         run = Filmed(
             out=options.folder / "demo", folder=options.folder / "cluster", speed=60.0, service_times="table2",
-            base_port=options.base_port, stack=stack, keep=False,
+            mode="live", base_port=options.base_port, stack=stack, keep=False,
         )  # fmt: skip
         run.prepare(None, options.hours, 1)
         run.start()
