@@ -99,10 +99,14 @@ class Topology(RuleBasedStateMachine):
     spouts: tuple[int, ...]
     routed: tuple[int, ...]  # tasks that work if a table says so
 
+    def tables(self, rotate: tuple[int, ...], count: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+        """Where 2 and 3 are not routed by table they work whatever it says, so it names both."""
+        return {**ALWAYS, "rotate": rotate if {2, 3} <= set(self.routed) else (2, 3), "count": count}
+
     @initialize()
     def start(self) -> None:
         self.history: list[ControlRecord] = []
-        self.record = ControlRecord(tables={**ALWAYS, "rotate": (2, 2), "count": (4,) * KEYS})
+        self.record = ControlRecord(tables=self.tables((2, 2), (4,) * KEYS))
         self.processes = {task: self.new_process(task) for task in TASKS}
         self.channels: dict[tuple[int, int], deque] = {(s, t): deque() for s in TASKS for t in self.downstream[s]}
         self.sent: dict[tuple[int, int], int] = dict.fromkeys(self.channels, 0)
@@ -392,7 +396,7 @@ class Topology(RuleBasedStateMachine):
     @precondition(lambda self: self.at_rest)
     @rule(rotate=ROTATE_TABLES, count=COUNT_TABLES, limit=st.sampled_from([1, 1, 2, KEYS]), ahead=st.booleans())
     def begin_handover(self, rotate, count, limit, ahead) -> None:
-        self.wanted, self.limit, self.ahead, self.steps = {**ALWAYS, "rotate": rotate, "count": count}, limit, ahead, 0
+        self.wanted, self.limit, self.ahead, self.steps = self.tables(rotate, count), limit, ahead, 0
         self.next_step()
 
     def next_step(self) -> None:
@@ -488,7 +492,7 @@ class Topology(RuleBasedStateMachine):
     def announce(self, rotate, count) -> None:
         self.old = self.record
         self.last_cut += 1
-        tables = {**ALWAYS, "rotate": rotate, "count": count}
+        tables = self.tables(rotate, count)
         self.record = replace(self.record, epoch=self.next_epoch(), phase=Phase.PAUSE, cut=self.last_cut, tables=tables)
 
     @precondition(lambda self: self.record.phase is Phase.PAUSE)

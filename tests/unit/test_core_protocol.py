@@ -155,6 +155,26 @@ def test_a_handover_begins_at_the_aligned_marker_and_not_at_the_record():
     assert protocol.sent(1) == []
 
 
+def test_the_route_marker_of_a_warm_task_is_not_waited_for():
+    """It has sent nothing that the old tables routed; what it sends behind its marker is routed by the new ones."""
+    passing = {"passing": (3,) * 128}
+    protocol, record = counting(ALL_MINE | passing), handover(1, HALVES | {"passing": (3, 4) * 64})
+    (_, hand_over) = protocol.on_marker(3, route(record))
+    assert hand_over == HandOver(record, {}, dict.fromkeys(range(1, 128, 2), 8))
+    assert protocol.on_marker(4, route(record)) == []
+    assert protocol.on_tuple(4, 2) == [Deliver(2)], "its marker holds nothing back"
+    later = handover(2, ALL_MINE | passing)
+    assert protocol.on_marker(3, route(later)) == [], "it works now"
+    assert protocol.on_marker(4, route(later))[0] == Send(route(later), later.tables)
+
+
+def test_what_a_warm_task_sends_behind_its_marker_waits_for_those_who_worked_before():
+    passing = {"passing": (3,) * 128}
+    protocol, record = counting(ALL_MINE | passing), handover(1, HALVES | {"passing": (4,) * 128})
+    assert protocol.on_marker(4, route(record)) + protocol.on_tuple(4, 2) == []
+    assert protocol.on_marker(3, route(record))[2:] == [Deliver(2)]
+
+
 def test_only_tuples_of_groups_that_are_not_in_wait_and_markers_wait_for_all():
     protocol, record = counting(OTHERS, 3), handover(1, HALVES)
     (_, hand_over) = protocol.on_marker(3, route(record))

@@ -65,22 +65,22 @@ def announces(item: Any, epoch: int) -> bool:
 def cuts_of(channels: Channels, absent: Collection[int], replicas: Collection[int]) -> dict[int, Marker]:
     """Upstream task -> the marker that its channel waits with, once all have one; none of absent tasks.
 
-    Pulses come from replicas only: on the channels of warm tasks there is nothing to cut. Where the marker brings
-    absent tasks back, all of them have to send it too.
+    Pulses come from replicas only, and route markers of warm tasks are not waited for: there is nothing to cut. Where
+    the marker changes who is absent, all send it: whoever leaves says so, and whoever comes back is heard again.
     """
     there = {source: channel.cut for source, channel in channels.items() if source not in absent}
-    of_replicas = {source: cut for source, cut in there.items() if source in replicas}
-    if any(cut is not None and cut.kind is Kind.PULSE for cut in of_replicas.values()):
-        there = of_replicas
-    if any(cut is None for cut in there.values()):
+    of_replicas = {source: cut for source, cut in there.items() if source in replicas} or there
+    if any(cut is None for cut in of_replicas.values()):
         return {}
-    away = channels.keys() & set(absent)
-    first = next(iter(there.values()), None)
-    if not away or first is None or first.kind is not Kind.ROUTE:
-        return there
-    back = away - set(ControlRecord.from_json(first.body).absent)
-    cuts = there | {source: channels[source].cut for source in sorted(back)}
-    return {} if any(cut is None for cut in cuts.values()) else cuts
+    if any(cut.kind is Kind.PULSE for cut in of_replicas.values()):
+        return of_replicas
+    first = next(iter(of_replicas.values()), None)
+    if first is not None and first.kind is Kind.ROUTE:
+        after = set(ControlRecord.from_json(first.body).absent)
+        if after == set(absent):
+            return of_replicas
+        there |= {source: channels[source].cut for source in sorted((channels.keys() & set(absent)) - after)}
+    return {} if any(cut is None for cut in there.values()) else there
 
 
 def drop_old_checkpoints(channels: Channels, cuts: Mapping[int, Marker]) -> bool:
@@ -93,10 +93,17 @@ def drop_old_checkpoints(channels: Channels, cuts: Mapping[int, Marker]) -> bool
     return bool(old)
 
 
-def drop_pauses(channels: Channels, epoch: int) -> None:
-    """Pauses of older epochs were given up."""
+def stale(marker: Marker, epoch: int, handover: int) -> bool:
+    """A pause of an older epoch, which was given up, or the route marker of a handover that was passed."""
+    if marker.kind is Kind.ROUTE:
+        return marker.number <= handover
+    return marker.kind is Kind.PAUSE and marker.number < epoch
+
+
+def drop_stale(channels: Channels, epoch: int, handover: int) -> None:
+    """Channels that wait with a stale marker go on."""
     for channel in channels.values():
-        if channel.cut is not None and channel.cut.kind is Kind.PAUSE and channel.cut.number < epoch:
+        if channel.cut is not None and stale(channel.cut, epoch, handover):
             channel.cut = None
 
 

@@ -14,8 +14,8 @@ Markers (kind, number):
   pause       n = epoch; the task exports its state and stops until the control record says RUN
   probe       n = epoch; not aligned: shows that the channel from this sender is up, and that all that follows on it
               belongs to that epoch. It carries the routing tables to the sender's groupings.
-  route       n = epoch of a handover; it carries the new tables to the sender's groupings. The task hands over the
-              groups that it loses and goes on; tuples of a group that it gains wait until the group is in
+  route       n = epoch of a handover, with new tables for the sender's groupings; warm tasks' are not waited for. The
+              task hands over what it loses and goes on; tuples of a group that it gains wait until the group is in
   call        n = epoch; not aligned: shows that the channel from this sender is up, where absent tasks are to return.
               A task that begins to run sends some for practice
 
@@ -36,7 +36,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from leeward.core.alignment import Channel, announces, cuts_of, drop_old_checkpoints, drop_pauses, pause_waits
+from leeward.core.alignment import Channel, announces, cuts_of, drop_old_checkpoints, drop_stale, pause_waits, stale
 from leeward.core.awaiting import Awaited, GroupOf
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ProtocolError
@@ -215,7 +215,7 @@ class TaskProtocol:
         if self.mode is Mode.STARTING and self.task in record.restarts:
             return self._start_away(record)
         if self.mode is Mode.RUNNING and record.base == self._base:
-            drop_pauses(self._channels, record.epoch)
+            drop_stale(self._channels, record.epoch, self._handover)
             begun = self._begin_checkpoint(record) + self._copy_ahead(record) + self._begin_handover(record)
             return begun + self._drain() + self._check_heard()
         joined = self._base == record.base and (self.mode is not Mode.RESTORING or self._ready)
@@ -225,7 +225,7 @@ class TaskProtocol:
             self._use(record.tables)
         self._base = record.base
         self.mode = Mode.RUNNING
-        drop_pauses(self._channels, record.epoch)
+        drop_stale(self._channels, record.epoch, self._handover)
         resumed = [self._probe(), Resumed(record, self.tables, not joined), *self._begin_checkpoint(record)]
         return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
 
@@ -298,6 +298,7 @@ class TaskProtocol:
         before = self.tables
         self._use(record.tables)
         self._handover, self._ahead, self._absent = record.handover, 0, frozenset(record.absent)
+        drop_stale(self._channels, record.epoch, record.handover)
         for source in self._absent & self._channels.keys():
             self._channels[source].said = None  # its successor counts anew
         marker = Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
@@ -384,7 +385,7 @@ class TaskProtocol:
                     elif item.kind is Kind.PROBE:
                         if announces(item, self._epoch):
                             break  # what follows belongs to an epoch whose record is still to come
-                    elif not (item.kind is Kind.PAUSE and item.number < self._epoch):
+                    elif not stale(item, self._epoch, self._handover):
                         channel.cut = item
                     channel.queue.popleft()
             cuts = {} if self._awaited else cuts_of(self._channels, self._absent, self._replicas)
@@ -411,7 +412,7 @@ class TaskProtocol:
         if self.record is None or record.stage > self.record.stage:
             self.record = record
         if first.kind is Kind.ROUTE:
-            return self._route(record) if record.handover > self._handover else []  # else of an older epoch
+            return self._route(record)
         forward = Send(replace(first, sent=None))
         if first.kind is Kind.CHECKPOINT:
             self._checkpoint = first.number
