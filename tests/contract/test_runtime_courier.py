@@ -104,6 +104,24 @@ def test_what_was_copied_counts_when_the_receiver_has_taken_it(server):
     assert third.groups == {0: {"big": bytes(PIECE_BYTES), "small": 1}}
 
 
+def test_a_copy_that_fills_no_piece_is_sent_ahead_all_the_same(server, client):
+    """Else all of it would follow the marker, and be decoded while tuples wait."""
+    first, third = Task(server, 1), Task(server, 3)
+    sending = first.courier.send(3, lambda: first.said.put("sent"), first.said.put)
+    packer = msgpack.Packer(autoreset=False)
+    pack(packer, 0, {"a": 1, "b": 1}.items(), (), last=False, owner="task 1")
+    sending.put({3: packer.bytes()})
+    sending.when_taken(lambda: first.said.put("taken"))
+    with pytest.raises(queue.Empty):
+        first.said.get(timeout=0.1)
+    assert client.xlen(key(3)) == 1
+    third.receive(3, {0})
+    assert first.word() == "taken" and not third.groups
+    sending.finish({3: {0: ([("b", 2)], [])}})
+    assert first.word() == "sent" and third.word() == "whole"
+    assert third.groups == {0: {"a": 1, "b": 2}}
+
+
 def test_a_piece_is_bounded_whatever_the_size_of_a_value(server, client):
     value = bytes(range(256)) * 5000  # ten times a piece
     Task(server, 1).send(3, {3: {0: {"big": value}, 1: {"small": 1}}})

@@ -72,9 +72,11 @@ class Sending:
         self._jobs.put(job)
 
     def when_taken(self, call: Callable[[], None]) -> None:
-        """Call this, in this thread, once the receivers have taken what was given to it until now."""
+        """Call this, in this thread, once the receivers have taken all that was given to it until now."""
 
         def job(stop: threading.Event) -> bool:
+            for target in self._cutters:
+                self._add(target, b"", stop, end=True)  # also what fills no piece
             while any(map(self._untaken, self._cutters)) and not stop.wait(_LITTLE_S):
                 pass
             if not stop.is_set():

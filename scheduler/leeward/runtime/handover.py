@@ -175,8 +175,9 @@ class Handovers:
             shell._carry_out(shell._protocol.arrived(epoch, sorted(groups)))
 
     def _sent(self, epoch: int) -> None:
-        threading.Thread(target=_free, args=(self._released,), name="leeward-free", daemon=True).start()
-        self._released = ()
+        freeing = threading.Timer(self._shell.leisure_s, _free, (self._released,))
+        freeing.daemon, self._released = True, ()
+        freeing.start()
         self._shell._carry_out(self._shell._protocol.sent(epoch))
 
     def _failed(self, epoch: int) -> Callable[[str], None]:
