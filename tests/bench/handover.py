@@ -35,6 +35,7 @@ from leeward.local import ClusterSpec, LocalCluster
 
 PARTS = ("handover", "restart", "state", "rebalance")
 NODES, MANY, WARM_UP_S = 4, 1000, 15.0
+QUIET_S = 20.0  # in which nothing is done to the topology
 REDIS_MB = 4096  # two checkpoints of the largest state
 DELAY_S, P999_S, TIMES = 0.100, 0.025, 50  # the bars of (c), and against (b)
 STATE_DELAY_S, STATE_TIMES = 0.250, 3.0  # of a large state: the longest delay, and its time against the bytes' alone
@@ -46,6 +47,7 @@ NOTES = (
     "in all its repetitions together",
     "(b) 'executors': the new place has no task of the count, so Storm restarts workers, as in the papers; "
     "'tables': a warm task is there, only tables change",
+    "quiet: the same topology in the same run while nothing is done to it; checkpoints go on",
     "state: asked for right after a checkpoint, as a plan waits for the end of one that is being written",
     "loopback_s: one process writes as many bytes, in pieces of 128 KiB, and another reads them, while nothing else "
     "runs: through the cluster's Redis, as a handover does, and through a plain TCP socket; the bar is the former's",
@@ -86,6 +88,14 @@ class Handover(Restart):
         self.reconfigure("scale-out", (home, warm))
         self.reconfigure("scale-in", (home,))
         self.reconfigure("move", (warm,))
+
+    def quiet(self) -> dict[str, float]:
+        """Delays while nothing is done to it: what the machine and the checkpoints do by themselves."""
+        began = time.time()
+        time.sleep(QUIET_S)
+        ended = time.time()
+        time.sleep(1.0)
+        return _quantiles(_delays(self.sink.rows(), began, ended))
 
     def many(self, count: int) -> dict[str, Any]:
         """So many handovers, one after the other."""
@@ -156,6 +166,7 @@ def main() -> None:
     began = time.time()
     cases: list[dict[str, Any]] = []
     many: dict[str, Any] = {}
+    quiet: dict[str, float] = {}
     where = {"dir": folder / "cluster", "base_port": options.base_port}
     spec = ClusterSpec(**where, supervisors=NODES, slots=2, redis_mb=REDIS_MB)
     with LocalCluster(spec) as cluster:
@@ -168,6 +179,8 @@ def main() -> None:
             with system.running(), system.serving(mode):
                 time.sleep(WARM_UP_S)
                 _repeat(system, repetitions, console)
+                if isinstance(system, Handover):
+                    quiet = system.quiet()
                 if isinstance(system, Handover) and options.many:
                     many = system.many(options.many)
                     console.print(f"{options.many} handovers in {many['seconds']} s: {many['answers']}")
@@ -186,7 +199,7 @@ def main() -> None:
                 _repeat(plain, 1, console)
             cases += _cases(plain)
         versions = _versions(cluster)
-    result = _result(cases, many, big, versions, repetitions, time.time() - began)
+    result = _result(cases, quiet, many, big, versions, repetitions, time.time() - began)
     _print(result, console)
     write_result(options.out, result, console)
     sys.exit(0 if result["ours_exact"] else 1)
@@ -275,8 +288,8 @@ def _worst(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _result(
-    cases: list[dict[str, Any]], many: dict[str, Any], big: list[dict[str, Any]], versions: dict[str, str],
-    repetitions: int, seconds: float,
+    cases: list[dict[str, Any]], quiet: dict[str, float], many: dict[str, Any], big: list[dict[str, Any]],
+    versions: dict[str, str], repetitions: int, seconds: float,
 ) -> dict[str, Any]:  # fmt: skip
     ours = [run for case in cases if case["how"] != Stock.title for run in case["runs"]]
     live = [case for case in cases if case["how"] == Handover.title]
@@ -304,6 +317,7 @@ def _result(
         "machine": {"cores": os.cpu_count(), "memory_gb": _memory_gb()},
         "bars": bars,
         "ours_exact": all(run["exact"] for run in [*ours, *big]) and many.get("exact", True),
+        "quiet": quiet,
         "many": many,
         "state": big,
         "cases": cases,
@@ -319,6 +333,11 @@ def _print(result: dict[str, Any], console: Console) -> None:
             case["how"], case["case"], *values, *(str(case[name]) for name in ("lost", "doubled", "forgotten"))
         )
     console.print(table)
+    if quiet := result["quiet"]:
+        console.print(
+            f"nothing done for {QUIET_S:g} s, same topology: longest delay {quiet['longest_s'] * 1000:.0f} ms, "
+            f"p99.9 {quiet['p999_s'] * 1000:.0f} ms"
+        )
     if result["many"]:
         console.print({name: value for name, value in result["many"].items() if name != "window"})
     for told in result["state"]:

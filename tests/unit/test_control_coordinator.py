@@ -47,6 +47,16 @@ def test_first_record_and_checkpoints(cluster, clock, sink, running):
     assert cluster.world.record.phase is Phase.RUN
 
 
+def test_the_first_checkpoint_comes_early(cluster, clock, sink):
+    """Until then a lost process costs everything."""
+    coord, began = coordinator(cluster, clock, sink), clock.time
+    coord.start()
+    carry_on(cluster, clock, coord, lambda: len(cluster.world.record.committed) == 1)
+    assert 4.9 <= clock.time - began <= 5.5
+    carry_on(cluster, clock, coord, lambda: len(cluster.world.record.committed) == 2)
+    assert clock.time - began >= 20
+
+
 def test_scale_out_without_a_move_does_not_touch_storm(cluster, clock, sink, running):
     running.submit(plan([2, 3]))
     settle(cluster, clock, running)

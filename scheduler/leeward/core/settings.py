@@ -68,7 +68,7 @@ class Settings:
     pause_s: float = _setting(20.0, "s", "deadline of barrier 1: then the reconfiguration is given up", least=0.1)
     move_s: float = _setting(10.0, "s", "time between two calls of rebalance", least=0.1)
     restore_s: float = _setting(60.0, "s", "deadline of barrier 2: then it is tried again", least=0.1)
-    checkpoint_every_s: float = _setting(15.0, "s", "time between checkpoints", least=0.1)
+    checkpoint_every_s: float = _setting(15.0, "s", "between checkpoints; the first after a third of it", least=0.1)
     checkpoint_s: float = _setting(10.0, "s", "deadline of a checkpoint", least=0.1)
     session_s: float = _setting(15.0, "s", "session with ZooKeeper: a dead leader's lock is free after it", least=1.0)
     restore_from_start: bool = _setting(True, "", "with no readable cut, begin again with empty state")

@@ -46,6 +46,8 @@ from leeward.core.orders import (
 
 #: How many past transitions an error tells.
 STORY = 20
+#: Part of the time between checkpoints after which the first one comes: until then a lost process costs everything.
+FIRST_CHECKPOINT = 1 / 3
 
 
 def step(machine: Machine, event: Event, *, now: float) -> Step:
@@ -71,7 +73,7 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
     """Finish or undo what the coordinator before this one had begun."""
     if event.record is None:
         m = replace(m, record=ControlRecord(tables=dict(event.initial)))
-        idle, _ = to_idle(m, now, m.limits.checkpoint_every_s)
+        idle, _ = to_idle(m, now, m.limits.checkpoint_every_s * FIRST_CHECKPOINT)
         return idle, (
             WriteJournal(journal=Journal()),
             WriteControl(record=m.record),
