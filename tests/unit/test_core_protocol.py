@@ -282,4 +282,14 @@ def test_only_who_gives_or_takes_groups_is_waited_for_also_without_state():
     for task, number in ((7, 1), (8, 1), (3, 0)):
         stateless = TaskProtocol(task, (1,))
         stateless.on_record(ControlRecord(tables=ALL_MINE), first=True)
-        assert stateless.on_record(ahead(1, HALVES)) == [CopyAhead(number, {}, {})]
+        assert stateless.on_record(ahead(1, HALVES))[0] == CopyAhead(number, {}, {})
+
+
+def test_the_others_wake_those_behind_them_before_the_markers_come():
+    """Who has had nothing to do for long is slow, and tuples would wait for that."""
+    upstream = TaskProtocol(3, (1,))
+    upstream.on_record(ControlRecord(tables=ALL_MINE), first=True)
+    call = Send(Marker(kind=Kind.CALL, number=0), ALL_MINE)
+    assert upstream.on_record(ahead(1, HALVES)) == [CopyAhead(0, {}, {}), call]
+    assert upstream.on_record(ahead(1, HALVES)) == []
+    assert upstream.on_record(ControlRecord(epoch=2, tables=ALL_MINE)) == [CopyAhead(0, {}, {})]

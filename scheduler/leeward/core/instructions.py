@@ -49,6 +49,10 @@ class Mode(StrEnum):
     AWAY = "away"
 
 
+#: Modes in which only what follows the probe of a coming epoch, or the marker that brings a task back, can matter.
+DEAF = (Mode.LOST, Mode.REPLACED, Mode.AWAY)
+
+
 # --- instructions -------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ Markers (kind, number):
   route       n = epoch of a handover, with new tables for the sender's groupings; warm tasks' are not waited for. The
               task hands over what it loses and goes on; tuples of a group that it gains wait until the group is in
   call        n = epoch; not aligned: shows that the channel from this sender is up, where absent tasks are to return.
-              A task that begins to run sends some for practice
+              A task that begins to run sends some for practice, and before a handover one wakes who is warm
 
 While a gained group is not in, an aligned marker counts as not complete and waits, with the channels behind it: every
 cut has every group exactly once, and pulses show what they would have shown without the handover.
@@ -41,6 +41,7 @@ from leeward.core.awaiting import Awaited, GroupOf
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ProtocolError
 from leeward.core.instructions import (
+    DEAF,
     CopyAhead,
     Deliver,
     DeliverPulse,
@@ -87,8 +88,7 @@ class TaskProtocol:
         self._checkpoint = 0  # newest cut exported or begun
         self._base = -1  # epoch in which the state in memory was established; -1: none
         self._state_cut = -1  # cut whose state is in memory since this task paused; -1: it has moved on
-        self._loaded = False
-        self._ready = False
+        self._loaded = self._ready = False
         self._reason = ""  # why this task is LOST
 
     # --- facts ---
@@ -128,7 +128,7 @@ class TaskProtocol:
     def on_tuple(self, source: int, item: Any) -> list[Instruction]:
         """A data tuple arrived."""
         channel = self._channel(source)
-        if channel.fence is not None or (self.mode in _DEAF and not channel.queue):
+        if channel.fence is not None or (self.mode in DEAF and not channel.queue):
             return []
         channel.count += 1
         if self.mode is Mode.RUNNING and channel.cut is None and not channel.queue:
@@ -147,7 +147,7 @@ class TaskProtocol:
         if marker.kind is Kind.CALL:
             channel.called = max(channel.called, marker.number)
             return self._check_heard()
-        if channel.fence is not None or (self.mode in _DEAF and not channel.queue and not self._brings_back(marker)):
+        if channel.fence is not None or (self.mode in DEAF and not channel.queue and not self._brings_back(marker)):
             return []
         channel.queue.append(marker)
         if self.mode is Mode.AWAY and all(channel.queue for channel in self._channels.values()):
@@ -182,7 +182,7 @@ class TaskProtocol:
         if self.mode is Mode.RESTORING:
             return [self._probe()]
         self._practice = max(0, self._practice - 1)
-        return [Send(Marker(kind=Kind.CALL, number=self._epoch), self.tables)]
+        return [self._call()]
 
     # --- for the shell ---
 
@@ -283,7 +283,8 @@ class TaskProtocol:
         self._ahead = record.ahead
         concerned = self.task in movers(self.tables, record.coming)
         if not (concerned and self._stateful):
-            return [CopyAhead(record.ahead if concerned else 0, {}, {})]
+            begin = CopyAhead(record.ahead if concerned else 0, {}, {})
+            return [begin, self._call()] if record.ahead and not concerned else [begin]  # wakes whom markers go through
         old, new = self.tables[self._component], record.coming[self._component]
         return [CopyAhead(record.ahead, gained(old, new, self.task), gained(new, old, self.task))]
 
@@ -429,6 +430,9 @@ class TaskProtocol:
             f"{came} came"
         )
 
+    def _call(self) -> Send:
+        return Send(Marker(kind=Kind.CALL, number=self._epoch), self.tables)
+
     def _probe(self) -> Send:
         return Send(Marker(kind=Kind.PROBE, number=self._epoch), self.tables)
 
@@ -444,7 +448,3 @@ class TaskProtocol:
                 f"task {self.task} got a tuple from task {source}, which is not upstream of it.",
                 remedy=f"Upstream tasks are {list(self._channels)}; every input of a Leeward bolt must come from one.",
             ) from None
-
-
-#: Modes in which only what follows the probe of a coming epoch, or the marker that brings a task back, can matter.
-_DEAF = (Mode.LOST, Mode.REPLACED, Mode.AWAY)
