@@ -42,6 +42,14 @@ class Filmed(Demo):
         return watch
 
 
+def filmed(folder: Path, base_port: int, stack: ExitStack) -> Filmed:
+    """The demo as it is by default."""
+    return Filmed(
+        out=folder / "demo", folder=folder / "cluster", speed=60.0, service_times="table2", mode="live",
+        base_port=base_port, stack=stack, keep=False,
+    )  # fmt: skip
+
+
 def draw(screen: Screen) -> str:
     """The screen as an SVG that needs nothing from elsewhere."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
@@ -59,10 +67,7 @@ def main() -> None:
     parser.add_argument("--base-port", type=int, default=6600)
     options = parser.parse_args()
     with ExitStack() as stack:
-        run = Filmed(
-            out=options.folder / "demo", folder=options.folder / "cluster", speed=60.0, service_times="table2",
-            mode="live", base_port=options.base_port, stack=stack, keep=False,
-        )  # fmt: skip
+        run = filmed(options.folder, options.base_port, stack)
         run.prepare(None, options.hours, 1)
         run.start()
         run.play()

@@ -1,6 +1,9 @@
-"""The demo's verdict and its live view, on made-up facts."""
+"""The demo's verdict, its live view and the README's picture of it, on made-up facts."""
 
 import io
+import runpy
+from contextlib import ExitStack
+from pathlib import Path
 
 from rich.console import Console
 
@@ -30,8 +33,8 @@ def test_sparkline_scales_to_the_largest_value():
     assert sparkline([0, 1, 2, 4]) == "▁▃▅█" and sparkline([]) == "" and sparkline([0, 0]) == "▁▁"
 
 
-def test_the_view_fits_a_terminal_and_shows_what_it_is_told():
-    screen = Screen(
+def a_screen() -> Screen:
+    return Screen(
         title="query1",
         clock="05:12",
         elapsed_s=61,
@@ -54,9 +57,20 @@ def test_the_view_fits_a_terminal_and_shows_what_it_is_told():
         ],
         routes=[("155.162", "156.161")],
     )
+
+
+def test_the_view_fits_a_terminal_and_shows_what_it_is_told():
     console = Console(width=104, record=True, file=io.StringIO())
-    console.print(render(screen))
+    console.print(render(a_screen()))
     text = console.export_text()
     assert len(text.splitlines()) <= 40
     for expected in ("215 tuples/s", "2 of 3", "46%", "127.0.0.12", "3.1%", "12 of 18", "155.162 -> 156.161"):
         assert expected in text
+
+
+def test_the_maker_of_the_picture_knows_the_demo(tmp_path):
+    picture = runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs/picture.py"))
+    with ExitStack() as stack:
+        assert picture["filmed"](tmp_path, 6600, stack).mode == "live"
+    svg = picture["draw"](a_screen())
+    assert svg.startswith("<svg") and "@font-face" not in svg, "a font would come from a web server"
