@@ -713,6 +713,21 @@ def test_a_tuple_waits_for_its_group_and_no_other_does(keyed_bolt):
     assert ("report", "handover-1", "") in keyed_bolt.link.done
 
 
+def test_a_tuple_has_waited_when_its_group_is_in_and_not_until_all_that_waited_is_worked_off(keyed_bolt, monkeypatch):
+    reports, count = [], keyed_bolt.component.process
+    monkeypatch.setattr(keyed_bolt.component, "process", lambda tup: time.sleep(0.1) or count(tup))
+    theirs = next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 6)
+    begin_handover(keyed_bolt, even_table([5]))
+    _, groups, arrived, _ = asked(keyed_bolt, "receive")
+    monkeypatch.setattr(keyed_bolt.link, "report", lambda barrier, told, after_s: reports.append(told))
+    for _ in range(3):
+        keyed_bolt.tuple("pass", 3, [theirs])
+    keyed_bolt.beat()
+    keyed_bolt.link.post(lambda: arrived({group: {} for group in groups}, 10))
+    assert len(emitted(keyed_bolt.beat() + keyed_bolt.beat())) == 3
+    assert 0 < reports[-1].waited < 0.3
+
+
 def test_what_key_groups_get_is_published(keyed_bolt):
     key = next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 5)
     for _ in range(20):

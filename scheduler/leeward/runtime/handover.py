@@ -29,6 +29,7 @@ class Handovers:
         self._shell, self._courier = shell, courier
         self._began = 0.0
         self._since: float | None = None  # when the first tuple began to wait
+        self._waited = 0.0  # until the last group was in
         self._bytes = self._keys = 0  # received
         self.epoch = 0  #: of the handover that is in progress here, from its marker on; 0: none
         self._receiving = 0  # handover whose pieces are read
@@ -134,7 +135,7 @@ class Handovers:
             gc.freeze()  # plain values without cycles: nothing for it to find there
             gc.enable()
         self.epoch = self._receiving = 0
-        self._began, self._since, self._bytes, self._keys = 0.0, None, 0, 0
+        self._began, self._since, self._waited, self._bytes, self._keys = 0.0, None, 0.0, 0, 0
         self._early, self._released, self._sending, self._ahead = {}, (), None, None
         self._shell.serializer.timer_s = self._shell.serializer.TIMER_S
 
@@ -172,7 +173,10 @@ class Handovers:
             shell = self._shell
             shell.state.add(groups)
             shell.regrouped(tuple(sorted(groups)), ())
-            shell._carry_out(shell._protocol.arrived(epoch, sorted(groups)))
+            released = shell._protocol.arrived(epoch, sorted(groups))
+            if self._since is not None and shell._protocol.open:
+                self._waited = time.perf_counter() - self._since
+            shell._carry_out(released)
 
     def _sent(self, epoch: int) -> None:
         freeing = threading.Timer(self._shell.leisure_s, _free, (self._released,))
@@ -196,7 +200,7 @@ class Handovers:
                 error=error,
                 **({"bytes": self._bytes, "keys": self._keys} | counts),
                 seconds=round(now - self._began, 6) if self._began else 0.0,
-                waited=round(now - self._since, 6) if self._since is not None else 0.0,
+                waited=round(self._waited, 6),
             ),
             after_s,
         )
