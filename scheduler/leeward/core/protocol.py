@@ -281,10 +281,10 @@ class TaskProtocol:
         if record.ahead == self._ahead or record.handover == self._ahead != 0:
             return []
         self._ahead = record.ahead
-        concerned = self.task in movers(self.tables, record.coming)
-        if not (concerned and self._stateful):
-            begin = CopyAhead(record.ahead if concerned else 0, {}, {})
-            return [begin, self._call()] if record.ahead and not concerned else [begin]  # wakes whom markers go through
+        if self.task not in movers(self.tables, record.coming):
+            return [CopyAhead(0, {}, {}), *([self._call()] if record.ahead else ())]  # wakes whom markers go through
+        if not self._stateful:
+            return [CopyAhead(record.ahead, {}, {})]
         old, new = self.tables[self._component], record.coming[self._component]
         return [CopyAhead(record.ahead, gained(old, new, self.task), gained(new, old, self.task))]
 
