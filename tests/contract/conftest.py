@@ -1,4 +1,4 @@
-"""A Redis, and where it is wanted a Spark, for each file of tests."""
+"""A Redis, a ZooKeeper and a Spark, where they are wanted, for each file of tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from servers import RedisServer
+from servers import RedisServer, ZooKeeperServer
 
 from leeward.replay.generate import Settings, generate
 from leeward.replay.spark import spark_session
@@ -34,6 +34,13 @@ def client(server: RedisServer) -> redis.Redis:
     """Its client; the server is empty."""
     server.client.flushall()
     return server.client
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory) -> Iterator[ZooKeeperServer]:
+    """A ZooKeeper of its own for each test module."""
+    with ZooKeeperServer(tmp_path_factory.mktemp("zoo")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from control_twins import FIRST, SLOTS
-from servers import RedisServer, ZooKeeperServer, silent_port
+from servers import RedisServer, silent_port
 
 from leeward.adapters.redis import RedisSnapshots
 from leeward.adapters.zookeeper import (
@@ -33,12 +33,6 @@ from leeward.core.control import ControlRecord, Paths, Phase, Report
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.journal import Journal, StepName
 from leeward.core.plan import Placement
-
-
-@pytest.fixture(scope="module")
-def zoo(tmp_path_factory):
-    with ZooKeeperServer(tmp_path_factory.mktemp("zoo")) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

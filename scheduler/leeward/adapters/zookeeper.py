@@ -97,22 +97,29 @@ class ZooControlStore:
             while True:
                 record, record_version = self._ensure(self._paths.control)
                 journal, journal_version = self._ensure(self._paths.journal)
+                _, told_version = self._ensure(self._paths.told)
                 transaction = self._client.transaction()
                 transaction.set_data(self._paths.control, record, version=record_version)
                 transaction.set_data(self._paths.journal, journal, version=journal_version)
+                # the coordinator before may have died before it told
+                transaction.set_data(self._paths.told, record, version=told_version)
                 if not any(isinstance(result, Exception) for result in _commit(transaction)):
                     break
         self._versions = {
             self._paths.control: record_version + 1,
             self._paths.journal: journal_version + 1,
+            self._paths.told: told_version + 1,
         }
         return Claim(
             record=ControlRecord.from_json(record) if record else None,
             journal=Journal.from_json(journal) if journal else None,
         )
 
-    def write_record(self, record: ControlRecord) -> None:
-        self._write(self._paths.control, record.to_json().encode())
+    def write_record(self, record: ControlRecord, *, told: bool = True) -> None:
+        text = record.to_json().encode()
+        self._write(self._paths.control, text)
+        if told:
+            self._write(self._paths.told, text)
 
     def write_journal(self, journal: Journal) -> None:
         self._write(self._paths.journal, journal.to_json().encode())
@@ -227,11 +234,20 @@ class ZooBarriers:
             for name in _children(self._client, barriers):
                 kind, _, number = name.partition("-")
                 if int(number) < (below if kind == "cut" else epoch):
-                    self._client.delete(f"{barriers}/{name}", recursive=True)
+                    self._delete_whole(f"{barriers}/{name}")
             for name in _children(self._client, recover):
                 if int(name) < epoch:
                     with contextlib.suppress(NoNodeError):
                         self._client.delete(f"{recover}/{name}")
+
+    def _delete_whole(self, path: str) -> None:
+        """A barrier in two requests, not two for each task; if one arrives meanwhile, all of it stays for next time."""
+        with contextlib.suppress(NoNodeError):
+            transaction = self._client.transaction()
+            for task in self._client.retry(self._client.get_children, path):
+                transaction.delete(f"{path}/{task}")
+            transaction.delete(path)
+            _commit(transaction)
 
 
 def _children(client: KazooClient, path: str, wake: Wake | None = None) -> list[str]:

@@ -65,7 +65,7 @@ class MemoryControlStore:
         self._claim = self._world.claims
         return Claim(record=self._world.record, journal=self._world.journal)
 
-    def write_record(self, record: ControlRecord) -> None:
+    def write_record(self, record: ControlRecord, *, told: bool = True) -> None:
         self._check()
         self._world.record = record
         self._world.changed()

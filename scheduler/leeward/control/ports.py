@@ -81,8 +81,8 @@ class ControlStore(Protocol):
     def claim(self) -> Claim:
         """Become the only writer: from now on every write of an earlier claim raises LostLeadershipError."""
 
-    def write_record(self, record: ControlRecord) -> None:
-        """Raises LostLeadershipError if somebody else has claimed since."""
+    def write_record(self, record: ControlRecord, *, told: bool = True) -> None:
+        """`told`: to every task, else to sources. Raises LostLeadershipError if somebody else has claimed since."""
 
     def write_journal(self, journal: Journal) -> None:
         """Raises LostLeadershipError if somebody else has claimed since."""

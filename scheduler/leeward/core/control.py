@@ -1,7 +1,8 @@
 """The control record: the one document by which coordinator and tasks agree on epoch, phase and tables.
 
-It lives in ZooKeeper at `<root>/topologies/<topology id>/control`; the coordinator alone writes it, every task
-watches it, and `pause` markers carry it in their body, so that a task acts on whichever comes first.
+It lives in ZooKeeper at `<root>/topologies/<topology id>/control`; the coordinator alone writes it, and sources watch
+it. Markers carry it in their body; a task acts on whichever comes first. What markers do not bring is also written to
+`<topology id>/told`, which all other tasks watch: a switch or a checkpoint wakes nobody but those whom it concerns.
 
 Rules
 - `epoch` grows with every reconfiguration, abort and reset; whatever names an older epoch is outdated.
@@ -128,6 +129,11 @@ class Paths:
     def control(self) -> str:
         """The control record."""
         return f"{self.base}/control"
+
+    @property
+    def told(self) -> str:
+        """The newest of those control records that markers do not bring."""
+        return f"{self.base}/told"
 
     @property
     def journal(self) -> str:

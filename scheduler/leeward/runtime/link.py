@@ -54,6 +54,7 @@ class Link:
         self._paths, self._store, self._task = paths, store, task
         self._post, self._on_record, self._default, self._metrics = post, on_record, default, metrics
         self._hurry, self._leisure_s = hurry, leisure_s
+        self._asked = -1  # epoch in which it asked for a reset
         self._numbers = itertools.count()
         self._jobs: queue.SimpleQueue[tuple[float, int, Callable[[], None]]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="leeward-link", daemon=True)
@@ -122,7 +123,14 @@ class Link:
 
     def recover(self, epoch: int, reason: str) -> None:
         """Ask the coordinator for a reset."""
-        self.soon(lambda: self._create(self._paths.recover(epoch), reason))
+
+        def job() -> None:
+            self._create(self._paths.recover(epoch), reason)
+            if self._asked != epoch:  # the record in force may be newer than the one that this task was told
+                self._asked = epoch
+                self._look()
+
+        self.soon(job)
 
     def soon(self, job: Callable[[], None], after_s: float = 0.0) -> None:
         """Do something that may block, not before so many seconds have passed."""
@@ -155,12 +163,13 @@ class Link:
             log.exception("background work failed")
 
     def _look(self) -> None:
-        """Read the record; it is read again when it changes."""
+        """Read the record; it is read again when one comes that this task has to know."""
         ask = self._client.retry
+        path = self._paths.control if self._hurry() else self._paths.told
         try:
-            data, _stat = ask(self._client.get, self._paths.control, watch=self._record_changed)
+            data, _stat = ask(self._client.get, path, watch=self._record_changed)
         except NoNodeError:
-            if ask(self._client.exists, self._paths.control, watch=self._record_changed):
+            if ask(self._client.exists, path, watch=self._record_changed):
                 self.soon(self._look)
             data = b""
         record = ControlRecord.from_json(data) if data else self._default

@@ -108,7 +108,8 @@ def hand_over(m: Machine, now: float) -> Step:
     record = replace(m.record, epoch=epoch, handover=epoch, tables=tables, ahead=0, coming={})
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
-    return after, (WriteJournal(journal=journal), SetFence(epoch=epoch), WriteControl(record=record), *todo)
+    write = WriteControl(record=record, by_markers=True)
+    return after, (WriteJournal(journal=journal), SetFence(epoch=epoch), write, *todo)
 
 
 def started(m: Machine, **fields: object) -> Note:

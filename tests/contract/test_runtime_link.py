@@ -1,0 +1,111 @@
+"""Which control records a task hears of, on a real ZooKeeper: what markers bring wakes nobody but sources."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from leeward.adapters.zookeeper import ZooControlStore, connect
+from leeward.core.control import ControlRecord, Paths
+from leeward.runtime.link import Link
+
+TABLES = {"work": (2, 2)}
+LEISURE_S = 0.02
+
+
+class Task:
+    """A link, and the records that it posted."""
+
+    def __init__(self, zookeeper, paths, number, *, source=False):
+        self.records, self.works, self.source = [], False, source
+        self.link = Link(
+            zookeeper=zookeeper,
+            paths=paths,
+            store=SimpleNamespace(publish_metrics=lambda text: None),
+            task=number,
+            post=lambda work: work(),
+            on_record=self._on_record,
+            default=ControlRecord(tables=TABLES),
+            metrics=lambda: "",
+            hurry=lambda: self.source or not self.works,
+            leisure_s=LEISURE_S,
+        )
+        self.link.start()
+
+    def _on_record(self, record, first):
+        newer = not self.records or record.epoch > max(self.records)[0]
+        self.works = self.works or newer  # an older one gets nobody going again
+        self.records.append((record.epoch, record.checkpoint))
+
+    def hears(self, epoch, checkpoint=0):
+        end = time.monotonic() + 10
+        while (epoch, checkpoint) not in self.records:
+            assert time.monotonic() < end, f"({epoch}, {checkpoint}) is not among {self.records}"
+            time.sleep(0.005)
+
+
+@pytest.fixture
+def store(zoo, request):
+    paths = Paths(f"/test-{request.node.name}", "app-1-1")
+    client = connect(zoo.hosts, timeout_s=60)
+    store = ZooControlStore(client, paths, "app")
+    store.claim()
+    store.write_record(ControlRecord(epoch=1, tables=TABLES))
+    yield SimpleNamespace(paths=paths, control=store, again=lambda: ZooControlStore(client, paths, "app"))
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def task(zoo, store, request):
+    tasks = []
+
+    def start(**options):
+        tasks.append(Task(zoo.hosts, store.paths, len(tasks) + 1, **options))
+        tasks[-1].hears(1)
+        return tasks[-1]
+
+    yield start
+    for one in tasks:
+        one.link._client.stop()
+        one.link._client.close()
+
+
+def record(epoch, checkpoint=0):
+    return ControlRecord(epoch=epoch, checkpoint=checkpoint, tables=TABLES)
+
+
+def test_what_markers_bring_wakes_sources_only(store, task):
+    source, bolt = task(source=True), task()
+    store.control.write_record(record(1, checkpoint=1), told=False)
+    source.hears(1, checkpoint=1)
+    store.control.write_record(record(2), told=False)
+    source.hears(2)
+    time.sleep(5 * LEISURE_S)
+    store.control.write_record(record(3))
+    source.hears(3)
+    bolt.hears(3)
+    assert (2, 0) not in bolt.records and (1, 1) not in bolt.records
+
+
+def test_who_asks_for_a_reset_hears_of_every_record(store, task):
+    """The record in force may be newer than the one that it was told: it has to ask in that epoch."""
+    bolt = task()
+    store.control.write_record(record(2), told=False)
+    bolt.works = False
+    bolt.link.recover(1, "a tuple was lost")
+    bolt.hears(2)
+    bolt.works = False
+    store.control.write_record(record(3), told=False)
+    bolt.hears(3)
+
+
+def test_a_coordinator_that_takes_over_tells_what_is_in_force(store, task):
+    bolt = task()
+    store.control.write_record(record(2))
+    bolt.hears(2)
+    store.control.write_record(record(3), told=False)  # as if it had died before it told
+    store.again().claim()
+    bolt.hears(3)
