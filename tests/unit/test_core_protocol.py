@@ -278,6 +278,15 @@ def test_copying_is_given_up_when_the_record_says_so():
     assert protocol.on_record(ahead(3, OTHERS, epoch=2)) == [CopyAhead(3, {}, dict.fromkeys(range(128), 8))]
 
 
+def test_copying_is_given_up_when_the_marker_of_another_handover_comes_first():
+    """Found by the model: the record that gave it up was written, and not read before that marker."""
+    protocol = counting(ALL_MINE)
+    protocol.on_record(ahead(1, HALVES))
+    record = handover(3, ALL_MINE, absent=(8,))
+    protocol.on_marker(3, route(record))
+    assert CopyAhead(0, {}, {}) in protocol.on_marker(4, route(record))
+
+
 def test_only_who_gives_or_takes_groups_is_waited_for_also_without_state():
     for task, number in ((7, 1), (8, 1), (3, 0)):
         stateless = TaskProtocol(task, (1,))

@@ -296,14 +296,14 @@ class TaskProtocol:
 
     def _route(self, record: ControlRecord) -> list[Instruction]:
         """From here on the tables of a handover are in force."""
-        before = self.tables
+        before, out = self.tables, self._copy_ahead(record)  # if that was for another one, it is given up
         self._use(record.tables)
         self._handover, self._ahead, self._absent = record.handover, 0, frozenset(record.absent)
         drop_stale(self._channels, record.epoch, record.handover)
         for source in self._absent & self._channels.keys():
             self._channels[source].said = None  # its successor counts anew
         marker = Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
-        out: list[Instruction] = [Send(marker, self.tables)]
+        out.append(Send(marker, self.tables))
         if self._stateful:
             old, new = before[self._component], self.tables[self._component]
             comes, goes = gained(old, new, self.task), gained(new, old, self.task)
