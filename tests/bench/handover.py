@@ -29,7 +29,7 @@ from migration import _memory_gb, _versions
 from rich.console import Console
 from rich.table import Table
 from sink_log import Row, Window, assess
-from systems import PATIENCE_S, ROOT, Ours, Plain, System, begin_run, stage, write_result
+from systems import PATIENCE_S, ROOT, Ours, Plain, System, begin_run, stage, stolen_s, write_result
 
 from leeward.local import ClusterSpec, LocalCluster
 
@@ -91,11 +91,11 @@ class Handover(Restart):
 
     def quiet(self) -> dict[str, float]:
         """Delays while nothing is done to it: what the machine and the checkpoints do by themselves."""
-        began = time.time()
+        began, stolen = time.time(), stolen_s()
         time.sleep(QUIET_S)
-        ended = time.time()
+        ended, stolen = time.time(), stolen_s() - stolen
         time.sleep(1.0)
-        return _quantiles(_delays(self.sink.rows(), began, ended))
+        return {**_quantiles(_delays(self.sink.rows(), began, ended)), "stolen_s": round(stolen, 2)}
 
     def many(self, count: int) -> dict[str, Any]:
         """So many handovers, one after the other."""
@@ -163,7 +163,7 @@ def main() -> None:
     options = _options()
     folder, console = begin_run(options.folder)
     repetitions = 1 if options.quick else options.repetitions
-    began = time.time()
+    began, stolen = time.time(), stolen_s()
     cases: list[dict[str, Any]] = []
     many: dict[str, Any] = {}
     quiet: dict[str, float] = {}
@@ -199,7 +199,7 @@ def main() -> None:
                 _repeat(plain, 1, console)
             cases += _cases(plain)
         versions = _versions(cluster)
-    result = _result(cases, quiet, many, big, versions, repetitions, time.time() - began)
+    result = _result(cases, quiet, many, big, versions, repetitions, time.time() - began, stolen_s() - stolen)
     _print(result, console)
     write_result(options.out, result, console)
     sys.exit(0 if result["ours_exact"] else 1)
@@ -289,7 +289,7 @@ def _worst(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _result(
     cases: list[dict[str, Any]], quiet: dict[str, float], many: dict[str, Any], big: list[dict[str, Any]],
-    versions: dict[str, str], repetitions: int, seconds: float,
+    versions: dict[str, str], repetitions: int, seconds: float, stolen: float,
 ) -> dict[str, Any]:  # fmt: skip
     ours = [run for case in cases if case["how"] != Stock.title for run in case["runs"]]
     live = [case for case in cases if case["how"] == Handover.title]
@@ -314,7 +314,7 @@ def _result(
         "command": f"python tests/bench/handover.py ({repetitions} repetitions, {seconds:.0f} s)",
         "settings": {"tuples_per_s": Restart.rate, "keys": Restart.keys, "nodes": NODES, "workers": Restart.workers},
         "versions": versions,
-        "machine": {"cores": os.cpu_count(), "memory_gb": _memory_gb()},
+        "machine": {"cores": os.cpu_count(), "memory_gb": _memory_gb(), "stolen_s": round(stolen)},
         "bars": bars,
         "ours_exact": all(run["exact"] for run in [*ours, *big]) and many.get("exact", True),
         "quiet": quiet,
@@ -336,7 +336,8 @@ def _print(result: dict[str, Any], console: Console) -> None:
     if quiet := result["quiet"]:
         console.print(
             f"nothing done for {QUIET_S:g} s, same topology: longest delay {quiet['longest_s'] * 1000:.0f} ms, "
-            f"p99.9 {quiet['p999_s'] * 1000:.0f} ms"
+            f"p99.9 {quiet['p999_s'] * 1000:.0f} ms; the machine's host kept a processor from it for "
+            f"{quiet['stolen_s']:.1f} s meanwhile, in the whole run for {result['machine']['stolen_s']:.0f} s"
         )
     if result["many"]:
         console.print({name: value for name, value in result["many"].items() if name != "window"})

@@ -310,6 +310,11 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def stolen_s() -> float:
+    """Seconds for which the host of this machine has kept its processors from it, all together, since its start."""
+    return int(Path("/proc/stat").read_text().split(maxsplit=9)[8]) / os.sysconf("SC_CLK_TCK")
+
+
 def kill(cluster: LocalCluster, name: str) -> None:
     """Kill a topology, the only one; returns when its workers are gone."""
     from streamparse.thrift import storm_thrift

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from leeward.local.topology_jar import WORKER_PACKAGES
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scheduler/leeward"
 
@@ -18,9 +20,10 @@ MAY_IMPORT = {
     "experiments": {"core", "solve"},
     "policies": {"core", "solve"},
     "control": {"core", "solve", "policies"},
-    "adapters": {"core", "control"},
+    "wire": set(),
+    "adapters": {"core", "control", "wire"},
     "sim": {"core", "control"},
-    "runtime": {"core"},
+    "runtime": {"core", "wire"},
     "replay": {"core"},
     "local": {"core", "control"},
     "dashboard": {"core", "control", "adapters"},
@@ -42,7 +45,7 @@ MAY_IMPORT = {
 ONLY_IN = {
     "cvxpy": {"solve"},
     "pyspark": {"replay"},
-    "kazoo": {"adapters", "runtime"},
+    "kazoo": {"adapters", "runtime", "wire"},
     "redis": {"adapters", "runtime", "replay", "local"},
 }
 #: Lines of a file for one sitting.
@@ -77,6 +80,10 @@ def test_imports_follow_the_arrows(path):
         top = name.split(".")[0]
         if top in ONLY_IN:
             assert part in ONLY_IN[top], f"{part} imports {top}"
+
+
+def test_workers_get_all_that_a_task_imports():
+    assert set(WORKER_PACKAGES) == {"runtime", *MAY_IMPORT["runtime"]}
 
 
 def test_the_core_is_standard_library_without_clock_or_chance():

@@ -23,7 +23,6 @@ from kazoo.exceptions import (
     RolledBackError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.retry import KazooRetry
 
 from leeward.control.errors import LostLeadershipError
 from leeward.control.ports import Claim, Wake
@@ -31,6 +30,7 @@ from leeward.core.control import ControlRecord, Paths, Report
 from leeward.core.errors import ClusterRefusedError, PlanError, ProtocolError
 from leeward.core.journal import Journal
 from leeward.core.plan import Placement
+from leeward.wire import zookeeper as wire
 
 #: A session outlives an outage of ZooKeeper this long, seconds; a dead leader's lock is free after it.
 SESSION_S = 15.0
@@ -40,12 +40,7 @@ PATIENCE_S = 40.0
 
 def connect(hosts: str, *, timeout_s: float = 15.0, session_s: float = SESSION_S) -> KazooClient:
     """A started client. Raises ClusterRefusedError if nobody answers in `timeout_s`."""
-    client = KazooClient(
-        hosts=hosts,
-        timeout=session_s,
-        connection_retry=KazooRetry(max_tries=-1, delay=0.1, max_delay=1.0),
-        command_retry=KazooRetry(max_tries=-1, delay=0.1, max_delay=1.0, deadline=PATIENCE_S),
-    )
+    client = wire.client(hosts, session_s=session_s, patience_s=PATIENCE_S)
     try:
         client.start(timeout=timeout_s)
     except KazooTimeoutError:

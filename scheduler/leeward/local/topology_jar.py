@@ -17,7 +17,7 @@ from leeward.core.errors import ConfigError
 from leeward.local.errors import NotInstalledError
 
 #: packages of `leeward` that run inside workers
-WORKER_PACKAGES = ("core", "runtime")
+WORKER_PACKAGES = ("core", "runtime", "wire")
 SKIPPED = {"__pycache__", "tests", ".pytest_cache", ".ruff_cache"}
 #: every entry's time: archives of the same content are equal
 EPOCH = (1980, 1, 1, 0, 0, 0)

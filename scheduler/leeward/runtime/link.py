@@ -13,19 +13,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.states import KazooState
-from kazoo.retry import KazooRetry
 
 from leeward.core.control import ControlRecord, Paths, Report
 from leeward.runtime.store import TaskStore
+from leeward.wire.zookeeper import client
 
 log = logging.getLogger(__name__)
 
 _METRICS_S = 1.0
-#: Retry for ever: a task without ZooKeeper goes on processing and reports when it is back.
-_RETRY = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 
 Post = Callable[[Callable[[], None]], None]
 
@@ -48,9 +45,7 @@ class Link:
         leisure_s: float,
     ) -> None:
         """`hurry()`: a new record must be known at once, else after `leisure_s`."""
-        self._client = KazooClient(
-            hosts=zookeeper, connection_retry=KazooRetry(**_RETRY), command_retry=KazooRetry(**_RETRY)
-        )
+        self._client = client(zookeeper)  # a task without ZooKeeper goes on processing and reports when it is back
         self._paths, self._store, self._task = paths, store, task
         self._post, self._on_record, self._default, self._metrics = post, on_record, default, metrics
         self._hurry, self._leisure_s = hurry, leisure_s
