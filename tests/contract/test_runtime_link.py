@@ -94,6 +94,8 @@ def test_who_asks_for_a_reset_hears_of_every_record(store, task):
     """The record in force may be newer than the one that it was told: it has to ask in that epoch."""
     bolt = task()
     store.control.write_record(record(2), told=False)
+    time.sleep(5 * LEISURE_S)  # until it watches only what it is told
+    assert (2, 0) not in bolt.records
     bolt.works = False
     bolt.link.recover(1, "a tuple was lost")
     bolt.hears(2)

@@ -3,6 +3,7 @@
 Invariants, after every step
 - tables change by RESTORE or by handover only: all that have passed the same ones use the same tables;
 - a committed cut is complete;
+- what is not told to every task is what markers carry to it: a checkpoint, or a handover's tables;
 - epochs only grow and no cut number is used twice;
 - a coordinator that was replaced writes nothing more.
 At the end, when everything works again: every task runs under the record, no reconfiguration is open, an aborted one
@@ -10,6 +11,8 @@ has left the old tables, or those of its last step, and one that is done has bro
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from control_twins import FIRST, NODES, SLOTS, TASKS, Cluster, Killed, coordinator, plan, settle
@@ -26,9 +29,14 @@ from hypothesis.stateful import (
 
 from leeward.control.errors import LostLeadershipError
 from leeward.control.memory import ListSink, ManualClock
-from leeward.core.control import Phase
+from leeward.core.control import ControlRecord, Phase
 from leeward.core.orders import Limits, State
 from leeward.core.plan import Slot
+
+
+def of_no_marker(record: ControlRecord) -> ControlRecord:
+    """The record without what the markers of checkpoints and handovers bring."""
+    return replace(record, epoch=0, handover=0, tables={}, ahead=0, coming={}, checkpoint=0, committed=())
 
 
 class Migration(RuleBasedStateMachine):
@@ -205,6 +213,14 @@ class Migration(RuleBasedStateMachine):
         for task in self.cluster.tasks.values():
             if task.mode == "running":
                 assert task.tables == self.tables_of[task.base, task.handover]
+
+    @invariant()
+    def markers_carry_what_is_not_told(self) -> None:
+        record, told = self.cluster.world.record, self.cluster.world.told
+        if record is not None:
+            assert of_no_marker(record) == of_no_marker(told)
+            assert record.epoch == told.epoch or record.handover == record.epoch
+            assert record.ahead in (0, told.ahead)
 
     @invariant()
     def committed_cuts_are_complete(self) -> None:

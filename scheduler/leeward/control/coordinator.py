@@ -189,8 +189,8 @@ class Coordinator:
             case WriteJournal(journal=journal):
                 self._control.write_journal(journal)
                 self._fault(f"journal:{journal.step}")
-            case WriteControl(record=record, by_markers=by_markers):
-                self._control.write_record(record, told=not by_markers)
+            case WriteControl(record=record, told=told):
+                self._control.write_record(record, told=told)
                 asked = _ASKED.get(self.machine.state) if record.phase is Phase.RUN else None
                 self._fault(f"control:{asked or record.phase}")
             case WritePlacement(placement=placement):

@@ -23,6 +23,7 @@ class World:
     """All that outlives a coordinator."""
 
     record: ControlRecord | None = None
+    told: ControlRecord | None = None  #: the newest that every task was told of
     journal: Journal | None = None
     placement: Placement | None = None
     claims: int = 0
@@ -63,11 +64,14 @@ class MemoryControlStore:
     def claim(self) -> Claim:
         self._world.claims += 1
         self._claim = self._world.claims
+        self._world.told = self._world.record
         return Claim(record=self._world.record, journal=self._world.journal)
 
     def write_record(self, record: ControlRecord, *, told: bool = True) -> None:
         self._check()
         self._world.record = record
+        if told:
+            self._world.told = record
         self._world.changed()
 
     def write_journal(self, journal: Journal) -> None:

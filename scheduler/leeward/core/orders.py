@@ -143,7 +143,7 @@ class WriteControl:
     """Write the control record; a failure ends the coordinator."""
 
     record: ControlRecord
-    by_markers: bool = False  #: markers carry it on from the sources: nobody else need be told
+    told: bool = True  #: to every task; else to sources, from where markers carry it on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ def checkpoint(m: Machine, event: Event, now: float) -> Step:
         cut_barrier(record.checkpoint),
         now + m.limits.checkpoint_s,
     )
-    return after, (WriteControl(record=record, by_markers=True), *todo)
+    return after, (WriteControl(record=record, told=False), *todo)
 
 
 def checkpoint_report(m: Machine, event: Reported, now: float) -> Step:
@@ -43,7 +43,7 @@ def checkpoint_report(m: Machine, event: Reported, now: float) -> Step:
     size = sum(report.bytes for report in m.arrived.values())
     note = Note(action="checkpoint_committed", fields={"cut": number, "bytes": size})
     after, todo = to_idle(replace(m, record=record, sizes=sizes_of(m)), now, m.limits.checkpoint_every_s)
-    return after, (WriteControl(record=record, by_markers=True), drop_old(after), note, *todo)
+    return after, (WriteControl(record=record, told=False), drop_old(after), note, *todo)
 
 
 def checkpoint_late(m: Machine, event: DeadlinePassed, now: float) -> Step:

@@ -108,7 +108,7 @@ def hand_over(m: Machine, now: float) -> Step:
     record = replace(m.record, epoch=epoch, handover=epoch, tables=tables, ahead=0, coming={})
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
-    write = WriteControl(record=record, by_markers=True)
+    write = WriteControl(record=record, told=False)
     return after, (WriteJournal(journal=journal), SetFence(epoch=epoch), write, *todo)
 
 
