@@ -15,7 +15,6 @@ reordered anything.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -25,11 +24,12 @@ from typing import Any
 
 import redis
 from loopback import loopback_s
-from migration import _memory_gb, _versions
+from machine import add_halt_poll_option, facts, halt_polling, stolen_s
+from migration import _versions
 from rich.console import Console
 from rich.table import Table
 from sink_log import Row, Window, assess
-from systems import PATIENCE_S, ROOT, Ours, Plain, System, begin_run, stage, stolen_s, write_result
+from systems import PATIENCE_S, ROOT, Ours, Plain, System, begin_run, stage, write_result
 
 from leeward.local import ClusterSpec, LocalCluster
 
@@ -169,7 +169,7 @@ def main() -> None:
     quiet: dict[str, float] = {}
     where = {"dir": folder / "cluster", "base_port": options.base_port}
     spec = ClusterSpec(**where, supervisors=NODES, slots=2, redis_mb=REDIS_MB)
-    with LocalCluster(spec) as cluster:
+    with halt_polling(options.halt_poll_us), LocalCluster(spec) as cluster:
         project = stage(ROOT / "tests/cluster/counting", folder / "ours", with_leeward=True)
         for kind, mode in ((Handover, "live"), (Restart, "restart")):
             if kind.title not in options.only:
@@ -198,8 +198,8 @@ def main() -> None:
                 time.sleep(WARM_UP_S)
                 _repeat(plain, 1, console)
             cases += _cases(plain)
-        versions = _versions(cluster)
-    result = _result(cases, quiet, many, big, versions, repetitions, time.time() - began, stolen_s() - stolen)
+        versions, machine = _versions(cluster), {**facts(), "stolen_s": round(stolen_s() - stolen)}
+    result = _result(cases, quiet, many, big, versions, machine, repetitions, time.time() - began)
     _print(result, console)
     write_result(options.out, result, console)
     sys.exit(0 if result["ours_exact"] else 1)
@@ -212,6 +212,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--many", type=int, default=MANY, help="handovers in a row (0: none)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts of it")
     parser.add_argument("--state", type=int, nargs="*", default=[1, 10, 100, 1000], help="moves of so many MB of state")
+    add_halt_poll_option(parser)
     parser.add_argument("--base-port", type=int, default=23000, help="first port of the cluster")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench" / "handover", help="run folder, emptied")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "bench" / "handover.json")
@@ -289,7 +290,7 @@ def _worst(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _result(
     cases: list[dict[str, Any]], quiet: dict[str, float], many: dict[str, Any], big: list[dict[str, Any]],
-    versions: dict[str, str], repetitions: int, seconds: float, stolen: float,
+    versions: dict[str, str], machine: dict[str, Any], repetitions: int, seconds: float,
 ) -> dict[str, Any]:  # fmt: skip
     ours = [run for case in cases if case["how"] != Stock.title for run in case["runs"]]
     live = [case for case in cases if case["how"] == Handover.title]
@@ -314,7 +315,7 @@ def _result(
         "command": f"python tests/bench/handover.py ({repetitions} repetitions, {seconds:.0f} s)",
         "settings": {"tuples_per_s": Restart.rate, "keys": Restart.keys, "nodes": NODES, "workers": Restart.workers},
         "versions": versions,
-        "machine": {"cores": os.cpu_count(), "memory_gb": _memory_gb(), "stolen_s": round(stolen)},
+        "machine": machine,
         "bars": bars,
         "ours_exact": all(run["exact"] for run in [*ours, *big]) and many.get("exact", True),
         "quiet": quiet,
@@ -337,7 +338,8 @@ def _print(result: dict[str, Any], console: Console) -> None:
         console.print(
             f"nothing done for {QUIET_S:g} s, same topology: longest delay {quiet['longest_s'] * 1000:.0f} ms, "
             f"p99.9 {quiet['p999_s'] * 1000:.0f} ms; the machine's host kept a processor from it for "
-            f"{quiet['stolen_s']:.1f} s meanwhile, in the whole run for {result['machine']['stolen_s']:.0f} s"
+            f"{quiet['stolen_s']:.1f} s meanwhile, in the whole run for {result['machine']['stolen_s']:.0f} s; idle "
+            f"processors poll for {result['machine']['halt_poll_us'] or 0} us before they halt"
         )
     if result["many"]:
         console.print({name: value for name, value in result["many"].items() if name != "window"})

@@ -26,9 +26,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from machine import cpu_s
 from rich.console import Console
 from rich.table import Table
-from systems import ROOT, cpu_s, kill, stage
+from systems import ROOT, kill, stage
 
 from leeward.local import ClusterSpec, LocalCluster, build_jar, processes, submit_topology
 from leeward.local.install import checkout, find_install

@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import machine
 import redis
 from rich.console import Console
 from rich.table import Table
@@ -129,7 +130,7 @@ def _result(cases: list[dict[str, Any]], versions: dict[str, str], repetitions: 
             "storm_rebalance_wait": "unset: topology.message.timeout.secs, 30 s as Storm ships it",
         },
         "versions": versions,
-        "machine": {"cores": os.cpu_count(), "memory_gb": _memory_gb(), "system": platform.platform()},
+        "machine": machine.facts(),
         "bars": bars,
         "ours_exact": ours_exact,
         "cases": cases,
@@ -145,10 +146,6 @@ def _versions(cluster: LocalCluster) -> dict[str, str]:
         "storm": find_install().storm_version, "java": java, "redis": server, "python": platform.python_version(),
         "leeward": version("leeward"), "streamparse": version("streamparse"), "pystorm": version("pystorm"),
     }  # fmt: skip
-
-
-def _memory_gb() -> float:
-    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
 
 
 def _print(result: dict[str, Any], console: Console) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import threading
@@ -302,17 +301,6 @@ def stage(source: Path, folder: Path, *, with_leeward: bool) -> Path:
     if with_leeward:
         (folder / "src" / "leeward").symlink_to(ROOT / "scheduler" / "leeward")
     return folder
-
-
-def cpu_s(pid: int) -> float:
-    """Seconds of processor that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def stolen_s() -> float:
-    """Seconds for which the host of this machine has kept its processors from it, all together, since its start."""
-    return int(Path("/proc/stat").read_text().split(maxsplit=9)[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def kill(cluster: LocalCluster, name: str) -> None:

@@ -24,10 +24,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from machine import add_halt_poll_option, cpu_s, facts, halt_polling
 from query1_run import Rows, Run, prepare
 from rich.console import Console
 from rich.table import Table
-from systems import ROOT, begin_run, cpu_s, kill, stage, write_result
+from systems import ROOT, begin_run, kill, stage, write_result
 
 from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
 from leeward.local.install import checkout, find_install
@@ -65,7 +66,7 @@ def main() -> None:
     rounds, began = (1 if options.quick else options.rounds), time.time()
     runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
     spec = ClusterSpec(dir=folder / "cluster", base_port=options.base_port, supervisors=3, slots=1)
-    with LocalCluster(spec) as cluster:
+    with halt_polling(options.halt_poll_us), LocalCluster(spec) as cluster:
         bench = Bench(cluster, folder)
         for number in range(1, rounds + 1):
             for case in options.only:
@@ -73,7 +74,8 @@ def main() -> None:
                     run = bench.query1(system) if case == "query1" else bench.load(system, case)
                     runs.setdefault(case, {}).setdefault(system, []).append(run)
                     console.print(f"round {number}, {case}, {system}: {_short(run)}")
-    result = _result(runs, rounds, time.time() - began)
+        machine = {**facts(), "load": os.getloadavg()[0]}
+    result = _result(runs, machine, rounds, time.time() - began)
     _print(result, console)
     write_result(options.out, result, console)
     sys.exit(0 if result["exact"] else 1)
@@ -84,6 +86,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one round (about ten minutes)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=[*BYTES, "query1"], default=[*BYTES, "query1"])
+    add_halt_poll_option(parser)
     parser.add_argument("--base-port", type=int, default=27000, help="first port of the cluster")
     parser.add_argument("--folder", type=Path, default=ROOT / "out/bench/throughput", help="run folder, emptied")
     parser.add_argument("--out", type=Path, default=ROOT / "out/bench/throughput.json")
@@ -185,7 +188,9 @@ def await_rows(path: Path, what: str) -> None:
         time.sleep(0.2)
 
 
-def _result(runs: Mapping[str, Mapping[str, list]], rounds: int, seconds: float) -> dict[str, Any]:
+def _result(
+    runs: Mapping[str, Mapping[str, list]], machine: Mapping[str, Any], rounds: int, seconds: float
+) -> dict[str, Any]:
     bars, exact = {}, True
     for case, systems in runs.items():
         exact &= all(run["gaps"] == 0 for run in systems["ours"])
@@ -210,7 +215,7 @@ def _result(runs: Mapping[str, Mapping[str, list]], rounds: int, seconds: float)
         },
         "versions": {"storm": find_install().storm_version, "java": java, "python": platform.python_version()}
         | {name: version(name) for name in packages},
-        "machine": {"cores": os.cpu_count(), "system": platform.platform(), "load": os.getloadavg()[0]},
+        "machine": machine,
         "bars": bars,
         "exact": exact,
         "runs": runs,
