@@ -7,6 +7,7 @@ import signal
 import threading
 
 import pytest
+import redis
 
 from leeward.core.table import replicas
 from tests.cluster.harness import At, Builder, Pilot, Running, await_, die, scaled
@@ -49,15 +50,21 @@ def test_handovers_under_load(counting: Running):
         assert not pilot.events.named("reset", "alert", "checkpoint_failed")
 
 
-def test_handovers_with_everything_copied_ahead(counting: Running):
+def pieces_through_redis(counting: Running) -> int:
+    with redis.Redis.from_url(counting.cluster.redis_url) as client:
+        return client.info("commandstats")["cmdstat_xadd"]["calls"]
+
+
+def test_handovers_with_everything_copied_ahead_and_straight_from_task_to_task(counting: Running):
     stream = counting.stream
-    repeated = stream.flow().repeated
+    repeated, by_redis = stream.flow().repeated, pieces_through_redis(counting)
     with counting.pilot(mode="live", ahead_bytes=0) as pilot:
         pilot.checkpoint()  # tells how much state there is
         for component, count in [*STEPS, *STEPS]:
             if len(replicas(counting.record().tables[component])) != count:
                 ended = handed_over(pilot, scaled(component, count))
                 assert ("ahead_s" in ended["phases"]) == (component == "count")
+        assert pieces_through_redis(counting) == by_redis
         tally = stream.settled(400)
         assert tally.repeated == repeated
         assert not pilot.events.named("reset", "alert", "checkpoint_failed")

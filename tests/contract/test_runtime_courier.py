@@ -19,8 +19,8 @@ LONG_S = 20
 class Task:
     """A courier and what it calls back."""
 
-    def __init__(self, server, number):
-        self.courier = Courier(server.url, "t-1", number, f"task {number} of count", self._post)
+    def __init__(self, server, number, host=""):
+        self.courier = Courier(server.url, "t-1", number, f"task {number} of count", self._post, host)
         self.said: queue.Queue = queue.Queue()
         self.groups: dict = {}
         self.bytes = 0

@@ -637,7 +637,7 @@ class FakeSending:
 class FakeCourier:
     """Keeps what it was asked to do; the test answers."""
 
-    def __init__(self, url, topology_id, task, owner, post):
+    def __init__(self, url, topology_id, task, owner, post, host):
         self.post, self.asked = post, []
 
     def warm(self):

@@ -50,5 +50,16 @@ def redis_url(conf: dict) -> str:
     return url
 
 
+def direct(conf: dict) -> bool:
+    """Whether handed-over state may go straight from task to task, on ports that the system chooses; else by Redis."""
+    value = conf.get("leeward.handover.direct", True)
+    if not isinstance(value, bool):
+        raise ConfigError(
+            f"topology configuration leeward.handover.direct is {value!r}.",
+            remedy="Give true (the default), or false where a firewall keeps workers from each other.",
+        )
+    return value
+
+
 def zookeeper(conf: dict) -> str:
     return ",".join(f"{host}:{conf['storm.zookeeper.port']}" for host in conf["storm.zookeeper.servers"])

@@ -1,7 +1,9 @@
 """Carries key groups from task to task while both go on working: threads that live as long as a handover.
 
-Redis keys, prefix `leeward:<topology id>:`
-  handover:<epoch>:<task>   stream: pieces (`leeward.runtime.pieces`) for a receiving task, in the order of sending
+Pieces (`leeward.runtime.pieces`) go straight from task to task (`leeward.runtime.direct`); where that cannot be, and
+for the rest when a connection breaks, through Redis. Its keys, prefix `leeward:<topology id>:`
+  handover:<epoch>:<task>   stream: pieces for a receiving task, in the order of sending
+  at                        hash: task -> where it listens, for `Way`
 
 A stream and not a list: reading takes nothing away, so a connection that breaks loses no piece. The receiver deletes
 what it has taken; an expiry deletes what nobody takes.
@@ -11,130 +13,147 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib.resources import files
-from itertools import islice
 
 import msgpack
 import redis
 
 from leeward.core.errors import FencedError, LeewardError
-from leeward.runtime.pieces import PIECE_BYTES, Assembly, Cutter, Rest, pack, taken
+from leeward.runtime.direct import Incoming, Listener, Way
+from leeward.runtime.pieces import Assembly, Cutter, pack
+from leeward.runtime.sending import Sending
 
 log = logging.getLogger(__name__)
 
 _HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
 #: After this time nothing of a handover is left in Redis, in seconds.
 EXPIRY_S = 900
-#: Pieces that wait for one receiver; a sender that knows of so many waits. Several senders may add a batch each.
+#: Pieces that wait in Redis for one receiver; a sender that knows of so many waits. Several may add a batch each.
 AHEAD = 128
-#: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
-ROOM = 16
-#: Entries packed at once; pieces sent and read at once: 4 MB, as each turn waits for a processor first.
-_CHUNK, _BATCH = 32, 32
+#: Pieces read at once: 4 MB, as each turn waits for a processor first.
+_BATCH = 32
 #: Longest time that Redis keeps a reader waiting; between two tries; between two looks at what a receiver has not
-#: taken, if it is little (somebody waits for that), and if it is as much as may be. In seconds.
-_BLOCK_S, _RETRY_S, _LITTLE_S, _FULL_S = 0.25, 0.1, 0.002, 0.01
+#: taken, if it is as much as may be; how long a connection may wait for its handover to begin here. In seconds.
+_BLOCK_S, _RETRY_S, _FULL_S, _EARLY_S = 0.25, 0.1, 0.01, 60.0
 _TIMEOUT_S = 5.0
 
 Post = Callable[[Callable[[], None]], None]
 Failed = Callable[[str], None]
-#: Receiving task, pieces; gives up when the event is set.
-Push = Callable[[int, list[bytes], threading.Event], None]
+#: group -> entries, bytes
+Arrived = Callable[[dict[int, dict], int], None]
 
 
-class Sending:
-    """Groups on their way out in one handover, in a thread of its own."""
+class Receiving:
+    """What has come of one handover, by whatever way; any thread may bring pieces."""
 
-    def __init__(self, epoch: int, push: Push, untaken: Callable[[int], int], task: int, owner: str) -> None:
-        """`untaken`: pieces that a receiving task has not taken yet."""
-        self.epoch = epoch
-        self._push, self._untaken, self._task, self._owner = push, untaken, task, owner
-        self._jobs: queue.SimpleQueue[Callable[[threading.Event], bool]] = queue.SimpleQueue()
-        self._cutters: dict[int, Cutter] = {}
+    def __init__(
+        self, epoch: int, task: int, groups: Iterable[int], arrived: Arrived, failed: Failed, stop: threading.Event
+    ) -> None:
+        """`arrived` and `failed` are called in whatever thread brings pieces."""
+        self.epoch, self.failed, self.stop = epoch, failed, stop
+        self._task, self._wanted, self._arrived = task, set(groups), arrived
+        self._assembly, self._lock = Assembly(epoch), threading.Lock()
+        self._size = 0  # of what has come since groups became whole
 
     @property
-    def has_room(self) -> bool:
-        """What was given to it is mostly gone."""
-        return self._jobs.qsize() < ROOM
+    def whole(self) -> bool:
+        """All groups are here."""
+        return not self._wanted
 
-    def put(self, parts: Mapping[int, bytes]) -> None:
-        """Chunks, packed: receiving task -> bytes."""
+    def take(self, pieces: Iterable[bytes | memoryview]) -> None:
+        """Raises LeewardError for what is damaged, missing, or not to come here."""
+        with self._lock:
+            groups: dict[int, dict] = {}
+            for piece in pieces:
+                groups |= self._assembly.take(piece)
+                self._size += len(piece)
+            if foreign := groups.keys() - self._wanted:
+                raise LeewardError(
+                    f"handover {self.epoch} brought group {min(foreign)}, which task {self._task} does not gain.",
+                    remedy="This is a fault of Leeward: please report it.",
+                )
+            if groups:
+                self._wanted -= groups.keys()
+                size, self._size = self._size, 0
+                self._arrived(groups, size)
 
-        def job(stop: threading.Event) -> bool:
-            for target, data in parts.items():
-                self._add(target, data, stop)
-            return False
 
-        self._jobs.put(job)
+class Ways:
+    """How the pieces of one handover go: straight to who can be reached, else through Redis. One thread's."""
 
-    def when_taken(self, call: Callable[[], None]) -> None:
-        """Call this, in this thread, once the receivers have taken all that was given to it until now."""
+    def __init__(self, courier: Courier, epoch: int) -> None:
+        self.epoch = epoch
+        self._courier = courier
+        self._ways: dict[int, Way | None] = {}  # None: through Redis
+        self._waiting: Counter[int] = Counter()  # in Redis, for each receiver, as far as is known
 
-        def job(stop: threading.Event) -> bool:
-            for target in self._cutters:
-                self._add(target, b"", stop, end=True)  # also what fills no piece
-            while any(map(self._untaken, self._cutters)) and not stop.wait(_LITTLE_S):
-                pass
-            if not stop.is_set():
-                call()
-            return False
+    def push(self, target: int, pieces: list[bytes], stop: threading.Event) -> None:
+        """Take these to a task, behind those before. Raises FencedError."""
+        if target not in self._ways:
+            self._ways[target] = self._courier.way(self.epoch, target, stop)
+        if way := self._ways[target]:
+            try:
+                way.push(pieces, stop)
+                return
+            except OSError as failure:
+                pieces = self._given_up(target, way, failure)
+        self._courier.put(self.epoch, target, pieces, self._waiting, stop)
 
-        self._jobs.put(job)
+    def untaken(self, target: int, stop: threading.Event) -> int:
+        """Pieces that this task has not taken yet."""
+        if way := self._ways.get(target):
+            try:
+                way.hear()
+                return len(way.untaken)
+            except OSError as failure:
+                pieces = self._given_up(target, way, failure)
+                self._courier.put(self.epoch, target, pieces, self._waiting, stop)
+        return self._courier.waiting(self.epoch, target, stop)
 
-    def finish(self, parcels: Mapping[int, Mapping[int, Rest]]) -> None:
-        """The last of each group: receiving task -> group -> what nobody changes any more."""
+    def settle(self, stop: threading.Event) -> None:
+        """Until nothing is on its way that would be lost with this process; Redis keeps what it has."""
+        for target in self._ways:
+            while (way := self._ways[target]) and way.untaken and not stop.is_set():
+                try:
+                    way.hear(_BLOCK_S)
+                except OSError as failure:
+                    pieces = self._given_up(target, way, failure)
+                    self._courier.put(self.epoch, target, pieces, self._waiting, stop)
 
-        def job(stop: threading.Event) -> bool:
-            packer = msgpack.Packer(strict_types=True, autoreset=False)
-            for target, groups in parcels.items():
-                for group, (items, gone) in groups.items():
-                    entries = iter(items)
-                    for left in range(len(items), 0, -_CHUNK):
-                        some = list(islice(entries, _CHUNK))
-                        if left > _CHUNK:
-                            pack(packer, group, some, (), last=False, owner=self._owner)
-                        else:
-                            pack(packer, group, some, gone, last=True, owner=self._owner)
-                        if len(packer.getbuffer()) >= PIECE_BYTES:
-                            self._add(target, taken(packer), stop)
-                    if not items:
-                        pack(packer, group, (), gone, last=True, owner=self._owner)
-                self._add(target, taken(packer), stop, end=True)
-            return True
+    def close(self) -> None:
+        """Nothing more is sent."""
+        for way in filter(None, self._ways.values()):
+            way.close()
 
-        self._jobs.put(job)
-
-    def run(self, stop: threading.Event) -> None:
-        """The thread: until everything is out, or `stop`."""
-        done = False
-        while not done and not stop.is_set():
-            with contextlib.suppress(queue.Empty):
-                done = self._jobs.get(timeout=_BLOCK_S)(stop)
-
-    def _add(self, target: int, data: bytes, stop: threading.Event, *, end: bool = False) -> None:
-        if target not in self._cutters:
-            self._cutters[target] = Cutter(epoch=self.epoch, sender=self._task)
-        pieces = list(self._cutters[target].add(data, end=end))
-        for start in range(0, len(pieces), _BATCH):
-            self._push(target, pieces[start : start + _BATCH], stop)
+    def _given_up(self, target: int, way: Way, failure: OSError) -> list[bytes]:
+        """What must go through Redis now."""
+        log.info("handover %d, to task %d: %s; through Redis", self.epoch, target, failure)
+        way.close()
+        self._ways[target] = None
+        return list(way.untaken)
 
 
 class Courier:
     """One task's part in handovers; what it calls back is posted to the task's own thread."""
 
-    def __init__(self, url: str, topology_id: str, task: int, owner: str, post: Post) -> None:
+    def __init__(self, url: str, topology_id: str, task: int, owner: str, post: Post, host: str = "") -> None:
+        """`host`: where other tasks reach this one, if they may; else all comes through Redis."""
         self._url, self._prefix = url, f"leeward:{topology_id}:"
-        self._task, self._owner, self._post = task, owner, post
+        self._task, self._owner, self._post, self._host = task, owner, post, host
         self._client: redis.Redis | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
+        self._listener: Listener | None = None
+        self._receiving: Receiving | None = None
+        self._begun = threading.Condition()  # to receive
 
     def warm(self) -> None:
-        """Do beforehand what is slow the first time: connect twice (one sends, one reads), send and read a piece."""
+        """Say where this task listens; do beforehand what is slow the first time: connect twice (one sends, one reads),
+        send and read a piece.
+        """
         key, packer = self._key(0, self._task), msgpack.Packer(strict_types=True, autoreset=False)
         pack(packer, 0, (), (), last=True, owner=self._owner)
         pieces = Cutter(epoch=0, sender=self._task).add(packer.bytes(), end=True)
@@ -143,11 +162,21 @@ class Courier:
             pool = client.connection_pool
             for connection in [pool.get_connection(), pool.get_connection()]:
                 pool.release(connection)
+            self._listen()
             self._put(0, key, list(pieces))
             assembly = Assembly(0)
             for _, fields in self._read(key, "0", ()):
                 assembly.take(fields[b"p"])
             client.delete(key)
+
+    def _listen(self) -> None:
+        if self._host and self._listener is None:
+            try:
+                self._listener = Listener(self._host, self._welcome)
+            except OSError as failure:
+                log.warning("%s cannot be reached at %r (%s): through Redis", self._owner, self._host, failure)
+                return
+            self._client.hset(self._prefix + "at", str(self._task), self._listener.address)
 
     def _connected(self) -> redis.Redis:
         with self._lock:
@@ -158,55 +187,46 @@ class Courier:
             return self._client
 
     def send(self, epoch: int, sent: Callable[[], None], failed: Failed) -> Sending:
-        """Begin to send groups; `sent` when all that was given to it by `finish` is where the receivers find it."""
-        stop, waiting = self._stop, Counter()
-        sending = Sending(
-            epoch,
-            lambda target, pieces, stop: self._push(epoch, target, pieces, waiting, stop),
-            lambda target: self._patiently(lambda: self._client.xlen(self._key(epoch, target)), stop) or 0,
-            self._task,
-            self._owner,
-        )
+        """Begin to send groups; `sent` when all that was given to it by `finish` is safe from this task's end."""
+        sending = Sending(Ways(self, epoch), self._task, self._owner)
         self._start("send", sending.run, sent, failed)
         return sending
 
-    def receive(
-        self, epoch: int, groups: Iterable[int], arrived: Callable[[dict[int, dict], int], None], failed: Failed
-    ) -> None:
+    def receive(self, epoch: int, groups: Iterable[int], arrived: Arrived, failed: Failed) -> None:
         """Receive these groups; `arrived(group -> entries, bytes)` as they become whole."""
-        wanted = set(groups)
-        self._start("receive", lambda stop: self._receive(epoch, wanted, arrived, stop), lambda: None, failed)
+        stop = self._stop
+
+        def deliver(groups: dict[int, dict], size: int) -> None:
+            self._post(lambda: None if stop.is_set() else arrived(groups, size))
+
+        receiving = Receiving(epoch, self._task, groups, deliver, failed, stop)
+        with self._begun:
+            self._receiving = receiving
+            self._begun.notify_all()
+        self._start("receive", lambda stop: self._receive(receiving), lambda: None, failed)
 
     def cancel(self) -> None:
         """Stop whatever is under way; nothing more is called back."""
         self._stop.set()
         self._stop = threading.Event()
 
-    # --- threads
+    # --- for `Ways`
 
-    def _start(self, name: str, work: Callable, done: Callable[[], None], failed: Failed) -> None:
-        self._connected()
-        stop = self._stop
+    def way(self, epoch: int, target: int, stop: threading.Event) -> Way | None:
+        """Straight to this task; None if it cannot be reached."""
+        address = self._patiently(lambda: self._client.hget(self._prefix + "at", str(target)), stop)
+        if not address or not self._host:
+            return None
+        try:
+            return Way(address, epoch=epoch, task=self._task)
+        except OSError as failure:
+            log.info("handover %d, to task %d: %s; through Redis", epoch, target, failure)
+            return None
 
-        def post(what: Callable[[], None]) -> None:
-            self._post(lambda: None if stop.is_set() else what())
-
-        def run() -> None:
-            try:
-                work(stop)
-            except Exception as failure:
-                log.warning("handover, %s: %s", name, failure)
-                why = f"{type(failure).__name__}: {failure}"
-                post(lambda: failed(why))
-            else:
-                post(done)
-
-        threading.Thread(target=run, name=f"leeward-{name}", daemon=True).start()
-
-    def _push(
+    def put(
         self, epoch: int, target: int, pieces: list[bytes], waiting: Counter[int], stop: threading.Event
     ) -> None:
-        """`waiting`: pieces for each receiving task, as far as is known."""
+        """Through Redis. `waiting`: pieces for each receiving task, as far as is known. Raises FencedError."""
         key = self._key(epoch, target)
         while pieces and not stop.is_set():
             some = pieces[: max(0, AHEAD - waiting[target])]
@@ -222,6 +242,31 @@ class Courier:
             if pieces and waiting[target] >= AHEAD:
                 stop.wait(_FULL_S)
 
+    def waiting(self, epoch: int, target: int, stop: threading.Event) -> int:
+        """Pieces for this task in Redis."""
+        return self._patiently(lambda: self._client.xlen(self._key(epoch, target)), stop) or 0
+
+    # --- threads
+
+    def _start(self, name: str, work: Callable, done: Callable[[], None], failed: Failed) -> None:
+        self._connected()
+        stop = self._stop
+
+        def run() -> None:
+            try:
+                work(stop)
+            except Exception as failure:
+                self._fail(failure, failed, stop)
+            else:
+                self._post(lambda: None if stop.is_set() else done())
+
+        threading.Thread(target=run, name=f"leeward-{name}", daemon=True).start()
+
+    def _fail(self, failure: Exception, failed: Failed, stop: threading.Event) -> None:
+        log.warning("handover: %s", failure)
+        why = f"{type(failure).__name__}: {failure}"
+        self._post(lambda: None if stop.is_set() else failed(why))
+
     def _put(self, epoch: int, key: str, pieces: list[bytes]) -> int:
         """Adds all of these pieces, or, fenced off, none; see the script."""
         with self._client.pipeline() as pipe:
@@ -230,31 +275,31 @@ class Courier:
                 pipe.xadd(key, {"p": piece}, nomkstream=True)
             return pipe.execute()[0]
 
-    def _receive(
-        self, epoch: int, wanted: set[int], arrived: Callable[[dict[int, dict], int], None], stop: threading.Event
-    ) -> None:
-        assembly, key = Assembly(epoch), self._key(epoch, self._task)
+    def _receive(self, receiving: Receiving) -> None:
+        """What comes through Redis, until all is here by whatever way."""
+        key, stop = self._key(receiving.epoch, self._task), receiving.stop
         names: list[bytes] = []
         last: bytes | str = "0"
-        groups: dict[int, dict] = {}
-        size = 0
-        while wanted and not stop.is_set():
+        while not receiving.whole and not stop.is_set():
             pieces = self._patiently(lambda after=last, these=names: self._read(key, after, these), stop) or ()
-            for _, fields in pieces:
-                groups |= assembly.take(fields[b"p"])
-                size += len(fields[b"p"])
+            receiving.take([fields[b"p"] for _, fields in pieces])
             names = [name for name, _ in pieces]
             last = names[-1] if names else last
-            if foreign := groups.keys() - wanted:
-                raise LeewardError(
-                    f"handover {epoch} brought group {min(foreign)}, which task {self._task} does not gain.",
-                    remedy="This is a fault of Leeward: please report it.",
-                )
-            if groups:
-                wanted -= groups.keys()
-                self._deliver(arrived, groups, size, stop)
-                groups, size = {}, 0
         self._patiently(lambda: self._client.delete(key), stop)
+
+    def _welcome(self, incoming: Incoming) -> None:
+        """What comes straight from one sender; its own thread."""
+        with self._begun:
+            self._begun.wait_for(lambda: self._receiving and self._receiving.epoch >= incoming.epoch, _EARLY_S)
+            receiving = self._receiving
+        if receiving is None or receiving.epoch != incoming.epoch:
+            return
+        try:
+            while (piece := incoming.next(receiving.stop)) is not None:
+                receiving.take([piece])
+                incoming.taken()
+        except LeewardError as failure:
+            self._fail(failure, receiving.failed, receiving.stop)
 
     def _read(self, key: str, after: bytes | str, taken: Iterable[bytes]) -> list:
         """The next pieces, with their names; those named are deleted."""
@@ -264,9 +309,6 @@ class Courier:
             pipe.xread({key: after}, count=_BATCH, block=int(_BLOCK_S * 1000))
             *_, answer = pipe.execute()
         return answer[0][1] if answer else []
-
-    def _deliver(self, arrived: Callable, groups: dict[int, dict], size: int, stop: threading.Event) -> None:
-        self._post(lambda: None if stop.is_set() else arrived(groups, size))
 
     def _patiently(self, ask: Callable, stop: threading.Event) -> object:
         """What Redis answers; it is asked until it does, or until `stop`: the coordinator's deadline ends that."""

@@ -42,7 +42,7 @@ from leeward.core.instructions import (
 from leeward.core.protocol import TaskProtocol
 from leeward.core.table import Table, first_tables, owned, tables_text
 from leeward.runtime import snapshot
-from leeward.runtime.conf import key_groups, redis_url, service_time, zookeeper
+from leeward.runtime.conf import direct, key_groups, redis_url, service_time, zookeeper
 from leeward.runtime.courier import Courier
 from leeward.runtime.dsl import MARKER_STREAM
 from leeward.runtime.handover import Handovers
@@ -119,7 +119,9 @@ class Elastic(Output):
             component=self.component_name,
             group_of=group_of,
         )
-        courier = Courier(redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post)
+        courier = Courier(
+            redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post, self._node if direct(conf) else ""
+        )
         self._handovers = Handovers(self, courier)
         self._server = Server(service_time(conf))
         self._committed_states: dict[int, dict] = {}

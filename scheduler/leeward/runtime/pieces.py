@@ -25,6 +25,7 @@ VERSION = 1
 PIECE_BYTES = 128 * 1024
 _MAGIC = b"LWP"
 _HEADER = struct.Struct(">3sBQIIII")
+LONGEST_PIECE = _HEADER.size + PIECE_BYTES
 _REMEDY = "The coordinator restores the newest cut; look after the disk and memory of Redis."
 
 

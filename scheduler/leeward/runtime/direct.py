@@ -1,0 +1,176 @@
+"""Pieces straight from the task that gives groups to the one that gains them, by TCP.
+
+One connection for each (handover, sender, receiver). It begins with a greeting: magic `LWD`, version (1 byte), the
+receiver's secret (16 bytes), epoch of the handover (8 bytes), sender's task (4 bytes). Then come pieces
+(`leeward.runtime.pieces`), each after its length (4 bytes); the receiver answers each that it has taken with the number
+of those taken so far (4 bytes). Big endian.
+
+Nothing is lost with a connection: the sender keeps what was not answered, to send it another way; a piece that comes
+twice counts once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import logging
+import secrets
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+import msgpack
+
+from leeward.runtime.pieces import LONGEST_PIECE
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+#: A sender waits when its receiver is so many pieces behind.
+_AHEAD = 64
+_MAGIC = b"LWD"
+_GREETING = struct.Struct(">3sB16sQI")
+_NUMBER = struct.Struct(">I")
+#: To reach a receiver; to hear a greeting; between two looks whether to give up. In seconds.
+_CONNECT_S, _GREET_S, _BLOCK_S = 1.0, 5.0, 0.25
+
+
+class Incoming:
+    """The receiver's end of a connection."""
+
+    def __init__(self, connection: socket.socket, epoch: int) -> None:
+        self.epoch = epoch
+        self._connection, self._taken = connection, 0
+        self._room = memoryview(bytearray(LONGEST_PIECE))
+
+    def next(self, stop: threading.Event) -> memoryview | None:
+        """The next piece, good until the next call; None when the sender has closed, or `stop`. Raises OSError."""
+        head = self._read(_NUMBER.size, stop)
+        if head is None:
+            return None
+        (length,) = _NUMBER.unpack(head)
+        if length > LONGEST_PIECE:
+            raise ConnectionError(f"a piece of {length} bytes is announced, {LONGEST_PIECE} is the most")
+        return self._read(length, stop)
+
+    def taken(self) -> None:
+        """The piece is where it belongs. Raises OSError."""
+        self._taken += 1
+        self._connection.sendall(_NUMBER.pack(self._taken))
+
+    def _read(self, size: int, stop: threading.Event) -> memoryview | None:
+        have = 0
+        while have < size and not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                got = self._connection.recv_into(self._room[have:size])
+                if not got:
+                    return None
+                have += got
+        return self._room[:size] if have == size else None
+
+
+class Listener:
+    """Where a task can be reached, from its start to its end. Raises OSError if it cannot listen there."""
+
+    def __init__(self, host: str, welcome: Callable[[Incoming], None]) -> None:
+        """`host`: the name by which Storm's workers reach this node; `welcome` has a thread for each connection."""
+        # as Storm's workers: on all addresses; but what is of this machine alone stays there
+        self._server = socket.create_server((host if host.startswith("127.") else "", 0))
+        self._secret, self._welcome = secrets.token_bytes(16), welcome
+        #: for `Way`
+        self.address: bytes = msgpack.packb([host, self._server.getsockname()[1], self._secret])
+        threading.Thread(target=self._accept, name="leeward-listen", daemon=True).start()
+
+    def close(self) -> None:
+        """Nobody can reach it any more."""
+        with contextlib.suppress(OSError):  # closed already
+            self._server.shutdown(socket.SHUT_RDWR)  # closing alone would leave its thread in `accept`
+        self._server.close()
+
+    def _accept(self) -> None:
+        while self._server.fileno() >= 0:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:  # closed, or the process has too many files
+                time.sleep(_BLOCK_S)
+                continue
+            threading.Thread(target=self._greet, args=(connection,), name="leeward-receive", daemon=True).start()
+
+    def _greet(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                epoch = self._epoch_of(connection)
+                if epoch is None:
+                    log.warning("handover: somebody who does not know this task connected to it; sent away")
+                    return
+                connection.settimeout(_BLOCK_S)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._welcome(Incoming(connection, epoch))
+            except OSError as failure:  # the sender goes another way
+                log.info("handover: a sender's connection broke: %s", failure)
+
+    def _epoch_of(self, connection: socket.socket) -> int | None:
+        """What the greeting says; None if it is not one for this task."""
+        connection.settimeout(_GREET_S)
+        greeting = b""
+        while len(greeting) < _GREETING.size:
+            part = connection.recv(_GREETING.size - len(greeting))
+            if not part:
+                return None
+            greeting += part
+        magic, version, secret, epoch, _task = _GREETING.unpack(greeting)
+        known = (magic, version) == (_MAGIC, VERSION) and hmac.compare_digest(secret, self._secret)
+        return epoch if known else None
+
+
+class Way:
+    """The sender's end. All raise OSError when the connection is broken; what is `untaken` must go another way then."""
+
+    def __init__(self, address: bytes, *, epoch: int, task: int) -> None:
+        host, port, secret = msgpack.unpackb(address)
+        self.untaken: deque[bytes] = deque()  #: pieces, in their order, that the receiver has not answered
+        self._taken, self._heard = 0, b""
+        self._socket = socket.create_connection((host, port), timeout=_CONNECT_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.sendall(_GREETING.pack(_MAGIC, VERSION, secret, epoch, task))
+        self._socket.settimeout(_BLOCK_S)
+
+    def push(self, pieces: list[bytes], stop: threading.Event) -> None:
+        self.untaken.extend(pieces)
+        for piece in pieces:
+            self._send(_NUMBER.pack(len(piece)), stop)
+            self._send(piece, stop)
+        self.hear()
+        while len(self.untaken) >= _AHEAD and not stop.is_set():
+            self.hear(_BLOCK_S)
+
+    def hear(self, wait_s: float = 0.0) -> None:
+        """Take note of what the receiver has taken; wait for it so long."""
+        self._socket.settimeout(wait_s)
+        try:
+            data = self._socket.recv(_AHEAD * _NUMBER.size)
+        except (BlockingIOError, TimeoutError):
+            return
+        finally:
+            self._socket.settimeout(_BLOCK_S)
+        if not data:
+            raise ConnectionError("the receiver has closed the connection")
+        self._heard += data
+        whole = len(self._heard) // _NUMBER.size * _NUMBER.size
+        if whole:
+            (taken,) = _NUMBER.unpack(self._heard[whole - _NUMBER.size : whole])
+            for _ in range(taken - self._taken):
+                self.untaken.popleft()
+            self._taken, self._heard = taken, self._heard[whole:]
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _send(self, data: bytes, stop: threading.Event) -> None:
+        view = memoryview(data)
+        while view and not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                view = view[self._socket.send(view) :]

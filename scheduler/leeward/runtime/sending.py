@@ -1,0 +1,118 @@
+"""Key groups on their way out of a task: packed, cut into pieces, and given to a carrier, in a thread of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Protocol
+
+import msgpack
+
+from leeward.runtime.pieces import PIECE_BYTES, Cutter, Rest, pack, taken
+
+#: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
+ROOM = 16
+#: Entries packed at once; pieces given to the carrier at once: 4 MB, as each turn waits for a processor first.
+_CHUNK, _BATCH = 32, 32
+#: Between two looks whether there is something to do; at what a receiver has not taken, as somebody waits for that. In
+#: seconds.
+_BLOCK_S, _LITTLE_S = 0.25, 0.002
+
+
+class Carrier(Protocol):
+    """Takes the pieces of one handover to their receivers. Each call gives up when its event is set."""
+
+    epoch: int
+
+    def push(self, target: int, pieces: list[bytes], stop: threading.Event) -> None:
+        """Take these to a task, behind those before."""
+
+    def untaken(self, target: int, stop: threading.Event) -> int:
+        """Pieces that this task has not taken yet."""
+
+    def settle(self, stop: threading.Event) -> None:
+        """Until a sender may end without a loss."""
+
+    def close(self) -> None:
+        """Nothing more is sent."""
+
+
+class Sending:
+    """Groups on their way out in one handover, in a thread of its own."""
+
+    def __init__(self, carrier: Carrier, task: int, owner: str) -> None:
+        self.epoch = carrier.epoch
+        self._carrier, self._task, self._owner = carrier, task, owner
+        self._jobs: queue.SimpleQueue[Callable[[threading.Event], bool]] = queue.SimpleQueue()
+        self._cutters: dict[int, Cutter] = {}
+
+    @property
+    def has_room(self) -> bool:
+        """What was given to it is mostly gone."""
+        return self._jobs.qsize() < ROOM
+
+    def put(self, parts: Mapping[int, bytes]) -> None:
+        """Chunks, packed: receiving task -> bytes."""
+
+        def job(stop: threading.Event) -> bool:
+            for target, data in parts.items():
+                self._add(target, data, stop)
+            return False
+
+        self._jobs.put(job)
+
+    def when_taken(self, call: Callable[[], None]) -> None:
+        """Call this, in this thread, once the receivers have taken all that was given to it until now."""
+
+        def job(stop: threading.Event) -> bool:
+            for target in self._cutters:
+                self._add(target, b"", stop, end=True)  # also what fills no piece
+            while any(self._carrier.untaken(target, stop) for target in self._cutters) and not stop.wait(_LITTLE_S):
+                pass
+            if not stop.is_set():
+                call()
+            return False
+
+        self._jobs.put(job)
+
+    def finish(self, parcels: Mapping[int, Mapping[int, Rest]]) -> None:
+        """The last of each group: receiving task -> group -> what nobody changes any more."""
+
+        def job(stop: threading.Event) -> bool:
+            packer = msgpack.Packer(strict_types=True, autoreset=False)
+            for target, groups in parcels.items():
+                for group, (items, gone) in groups.items():
+                    entries = iter(items)
+                    for left in range(len(items), 0, -_CHUNK):
+                        some = list(islice(entries, _CHUNK))
+                        if left > _CHUNK:
+                            pack(packer, group, some, (), last=False, owner=self._owner)
+                        else:
+                            pack(packer, group, some, gone, last=True, owner=self._owner)
+                        if len(packer.getbuffer()) >= PIECE_BYTES:
+                            self._add(target, taken(packer), stop)
+                    if not items:
+                        pack(packer, group, (), gone, last=True, owner=self._owner)
+                self._add(target, taken(packer), stop, end=True)
+            self._carrier.settle(stop)
+            return True
+
+        self._jobs.put(job)
+
+    def run(self, stop: threading.Event) -> None:
+        """The thread: until everything is out, or `stop`."""
+        done = False
+        with contextlib.closing(self._carrier):
+            while not done and not stop.is_set():
+                with contextlib.suppress(queue.Empty):
+                    done = self._jobs.get(timeout=_BLOCK_S)(stop)
+
+    def _add(self, target: int, data: bytes, stop: threading.Event, *, end: bool = False) -> None:
+        if target not in self._cutters:
+            self._cutters[target] = Cutter(epoch=self.epoch, sender=self._task)
+        pieces = list(self._cutters[target].add(data, end=end))
+        for start in range(0, len(pieces), _BATCH):
+            self._carrier.push(target, pieces[start : start + _BATCH], stop)

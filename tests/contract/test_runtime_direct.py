@@ -1,0 +1,158 @@
+"""Key groups straight from task to task: what fails on the way goes through Redis, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import struct
+import threading
+
+import msgpack
+import pytest
+from test_runtime_courier import Task, key
+
+from leeward.runtime import direct as direct_module
+from leeward.runtime.direct import Incoming
+from leeward.runtime.pieces import PIECE_BYTES
+
+STATE = {f"k{n}": [n, 2.5, None, b"\x00", {"nested": "x" * 1000}] for n in range(2000)}  # some sixteen pieces
+AT = "leeward:t-1:at"
+
+
+@pytest.fixture
+def two(server, client):
+    """A sender and a receiver that listen, as tasks do once they have started."""
+    tasks = Task(server, 1, host="127.0.0.1"), Task(server, 3, host="127.0.0.1")
+    for task in tasks:
+        task.courier.warm()
+    yield tasks
+    for task in tasks:
+        task.courier.cancel()
+        task.courier._listener.close()
+
+
+def test_redis_holds_none_of_it(two, client):
+    sender, receiver = two
+    receiver.receive(3, (0, 1))
+    sender.send(3, {3: {0: STATE, 1: {}}})
+    assert sender.word() == "sent" and receiver.word() == "whole"
+    assert receiver.groups == {0: STATE, 1: {}} and receiver.bytes > 15 * PIECE_BYTES
+    assert client.info("commandstats").get("cmdstat_xadd", {"calls": 0})["calls"] <= 4, "but for warming up"
+
+
+def test_it_is_sent_only_when_it_is_taken(two):
+    """Until then it is nowhere but in this process."""
+    sender, receiver = two
+    sender.send(3, {3: {0: {"a": 1}}})
+    with pytest.raises(queue.Empty):
+        sender.said.get(timeout=0.6)
+    receiver.receive(3, (0,))
+    assert sender.word() == "sent" and receiver.word() == "whole"
+    assert receiver.groups == {0: {"a": 1}}
+
+
+def test_a_sender_waits_for_a_receiver_that_is_far_behind(two, monkeypatch):
+    sender, receiver = two
+    big = {0: dict.fromkeys(range(40), "x" * 1_000_000)}
+    sending = sender.send(3, {3: big})
+    with pytest.raises(queue.Empty):
+        sender.said.get(timeout=0.6)
+    (way,) = sending._carrier._ways.values()
+    assert len(way.untaken) < direct_module._AHEAD + 32
+    receiver.receive(3, (0,))
+    assert sender.word() == "sent" and receiver.word() == "whole" and receiver.groups == big
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["answered", "not answered"])
+@pytest.mark.parametrize("after", [0, 1, 5, 12])
+def test_a_broken_connection_loses_and_doubles_nothing(two, monkeypatch, after, answered):
+    sender, receiver = two
+    count, taken = [], Incoming.taken
+
+    def breaks(incoming):
+        count.append(1)
+        if len(count) <= after or answered:
+            taken(incoming)
+        if len(count) > after:
+            raise ConnectionResetError("by the test")
+
+    monkeypatch.setattr(Incoming, "taken", breaks)
+    receiver.receive(3, (0,))
+    sender.send(3, {3: {0: STATE}})
+    assert sender.word() == "sent" and receiver.word() == "whole"
+    assert receiver.groups == {0: STATE} and len(count) == after + 1, "it was not tried again"
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_several_senders_by_different_ways(two, server, number):
+    """One is on a node from which nobody can be reached."""
+    _, receiver = two
+    senders = [Task(server, 1, host="127.0.0.1"), Task(server, 2)]
+    receiver.receive(3, (0, 1, 2))
+    senders[number].send(3, {3: {0: STATE}})
+    senders[1 - number].send(3, {3: {1: STATE, 2: {"b": 2}}})
+    assert [task.word() for task in senders] == ["sent", "sent"] and receiver.word() == "whole"
+    assert receiver.groups == {0: STATE, 1: STATE, 2: {"b": 2}}
+
+
+def test_a_task_that_is_not_there_any_more_is_sent_to_by_redis(two, client):
+    sender, receiver = two
+    receiver.courier._listener.close()
+    sender.send(3, {3: {0: {"a": 1}}})
+    assert sender.word() == "sent" and client.xlen(key(3)) == 1
+    receiver.receive(3, (0,))
+    assert receiver.word() == "whole"
+
+
+def test_a_sender_of_an_older_epoch_is_refused(two, client):
+    """The receiver is in a newer handover, so the connection is closed, and Redis asks the fence."""
+    sender, receiver = two
+    client.set("leeward:t-1:fence", 4)
+    receiver.receive(4, (0,))
+    sender.send(3, {3: {0: {"a": 1}}})
+    assert "FencedError" in sender.word()
+    assert receiver.said.empty() and not receiver.groups
+
+
+def test_who_does_not_know_the_secret_is_sent_away(two, client, caplog):
+    sender, receiver = two
+    host, port, secret = msgpack.unpackb(client.hget(AT, "3"))
+    client.hset(AT, "3", msgpack.packb([host, port, bytes(len(secret))]))
+    receiver.receive(3, (0,))
+    sender.send(3, {3: {0: {"a": 1}}})
+    assert sender.word() == "sent" and receiver.word() == "whole", "by Redis"
+    assert "does not know this task" in caplog.text
+    with socket.create_connection((host, port)) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\nHost: of a stranger\r\n\r\n")
+        with contextlib.suppress(ConnectionResetError):  # as not all of it was read
+            assert stranger.recv(1) == b""
+
+
+@pytest.mark.parametrize(("piece", "says"), [(b"nonsense", "is none (8 bytes)"), (None, "")])
+def test_nonsense_from_one_who_knows_the_secret(two, client, piece, says):
+    """A damaged piece fails the handover; a length that cannot be is no piece at all."""
+    _, receiver = two
+    receiver.receive(3, (0,))
+    host, port, secret = msgpack.unpackb(client.hget(AT, "3"))
+    with socket.create_connection((host, port)) as other:
+        other.sendall(struct.pack(">3sB16sQI", b"LWD", 1, secret, 3, 1))
+        other.sendall(struct.pack(">I", len(piece) if piece else 2**32 - 1) + (piece or b""))
+        assert other.recv(1) == b""
+    assert says in receiver.word() if says else receiver.said.empty()
+    assert not receiver.groups
+
+
+def test_cancel_ends_what_is_under_way(two):
+    sender, receiver = two
+    before = threading.active_count()
+    sender.send(3, {3: {0: STATE}})
+    receiver.receive(3, (0, 1))
+    receiver.courier.cancel()
+    sender.courier.cancel()
+    for _ in range(100):
+        if threading.active_count() <= before:
+            break
+        threading.Event().wait(0.1)
+    assert threading.active_count() <= before
+    assert sender.said.empty()
