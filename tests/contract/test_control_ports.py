@@ -249,9 +249,10 @@ def test_requests_are_answered(ports):
     wait_until(lambda: wakes)
     later = person.ask({"replicas": {"work": {"n1": 3}}})  # while the first is being carried out
     assert service.pending(wake) == {"id": name, "replicas": {"work": {"n1": 2}}}
-    assert person.answer_to(name) is None
+    told = threading.Event()
+    assert person.answer_to(name) is None and person.answer_to(name, told.set) is None
     service.answer(name, "done")
-    assert person.answer_to(name) == "done"
+    assert told.wait(5.0) and person.answer_to(name) == "done"
     assert service.pending(wake) == {"id": later, "replicas": {"work": {"n1": 3}}}
     service.answer(later, "done too")
     assert (person.answer_to(later), service.pending(wake)) == ("done too", None)

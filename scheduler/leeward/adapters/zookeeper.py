@@ -313,10 +313,12 @@ class ZooRequests:
             both.delete(f"{self._base}/requests/{name}")
             both.commit()
 
-    def answer_to(self, name: str) -> str | None:
-        with _asking("read an answer"), contextlib.suppress(NoNodeError):
-            return self._client.retry(self._client.get, f"{self._base}/answers/{name}")[0].decode()
-        return None
+    def answer_to(self, name: str, wake: Wake | None = None) -> str | None:
+        path = f"{self._base}/answers/{name}"
+        with _asking("read an answer"):
+            if not self._client.retry(self._client.exists, path, watch=_Watch(wake) if wake else None):
+                return None
+            return self._client.retry(self._client.get, path)[0].decode()
 
 
 class ZooLock:

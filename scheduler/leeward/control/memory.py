@@ -154,8 +154,11 @@ class MemoryRequests:
     def answer(self, name: str, result: str) -> None:
         self._world.requests.pop(name, None)
         self._world.answers[name] = result
+        self._world.changed()
 
-    def answer_to(self, name: str) -> str | None:
+    def answer_to(self, name: str, wake: Wake | None = None) -> str | None:
+        if wake:
+            self._world.wakes.append(wake)
         return self._world.answers.get(name)
 
 

@@ -135,8 +135,8 @@ class RequestStore(Protocol):
     def answer(self, name: str, result: str) -> None:
         """It is dealt with: `result` is for people."""
 
-    def answer_to(self, name: str) -> str | None:
-        """None while it is not dealt with."""
+    def answer_to(self, name: str, wake: Wake | None = None) -> str | None:
+        """None while it is not dealt with; `wake` is called when it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
