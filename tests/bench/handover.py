@@ -44,7 +44,8 @@ NOTES = (
     "delay: from the source's emit to the sink; in (a) and (b) the source itself stops or starts anew, so what they "
     "cost shows as silence",
     "p999_s: 99.9th percentile of the delays from 2 s before the request until the stream was steady again; of a case "
-    "in all its repetitions together",
+    "in all its repetitions together (best: of its best repetition)",
+    "stolen_s: of the processors, by the machine's host, while it was measured; a stall of the host is a delay here",
     "(b) 'executors': the new place has no task of the count, so Storm restarts workers, as in the papers; "
     "'tables': a warm task is there, only tables change",
     "quiet: the same topology in the same run while nothing is done to it; checkpoints go on",
@@ -286,7 +287,9 @@ def _cases(system: System) -> list[dict[str, Any]]:
 def _worst(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     worst = {name: max(run[name] for run in runs) for name in ("silence_s", "longest_s")}
     total = {name: sum(run[name] for run in runs) for name in ("lost", "doubled", "forgotten", "out_of_order")}
-    return {**worst, "best_silence_s": min(run["silence_s"] for run in runs), **total}
+    best = {f"best_{name}": min(run[name] for run in runs) for name in ("silence_s", "p999_s")}
+    stolen = round(sum(run["stolen_s"] for run in runs), 2)
+    return {**worst, **best, **total, "stolen_s": stolen}
 
 
 def _result(
@@ -301,6 +304,8 @@ def _result(
         longest, p999 = max(case["longest_s"] for case in live), max(case["p999_s"] for case in live)
         bars["longest delay, s"] = {"value": longest, "bar": DELAY_S, "met": longest <= DELAY_S}
         bars["p99.9 delay, s"] = {"value": p999, "bar": P999_S, "met": p999 <= P999_S}
+        best = max(case["best_p999_s"] for case in live)
+        bars["p99.9 delay, best repetition of each case, s"] = {"value": best, "bar": P999_S, "met": best <= P999_S}
     if live and papers:
         times = min(case["best_silence_s"] for case in papers) / max(case["silence_s"] for case in live)
         bars["times shorter than (b)"] = {"value": round(times, 1), "bar": TIMES, "met": times >= TIMES}
@@ -328,11 +333,13 @@ def _result(
 
 
 def _print(result: dict[str, Any], console: Console) -> None:
-    table = Table("how", "case", "silence", "longest delay", "p99.9", "lost", "doubled", "forgotten", box=None)
+    measured, counted = ("silence_s", "longest_s", "p999_s", "best_p999_s"), ("lost", "doubled", "forgotten")
+    headings = ("how", "case", "silence", "longest delay", "p99.9", "best p99.9", *counted, "host took")
+    table = Table(*headings, box=None)
     for case in result["cases"]:
-        values = [f"{case[name] * 1000:.0f} ms" for name in ("silence_s", "longest_s", "p999_s")]
+        values = [f"{case[name] * 1000:.0f} ms" for name in measured]
         table.add_row(
-            case["how"], case["case"], *values, *(str(case[name]) for name in ("lost", "doubled", "forgotten"))
+            case["how"], case["case"], *values, *(str(case[name]) for name in counted), f"{case['stolen_s']:.1f} s"
         )
     console.print(table)
     if quiet := result["quiet"]:

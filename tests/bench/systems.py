@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from machine import stolen_s
 from rich.console import Console
 from sink_log import Row, Window, arrival_times, largest_gap, parse
 
@@ -135,7 +136,7 @@ class System:
         """Do it in a steady stream, and wait until it is steady again."""
         quiet = self.sink.await_steady()
         load, before, nodes, tasks = _load(), self.slots(), self.count_nodes(), self._snapshot().tasks
-        began = time.time()
+        began, stolen = time.time(), stolen_s()
         details = deed()
         done = time.time()
         time.sleep(max(0.0, SETTLE_S - STEADY_S))
@@ -149,7 +150,7 @@ class System:
             Event(
                 case=case, how=how, window=Window(began_s=began, ended_s=time.time()), quiet_gap_s=round(quiet, 3),
                 load=load, moved=moved, count_nodes=(nodes, self.count_nodes()),
-                details={**details, "call_s": round(done - began, 3)},
+                details={**details, "call_s": round(done - began, 3), "stolen_s": round(stolen_s() - stolen, 2)},
             )
         )  # fmt: skip
 

@@ -20,6 +20,7 @@ class Task:
     """A courier and what it calls back."""
 
     def __init__(self, server, number, host=""):
+        self.server = server
         self.courier = Courier(server.url, "t-1", number, f"task {number} of count", self._post, host)
         self.said: queue.Queue = queue.Queue()
         self.groups: dict = {}

@@ -105,6 +105,30 @@ def test_a_task_that_is_not_there_any_more_is_sent_to_by_redis(two, client):
     assert receiver.word() == "whole"
 
 
+def test_a_task_that_could_not_be_reached_is_not_tried_again(two, client, monkeypatch):
+    """Behind a firewall each try takes a second, while tuples wait; where it starts anew it has another address."""
+    sender, receiver = two
+    tried, connect = [], socket.create_connection
+
+    def firewall(where, **options):
+        tried.append(where)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(socket, "create_connection", firewall)
+    for epoch in (3, 4):
+        receiver.receive(epoch, (0,))
+        sender.send(epoch, {3: {0: {"epoch": epoch}}})
+        assert sender.word() == "sent" and receiver.word() == "whole"
+        assert receiver.groups.pop(0) == {"epoch": epoch} and len(tried) == 1
+    monkeypatch.setattr(socket, "create_connection", connect)
+    again = Task(sender.server, 3, host="127.0.0.1")
+    again.courier.warm()
+    again.receive(5, (0,))
+    sending = sender.send(5, {3: {0: {"epoch": 5}}})
+    assert sender.word() == "sent" and again.word() == "whole" and sending._carrier._ways[3]
+    again.courier._listener.close()
+
+
 def test_a_sender_of_an_older_epoch_is_refused(two, client):
     """The receiver is in a newer handover, so the connection is closed, and Redis asks the fence."""
     sender, receiver = two

@@ -147,6 +147,7 @@ class Courier:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._listener: Listener | None = None
+        self._unreachable: set[bytes] = set()  # addresses; a firewall would cost every handover the time of a try
         self._receiving: Receiving | None = None
         self._begun = threading.Condition()  # to receive
 
@@ -215,12 +216,13 @@ class Courier:
     def way(self, epoch: int, target: int, stop: threading.Event) -> Way | None:
         """Straight to this task; None if it cannot be reached."""
         address = self._patiently(lambda: self._client.hget(self._prefix + "at", str(target)), stop)
-        if not address or not self._host:
+        if not address or not self._host or address in self._unreachable:
             return None
         try:
             return Way(address, epoch=epoch, task=self._task)
         except OSError as failure:
             log.info("handover %d, to task %d: %s; through Redis", epoch, target, failure)
+            self._unreachable.add(address)
             return None
 
     def put(
