@@ -15,7 +15,7 @@ import contextlib
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib.resources import files
 
 import msgpack
@@ -95,45 +95,41 @@ class Ways:
         if target not in self._ways:
             self._ways[target] = self._courier.way(self.epoch, target, stop)
         if way := self._ways[target]:
-            try:
+            with self._else_through_redis(target, way, stop):
                 way.push(pieces, stop)
-                return
-            except OSError as failure:
-                pieces = self._given_up(target, way, failure)
-        self._courier.put(self.epoch, target, pieces, self._waiting, stop)
+        else:
+            self._courier.put(self.epoch, target, pieces, self._waiting, stop)
 
     def untaken(self, target: int, stop: threading.Event) -> int:
         """Pieces that this task has not taken yet."""
         if way := self._ways.get(target):
-            try:
+            with self._else_through_redis(target, way, stop):
                 way.hear()
                 return len(way.untaken)
-            except OSError as failure:
-                pieces = self._given_up(target, way, failure)
-                self._courier.put(self.epoch, target, pieces, self._waiting, stop)
         return self._courier.waiting(self.epoch, target, stop)
 
     def settle(self, stop: threading.Event) -> None:
         """Until nothing is on its way that would be lost with this process; Redis keeps what it has."""
         for target in self._ways:
             while (way := self._ways[target]) and way.untaken and not stop.is_set():
-                try:
+                with self._else_through_redis(target, way, stop):
                     way.hear(_BLOCK_S)
-                except OSError as failure:
-                    pieces = self._given_up(target, way, failure)
-                    self._courier.put(self.epoch, target, pieces, self._waiting, stop)
 
     def close(self) -> None:
         """Nothing more is sent."""
         for way in filter(None, self._ways.values()):
             way.close()
 
-    def _given_up(self, target: int, way: Way, failure: OSError) -> list[bytes]:
-        """What must go through Redis now."""
-        log.info("handover %d, to task %d: %s; through Redis", self.epoch, target, failure)
-        way.close()
-        self._ways[target] = None
-        return list(way.untaken)
+    @contextlib.contextmanager
+    def _else_through_redis(self, target: int, way: Way, stop: threading.Event) -> Iterator[None]:
+        """If the connection breaks, what it has not brought goes through Redis, and so does all that follows."""
+        try:
+            yield
+        except OSError as failure:
+            log.info("handover %d, to task %d: %s; through Redis", self.epoch, target, failure)
+            way.close()
+            self._ways[target] = None
+            self._courier.put(self.epoch, target, list(way.untaken), self._waiting, stop)
 
 
 class Courier:
@@ -215,8 +211,10 @@ class Courier:
 
     def way(self, epoch: int, target: int, stop: threading.Event) -> Way | None:
         """Straight to this task; None if it cannot be reached."""
+        if not self._host:
+            return None
         address = self._patiently(lambda: self._client.hget(self._prefix + "at", str(target)), stop)
-        if not address or not self._host or address in self._unreachable:
+        if not address or address in self._unreachable:
             return None
         try:
             return Way(address, epoch=epoch, task=self._task)
