@@ -56,6 +56,7 @@ class Handovers:
         if instruction.gained:
             self._receive(number, instruction.gained)
         if instruction.lost:
+            gc.freeze()  # what is copied is mostly old, and one look of the collector at a gigabyte stops the stream
             owner = f"{shell.component_name} (task {shell.task_id})"
             self._ahead = Ahead(shell.state, instruction.lost, owner)
             self._sending = self._courier.send(number, lambda: self._sent(number), self._failed(number))
