@@ -56,7 +56,6 @@ class Handovers:
         if instruction.gained:
             self._receive(number, instruction.gained)
         if instruction.lost:
-            gc.disable()  # one look of the collector at a gigabyte stops the stream
             owner = f"{shell.component_name} (task {shell.task_id})"
             self._ahead = Ahead(shell.state, instruction.lost, owner)
             self._sending = self._courier.send(number, lambda: self._sent(number), self._failed(number))
@@ -134,7 +133,6 @@ class Handovers:
     def _forget(self) -> None:
         if self._receiving:
             gc.freeze()  # plain values without cycles: nothing for it to find there
-        if self._receiving or self._sending:
             gc.enable()
         self.epoch = self._receiving = 0
         self._began, self._since, self._waited, self._bytes, self._keys = 0.0, None, 0.0, 0, 0
