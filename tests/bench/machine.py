@@ -15,9 +15,9 @@ HALT_POLL = Path("/sys/module/haltpoll/parameters/guest_halt_poll_ns")
 _LONGEST_US = 10_000
 
 
-def stolen_s() -> float:
+def stolen_s(stat: Path = Path("/proc/stat")) -> float:
     """Seconds for which the host of this machine has kept its processors from it, all together, since its start."""
-    return int(Path("/proc/stat").read_text().split(maxsplit=9)[8]) / os.sysconf("SC_CLK_TCK")
+    return int(stat.read_text().split(maxsplit=9)[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pid: int) -> float:
@@ -48,7 +48,7 @@ def halt_polling(us: int | None, setting: Path = HALT_POLL) -> Iterator[None]:
     """Within it, idle processors poll for `us` microseconds before they halt; None leaves them as they are.
 
     A processor of a virtual machine that halts is the host's, and comes back when the host finds one free: on one
-    machine that was 10 % of the time of a stream of 1,000 tuples/s, though nobody else wanted much.
+    machine that took up to a tenth of the time of a stream of 1,000 tuples/s, though nobody else wanted much.
     """
     if us is None:
         yield

@@ -22,8 +22,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import machine
 import redis
+from machine import facts
 from rich.console import Console
 from rich.table import Table
 from sink_log import assess
@@ -130,7 +130,7 @@ def _result(cases: list[dict[str, Any]], versions: dict[str, str], repetitions: 
             "storm_rebalance_wait": "unset: topology.message.timeout.secs, 30 s as Storm ships it",
         },
         "versions": versions,
-        "machine": machine.facts(),
+        "machine": facts(),
         "bars": bars,
         "ours_exact": ours_exact,
         "cases": cases,

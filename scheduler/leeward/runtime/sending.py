@@ -1,4 +1,4 @@
-"""Key groups on their way out of a task: packed, cut into pieces, and given to a carrier, in a thread of their own."""
+"""Key groups on their way out of a task: packed, cut into pieces and sent, in a thread of their own."""
 
 from __future__ import annotations
 
@@ -7,45 +7,30 @@ import queue
 import threading
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgpack
 
 from leeward.runtime.pieces import PIECE_BYTES, Cutter, Rest, pack, taken
 
+if TYPE_CHECKING:
+    from leeward.runtime.courier import Ways
+
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16
-#: Entries packed at once; pieces given to the carrier at once: 4 MB, as each turn waits for a processor first.
+#: Entries packed at once; pieces sent at once: 4 MB, as each turn waits for a processor first.
 _CHUNK, _BATCH = 32, 32
 #: Between two looks whether there is something to do; at what a receiver has not taken, as somebody waits for that. In
 #: seconds.
 _BLOCK_S, _LITTLE_S = 0.25, 0.002
 
 
-class Carrier(Protocol):
-    """Takes the pieces of one handover to their receivers. Each call gives up when its event is set."""
-
-    epoch: int
-
-    def push(self, target: int, pieces: list[bytes], stop: threading.Event) -> None:
-        """Take these to a task, behind those before."""
-
-    def untaken(self, target: int, stop: threading.Event) -> int:
-        """Pieces that this task has not taken yet."""
-
-    def settle(self, stop: threading.Event) -> None:
-        """Until a sender may end without a loss."""
-
-    def close(self) -> None:
-        """Nothing more is sent."""
-
-
 class Sending:
     """Groups on their way out in one handover, in a thread of its own."""
 
-    def __init__(self, carrier: Carrier, task: int, owner: str) -> None:
-        self.epoch = carrier.epoch
-        self._carrier, self._task, self._owner = carrier, task, owner
+    def __init__(self, ways: Ways, task: int, owner: str) -> None:
+        self.epoch = ways.epoch
+        self._ways, self._task, self._owner = ways, task, owner
         self._jobs: queue.SimpleQueue[Callable[[threading.Event], bool]] = queue.SimpleQueue()
         self._cutters: dict[int, Cutter] = {}
 
@@ -70,7 +55,7 @@ class Sending:
         def job(stop: threading.Event) -> bool:
             for target in self._cutters:
                 self._add(target, b"", stop, end=True)  # also what fills no piece
-            while any(self._carrier.untaken(target, stop) for target in self._cutters) and not stop.wait(_LITTLE_S):
+            while any(self._ways.untaken(target, stop) for target in self._cutters) and not stop.wait(_LITTLE_S):
                 pass
             if not stop.is_set():
                 call()
@@ -97,7 +82,7 @@ class Sending:
                     if not items:
                         pack(packer, group, (), gone, last=True, owner=self._owner)
                 self._add(target, taken(packer), stop, end=True)
-            self._carrier.settle(stop)
+            self._ways.settle(stop)
             return True
 
         self._jobs.put(job)
@@ -105,7 +90,7 @@ class Sending:
     def run(self, stop: threading.Event) -> None:
         """The thread: until everything is out, or `stop`."""
         done = False
-        with contextlib.closing(self._carrier):
+        with contextlib.closing(self._ways):
             while not done and not stop.is_set():
                 with contextlib.suppress(queue.Empty):
                     done = self._jobs.get(timeout=_BLOCK_S)(stop)
@@ -115,4 +100,4 @@ class Sending:
             self._cutters[target] = Cutter(epoch=self.epoch, sender=self._task)
         pieces = list(self._cutters[target].add(data, end=end))
         for start in range(0, len(pieces), _BATCH):
-            self._carrier.push(target, pieces[start : start + _BATCH], stop)
+            self._ways.push(target, pieces[start : start + _BATCH], stop)
