@@ -15,6 +15,7 @@ reordered anything.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ from leeward.local import ClusterSpec, LocalCluster
 PARTS = ("handover", "restart", "state", "rebalance")
 NODES, MANY, WARM_UP_S = 4, 1000, 15.0
 QUIET_S = 20.0  # in which nothing is done to the topology
+CALM = 0.01  # of the processors' time may be the host's in a repetition that tells of us
 REDIS_MB = 4096  # two checkpoints of the largest state
 DELAY_S, P999_S, TIMES = 0.100, 0.025, 50  # the bars of (c), and against (b)
 STATE_DELAY_S, STATE_TIMES = 0.250, 3.0  # of a large state: the longest delay, and its time against the bytes' alone
@@ -44,8 +46,9 @@ NOTES = (
     "delay: from the source's emit to the sink; in (a) and (b) the source itself stops or starts anew, so what they "
     "cost shows as silence",
     "p999_s: 99.9th percentile of the delays from 2 s before the request until the stream was steady again; of a case "
-    "in all its repetitions together (best: of its best repetition)",
+    "in all its repetitions together",
     "stolen_s: of the processors, by the machine's host, while it was measured; a stall of the host is a delay here",
+    "calm: of the repetitions in which the host took less than a hundredth of the processors' time",
     "(b) 'executors': the new place has no task of the count, so Storm restarts workers, as in the papers; "
     "'tables': a warm task is there, only tables change",
     "quiet: the same topology in the same run while nothing is done to it; checkpoints go on",
@@ -277,20 +280,26 @@ def _cases(system: System) -> list[dict[str, Any]]:
             **asdict(damage), "exact": damage.exact, **_quantiles(delays), "how": event.how,
             "moved": dict(event.moved), "quiet_gap_s": event.quiet_gap_s, "load": event.load, **event.details,
         }  # fmt: skip
+        processors_s = os.cpu_count() * (event.window.ended_s - event.window.began_s)
+        run["calm"] = run["stolen_s"] < CALM * processors_s
         cases.setdefault(event.case, []).append(run)
-        pooled[event.case] = sorted([*pooled.get(event.case, ()), *delays])
+        for case in (event.case, *(["calm " + event.case] if run["calm"] else ())):
+            pooled[case] = sorted([*pooled.get(case, ()), *delays])
     return [
-        {"how": system.title, "case": case, **_worst(runs), "p999_s": _quantiles(pooled[case])["p999_s"], "runs": runs}
+        {
+            "how": system.title, "case": case, **_worst(runs), "p999_s": _quantiles(pooled[case])["p999_s"],
+            "calm": sum(run["calm"] for run in runs), "repetitions": len(runs),
+            "calm_p999_s": _quantiles(pooled.get("calm " + case, ()))["p999_s"], "runs": runs,
+        }
         for case, runs in cases.items()
-    ]
+    ]  # fmt: skip
 
 
 def _worst(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     worst = {name: max(run[name] for run in runs) for name in ("silence_s", "longest_s")}
     total = {name: sum(run[name] for run in runs) for name in ("lost", "doubled", "forgotten", "out_of_order")}
-    best = {f"best_{name}": min(run[name] for run in runs) for name in ("silence_s", "p999_s")}
-    stolen = round(sum(run["stolen_s"] for run in runs), 2)
-    return {**worst, **best, **total, "stolen_s": stolen}
+    best = min(run["silence_s"] for run in runs)
+    return {**worst, **total, "best_silence_s": best, "stolen_s": round(sum(run["stolen_s"] for run in runs), 2)}
 
 
 def _result(
@@ -305,8 +314,9 @@ def _result(
         longest, p999 = max(case["longest_s"] for case in live), max(case["p999_s"] for case in live)
         bars["longest delay, s"] = {"value": longest, "bar": DELAY_S, "met": longest <= DELAY_S}
         bars["p99.9 delay, s"] = {"value": p999, "bar": P999_S, "met": p999 <= P999_S}
-        best = max(case["best_p999_s"] for case in live)
-        bars["p99.9 delay, best repetition of each case, s"] = {"value": best, "bar": P999_S, "met": best <= P999_S}
+        if all(case["calm"] for case in live):
+            calm = max(case["calm_p999_s"] for case in live)
+            bars["p99.9 delay in calm repetitions, s"] = {"value": calm, "bar": P999_S, "met": calm <= P999_S}
     if live and papers:
         times = min(case["best_silence_s"] for case in papers) / max(case["silence_s"] for case in live)
         bars["times shorter than (b)"] = {"value": round(times, 1), "bar": TIMES, "met": times >= TIMES}
@@ -334,15 +344,17 @@ def _result(
 
 
 def _print(result: dict[str, Any], console: Console) -> None:
-    measured, counted = ("silence_s", "longest_s", "p999_s", "best_p999_s"), ("lost", "doubled", "forgotten")
-    headings = ("how", "case", "silence", "longest delay", "p99.9", "best p99.9", *counted, "host took")
+    measured, counted = ("silence_s", "longest_s", "p999_s"), ("lost", "doubled", "forgotten")
+    headings = ("how", "case", "silence", "longest delay", "p99.9", *counted, "host took", "p99.9 when calm")
     table = Table(*headings, box=None)
     for case in result["cases"]:
         values = [f"{case[name] * 1000:.0f} ms" for name in measured]
-        table.add_row(
-            case["how"], case["case"], *values, *(str(case[name]) for name in counted), f"{case['stolen_s']:.1f} s"
-        )
+        counts = [str(case[name]) for name in counted]
+        calm = f"{case['calm_p999_s'] * 1000:.0f} ms " if case["calm"] else ""
+        calm += f"({case['calm']} of {case['repetitions']})"
+        table.add_row(case["how"], case["case"], *values, *counts, f"{case['stolen_s']:.1f} s", calm)
     console.print(table)
+    console.print(f"calm: the host took less than {CALM:.0%} of the processors' time")
     if quiet := result["quiet"]:
         console.print(
             f"nothing done for {QUIET_S:g} s, same topology: longest delay {quiet['longest_s'] * 1000:.0f} ms, "

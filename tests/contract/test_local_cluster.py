@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -34,6 +35,12 @@ def test_nimbus_leads_and_knows_the_node(cluster: LocalCluster):
     summary = cluster.summary()
     assert summary is not None and summary.leader
     assert summary.supervisors == {"127.0.0.11"}
+
+
+def test_its_daemons_share_a_session_but_no_process_group(cluster: LocalCluster):
+    daemons = [process.pid for process in cluster.daemons.values()]
+    assert {os.getsid(pid) for pid in daemons} == {os.getsid(0)}  # else Linux lets one starve another
+    assert {os.getpgid(pid) for pid in daemons} == set(daemons)  # else a Ctrl-C would reach them
 
 
 def test_redis_wants_its_password_and_appends_every_write_to_a_file(cluster: LocalCluster):

@@ -4,7 +4,7 @@
         cluster.nimbus, cluster.zookeeper, cluster.redis_url, cluster.nodes
 
 Everything of a cluster lives in its run folder; `cluster.json` there is what other programs read. Each
-daemon has a session of its own, so that no Ctrl-C reaches it, and an environment entry that workers, log
+daemon has a process group of its own, so that no Ctrl-C reaches it, and an environment entry that workers, log
 writers and Python children inherit: by it `end_cluster` finds them all, whatever crashed before.
 """
 
@@ -240,7 +240,7 @@ class LocalCluster:
                 stderr=subprocess.STDOUT,
                 cwd=self.dir,
                 env=render.environment_of(os.environ, self.spec, install, MARK),
-                start_new_session=True,
+                process_group=0,  # not a session: Linux shares processors between sessions first (docs/design.md)
             )
         self._children[name] = child
         if (process := processes.process_of(child.pid)) is not None:
