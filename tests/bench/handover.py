@@ -18,8 +18,9 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -272,27 +273,31 @@ def _cases(system: System) -> list[dict[str, Any]]:
     """Everything measured on one system, by case in the order of the first occurrence."""
     rows = system.sink.rows()
     damages = assess(rows, [event.window for event in system.events])
-    cases: dict[str, list[dict[str, Any]]] = {}
-    pooled: dict[str, list[float]] = {}
+    cases: dict[str, list[tuple[dict[str, Any], list[float]]]] = {}
     for event, damage in zip(system.events, damages, strict=True):
         delays = _delays(rows, event.window.began_s - 2.0, event.window.ended_s)
+        processors_s = os.cpu_count() * (event.window.ended_s - event.window.began_s)
         run = {
             **asdict(damage), "exact": damage.exact, **_quantiles(delays), "how": event.how,
             "moved": dict(event.moved), "quiet_gap_s": event.quiet_gap_s, "load": event.load, **event.details,
+            "calm": event.details["stolen_s"] < CALM * processors_s,
         }  # fmt: skip
-        processors_s = os.cpu_count() * (event.window.ended_s - event.window.began_s)
-        run["calm"] = run["stolen_s"] < CALM * processors_s
-        cases.setdefault(event.case, []).append(run)
-        for case in (event.case, *(["calm " + event.case] if run["calm"] else ())):
-            pooled[case] = sorted([*pooled.get(case, ()), *delays])
-    return [
-        {
-            "how": system.title, "case": case, **_worst(runs), "p999_s": _quantiles(pooled[case])["p999_s"],
-            "calm": sum(run["calm"] for run in runs), "repetitions": len(runs),
-            "calm_p999_s": _quantiles(pooled.get("calm " + case, ()))["p999_s"], "runs": runs,
-        }
-        for case, runs in cases.items()
-    ]  # fmt: skip
+        cases.setdefault(event.case, []).append((run, delays))
+    return [{"how": system.title, "case": case, **_together(measured)} for case, measured in cases.items()]
+
+
+def _together(measured: Sequence[tuple[dict[str, Any], list[float]]]) -> dict[str, Any]:
+    """All repetitions of one case: (what was measured, delays)."""
+    runs = [run for run, _ in measured]
+    calm = [delays for run, delays in measured if run["calm"]]
+    return {
+        **_worst(runs), "p999_s": _p999(delays for _, delays in measured),
+        "calm_p999_s": _p999(calm), "calm": len(calm), "repetitions": len(runs), "runs": runs,
+    }  # fmt: skip
+
+
+def _p999(delays: Iterable[Sequence[float]]) -> float:
+    return _quantiles(sorted(chain.from_iterable(delays)))["p999_s"]
 
 
 def _worst(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:

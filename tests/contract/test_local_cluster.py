@@ -156,24 +156,25 @@ def test_everything_ends_after_a_crash_even_without_the_record(tmp_path: Path):
 
 def test_it_outlives_the_terminal_that_it_was_started_from(tmp_path: Path):
     folder, is_up = tmp_path / "run", tmp_path / "up"
-    program = [Path(sys.executable).with_name("leeward"), "cluster"]
-    up = [*program, "up", "--dir", str(folder), "--base-port", str(BASE + 200), "--supervisors", "1", "--no-plugin"]
+    program = str(Path(sys.executable).with_name("leeward"))
+    options = ["--dir", str(folder), "--base-port", str(BASE + 200), "--supervisors", "1", "--no-plugin"]
+    up = shlex.join([program, "cluster", "up", *options])
     ours, its = os.openpty()
     # the first terminal that the leader of a session opens is its own: when it goes, the leader is told
     shell = subprocess.Popen(
-        ["sh", "-c", f"exec < {os.ttyname(its)}; {shlex.join(map(str, up))} && touch {is_up} && sleep 100"],
-        start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ["sh", "-c", f"exec < {os.ttyname(its)}; {up} && touch {is_up} && sleep 100"],
+        start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     os.close(its)
-    until = time.monotonic() + 90
-    while not is_up.exists():
-        assert shell.poll() is None and time.monotonic() < until
-        time.sleep(0.1)
-    os.close(ours)
-    assert shell.wait(10) == -signal.SIGHUP
-    time.sleep(1.0)
     try:
+        until = time.monotonic() + 90
+        while not is_up.exists():
+            assert shell.poll() is None and time.monotonic() < until
+            time.sleep(0.1)
+        os.close(ours)
+        assert shell.wait(10) == -signal.SIGHUP
+        time.sleep(1.0)
         assert len(processes.marked(MARK, str(folder))) == 4
     finally:
-        assert subprocess.run([*program, "down", "--dir", str(folder)]).returncode == 0
+        shell.kill()
+        end_cluster(folder)
