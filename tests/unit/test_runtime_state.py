@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leeward.runtime.state import KeyedState
+from leeward.core.keys import GROUPS, key_group
+from leeward.runtime.state import Frozen, KeyedState
 
 KEYS = [f"k{n}" for n in range(8)]
 DEEDS = st.lists(
@@ -24,27 +27,51 @@ def do(state: KeyedState, what: str, key: str, value: int) -> None:
         state[key] = [[value]]
 
 
-def plain(groups: dict) -> dict:
-    return {key: repr(value) for entries in groups.values() for key, value in entries.items()}
+def plain(groups: KeyedState | Frozen, numbers: Iterable[int] = range(GROUPS)) -> dict:
+    return {key: repr(value) for number in numbers for key, value in groups.group(number).items()}
 
 
-@given(before=DEEDS, between=DEEDS, after=DEEDS)
-def test_what_was_frozen_stays(before, between, after):
+@given(before=DEEDS, between=DEEDS, after=DEEDS, early=st.sets(st.integers(0, GROUPS - 1)))
+def test_what_was_frozen_stays(before, between, after, early):
+    """Whatever part of it is read, and forgotten, before the rest."""
     state = KeyedState("test")
     for deed in before:
         do(state, *deed)
-    first = state.freeze()
-    want_first = plain(first)
+    want_first, first = plain(state), state.freeze()
     for deed in between:
         do(state, *deed)
-    second = state.freeze()
-    want_second = plain(second)
+    want_second, second = plain(state), state.freeze()
+    read = plain(first, early)
+    for group in early:
+        first.forget(group)
     for deed in after:
         do(state, *deed)
-    assert plain(first) == want_first and plain(second) == want_second
+    assert read | plain(first) == want_first and plain(second) == want_second
+    assert not plain(first, early)
     state.thaw(first)
     state.thaw(second)
     assert not state._watched
+
+
+def test_freezing_copies_no_group_before_it_changes():
+    state = KeyedState("test")
+    for key in KEYS:
+        state[key] = 1
+    frozen = state.freeze()
+    assert not frozen._copies
+    state[KEYS[0]] = 2
+    assert list(frozen._copies) == [key_group(KEYS[0])]
+
+
+def test_what_was_frozen_outlives_its_release():
+    """The old owner frees a group that it has given away entry by entry."""
+    state = KeyedState("test")
+    for key in KEYS:
+        state[key] = 1
+    want, frozen = plain(state), state.freeze()
+    for entries in state.release(range(GROUPS)).values():
+        entries.clear()
+    assert plain(frozen) == want
 
 
 def test_going_over_all_of_it_hands_out_what_may_change():

@@ -221,12 +221,13 @@ class Elastic(Output):
             blobs: dict[int, bytes] = {}
             swap: dict[int, bytes] = {}
             for group in owned_now:
-                entries = frozen[group]
+                entries = frozen.group(group)
                 if entries:
                     stays = bool(table) and table[group] == self.task_id
                     blob = (swap if stays else blobs)[group] = snapshot.encode(entries, cut=cut, owner=owner)
                     counts["bytes"] += len(blob)
                     counts["keys"] += len(entries)
+                frozen.forget(group)
             return blobs, swap
 
         def report(why: str, seconds: float) -> Report:
@@ -242,17 +243,13 @@ class Elastic(Output):
         record = instruction.record
         self._handovers.cancel()
         groups = self._groups(record.tables)
-        kept = (
-            {group: self.state.group(group) for group in groups if group in set(self.state.groups)}
-            if instruction.keep
-            else {}
-        )
+        kept = [group for group in groups if group in set(self.state.groups)] if instruction.keep else []
 
         def done(entries: dict[int, dict], size: int, seconds: float) -> None:
             if record.epoch != self._protocol.record.epoch:
                 return  # outdated by a newer RESTORE, which loads again
-            self.state = KeyedState(self._name, ())
-            self.state.replace(kept | entries)
+            before, self.state = self.state.release(kept), KeyedState(self._name, ())
+            self.state.replace(before | entries)
             gc.freeze()  # plain values without cycles: the collector need not go over them again and again
             self._imported = Report(
                 task=self.task_id,
