@@ -165,11 +165,16 @@ class Task:
         """From the route marker on it owns by the new tables."""
         pairs = zip(self.tables[TASKS[self.id]], record.tables[TASKS[self.id]], strict=True)
         self.awaits = {old for old, new in pairs if new == self.id != old}
-        self.tables, self.handover, self.owes = record.tables, record.handover, True
+        if TASKS[self.id] == "sink":
+            self.awaits |= {owner for table in self.tables.values() for owner in table} - {self.id}
+        self.owes = not record.witnesses or self.id in record.witnesses
+        self.tables, self.handover = record.tables, record.handover
         self.mode, self.awaited = "away" if self.id in record.absent else "running", False
 
     def _hand_over(self) -> None:
-        """The report comes when all that gave up a group to this task have done so."""
+        """The report comes when all that gave up a group to this task have done so, and at a sink when all that worked
+        have passed.
+        """
         givers = [self.cluster.tasks[task] for task in self.awaits]
         given = all((giver.base, giver.handover) == (self.base, self.handover) for giver in givers)
         if given and "redis" not in self.cluster.world.refuse:
@@ -223,7 +228,7 @@ def coordinator(
     """A coordinator on the twins; call `start`."""
     world = cluster.world
     return Coordinator(
-        topology=NAME, topology_id=ID, tasks=TASKS, initial=FIRST, control=MemoryControlStore(world),
+        topology=NAME, topology_id=ID, tasks=TASKS, sinks=("sink",), initial=FIRST, control=MemoryControlStore(world),
         barriers=MemoryBarriers(world), cluster=MemoryClusterStore(world), snapshots=MemorySnapshots(world),
         nimbus=MemoryNimbus(world, place=cluster.schedule), clock=clock, sink=sink, limits=limits, fault=fault,
     )  # fmt: skip

@@ -36,7 +36,9 @@ from leeward.core.plan import Slot
 
 def of_no_marker(record: ControlRecord) -> ControlRecord:
     """The record without what the markers of checkpoints and handovers bring."""
-    return replace(record, epoch=0, handover=0, tables={}, ahead=0, coming={}, checkpoint=0, committed=())
+    return replace(
+        record, epoch=0, handover=0, witnesses=(), tables={}, ahead=0, coming={}, checkpoint=0, committed=()
+    )
 
 
 class Migration(RuleBasedStateMachine):

@@ -227,7 +227,8 @@ class Topology(RuleBasedStateMachine):
         gained, lost = instruction.gained, instruction.lost
         assert set(lost) <= process.groups and not set(gained) & process.groups
         if process.ahead is not None and process.ahead.number == epoch:
-            assert (process.ahead.gained, process.ahead.lost) == (gained, lost), "something else was copied ahead"
+            copied = set(process.ahead.gained), process.ahead.lost  # from whom was not known where nobody waited for it
+            assert copied == (set(gained), lost), "something else was copied ahead"
         else:
             self.forget_transfers(task)
         process.groups -= set(lost)
@@ -422,10 +423,10 @@ class Topology(RuleBasedStateMachine):
             self.switch(epoch, tables)
 
     def switch(self, epoch: int, tables) -> None:
-        self.stage, self.waiting = "handing", set(TASKS)
-        self.leave_to_markers(
-            replace(self.record, epoch=epoch, handover=epoch, tables=tables, ahead=0, coming={})
-        )
+        before = self.record.tables
+        self.stage, self.waiting = "handing", {6} | {t for t in TASKS if entries(t, tables) != entries(t, before)}
+        told = {"tables": tables, "witnesses": tuple(sorted(self.waiting)), "ahead": 0, "coming": {}}
+        self.leave_to_markers(replace(self.record, epoch=epoch, handover=epoch, **told))
 
     @property
     def warm(self) -> list[int]:
@@ -439,7 +440,7 @@ class Topology(RuleBasedStateMachine):
         """Storm shall take warm tasks elsewhere."""
         self.stage, self.waiting = "leaving", set(TASKS)
         epoch, absent = self.next_epoch(), tuple(sorted(choice.sample(self.warm, choice.randint(1, len(self.warm)))))
-        self.record = replace(self.record, epoch=epoch, handover=epoch, absent=absent)
+        self.record = replace(self.record, epoch=epoch, handover=epoch, absent=absent, witnesses=())
 
     def take_elsewhere(self) -> None:
         self.stage, self.waiting = "preparing", set(TASKS)
@@ -450,7 +451,7 @@ class Topology(RuleBasedStateMachine):
     def bring_back(self) -> None:
         epoch = self.next_epoch()
         self.stage, self.waiting = "joining", set(TASKS)
-        self.record = replace(self.record, epoch=epoch, handover=epoch, absent=(), restarts=())
+        self.record = replace(self.record, epoch=epoch, handover=epoch, absent=(), restarts=(), witnesses=())
 
     @precondition(lambda self: self.stage == "preparing" and self.doomed == set(self.record.absent))
     @rule()
@@ -753,6 +754,17 @@ class TwoSources(Topology):
 
     def all_is_published(self) -> bool:
         return len(self.processes[6].state.get("now", ())) == 2 * LIMIT
+
+
+def test_a_source_that_saw_a_pause_late_holds_up_no_handover():
+    """Found by the model. Its probe named an epoch of which those behind it are told by markers only."""
+    model = TwoSources()
+    model.start()
+    model.announce(rotate=(2, 2), count=(4,) * KEYS)
+    model.abort()
+    model.begin_handover(rotate=(2, 2), count=(4,) * KEYS, limit=1, ahead=False)
+    model.look_at_record(task=1, lag=2, told=False)
+    model.teardown()
 
 
 FAST = settings(max_examples=100, stateful_step_count=60, deadline=None)

@@ -234,8 +234,16 @@ def test_a_task_that_restored_and_sees_a_handover_at_once_still_routes_by_the_re
         for source in upstream:
             protocol.on_marker(source, Marker(kind=Kind.PROBE, number=4))
         out = protocol.on_record(after)
-        assert out[:2] == [Send(Marker(kind=Kind.PROBE, number=5), ALL_MINE), Resumed(after, ALL_MINE, new=False)]
+        assert out[:2] == [Send(Marker(kind=Kind.PROBE, number=4), ALL_MINE), Resumed(after, ALL_MINE, new=False)]
         assert out[2:] == ([] if upstream else [Send(route(after), HALVES), HandedOver(5)])
+
+
+def test_only_witnesses_report_if_there_are_any():
+    """By their reports all others that work have passed it too."""
+    for witnesses, few in (((), False), ((7, 9), True), ((9,), None)):
+        protocol, record = counting(ALL_MINE, 3), handover(1, ALL_MINE, witnesses=witnesses)
+        reports = [] if few is None else [HandedOver(1, few=few)]
+        assert protocol.on_marker(3, route(record)) == [Send(route(record), ALL_MINE), *reports]
 
 
 def test_a_process_that_starts_during_a_handover_asks_for_a_reset():
@@ -285,6 +293,33 @@ def test_copying_is_given_up_when_the_marker_of_another_handover_comes_first():
     record = handover(3, ALL_MINE, absent=(8,))
     protocol.on_marker(3, route(record))
     assert CopyAhead(0, {}, {}) in protocol.on_marker(4, route(record))
+
+
+def test_a_warm_task_copies_for_the_next_handover_before_it_has_passed_the_last_one():
+    """Nobody waited for it, as it had nothing to do there."""
+    others = OTHERS | {"passing": (3,) * 128}
+    last, coming = handover(1, others, witnesses=(9,)), {"count": (7,) + (8,) * 127}
+    copied = CopyAhead(2, {0: 8}, {})
+    for given_up in (False, True):
+        protocol = counting(others, 3)
+        assert protocol.on_record(replace(last, ahead=2, coming=coming)) == [copied]
+        assert protocol.on_marker(3, route(last)) == [Send(route(last), others)], "it goes on"
+        if given_up:
+            assert protocol.on_record(replace(last, epoch=3)) == [CopyAhead(0, {}, {})]
+        else:
+            after = handover(2, others | coming, witnesses=(7, 8, 9))
+            forward, hand_over = protocol.on_marker(3, route(after))
+            assert (forward, hand_over) == (Send(route(after), after.tables), HandOver(after, {0: 8}, {}))
+
+
+def test_a_warm_source_that_sees_two_handovers_at_once_copies_for_the_second():
+    tables, coming = {"count": (8,) * 128}, {"count": (7,) * 128}
+    source = TaskProtocol(7, (), component="count", group_of=lambda item: item)
+    source.on_record(ControlRecord(tables=tables), first=True)
+    record = handover(1, tables, ahead=2, coming=coming, witnesses=(9,))
+    comes = dict.fromkeys(range(128), 8)
+    assert source.on_record(record) == [CopyAhead(2, comes, {}), Send(route(record), tables)]
+    assert source.on_record(replace(record, epoch=3, ahead=0, coming={})) == [CopyAhead(0, {}, {})]
 
 
 def test_only_who_gives_or_takes_groups_is_waited_for_also_without_state():

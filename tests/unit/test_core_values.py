@@ -135,6 +135,6 @@ def test_a_record_whose_groups_have_no_owner_is_refused(name, nobody):
 
 
 def test_a_newer_record_says_so():
-    text = ControlRecord(version=4).to_json()
-    with pytest.raises(ProtocolError, match="'version' is 4, this program reads 3"):
+    text = ControlRecord(version=5).to_json()
+    with pytest.raises(ProtocolError, match="'version' is 5, this program reads 4"):
         ControlRecord.from_json(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from leeward.control.ports import BarrierStore, Clock, ClusterStore, ControlStore, EventSink, Nimbus, SnapshotStore
@@ -70,6 +70,7 @@ class Coordinator:
         topology: str,
         topology_id: str,
         tasks: Mapping[int, str],
+        sinks: Collection[str],
         initial: Mapping[str, Table],
         control: ControlStore,
         barriers: BarrierStore,
@@ -81,7 +82,9 @@ class Coordinator:
         limits: Limits | None = None,
         fault: FaultHook | None = None,
     ) -> None:
-        """`tasks`: task -> component of all that take part; `initial`: tables if there is no record yet."""
+        """`tasks`: task -> component of all that take part; `sinks`: components that no other reads from; `initial`:
+        tables if there is no record yet.
+        """
         self._topology, self._initial = topology, initial
         self._control, self._barriers, self._cluster = control, barriers, cluster
         self._snapshots, self._nimbus, self._clock, self._sink = snapshots, nimbus, clock, sink
@@ -92,7 +95,9 @@ class Coordinator:
         self._on = {what: partial(self.wake, what) for what in WATCHED}
         self._polled = 0.0
         self._text: str | None = None
-        self.machine = Machine(topology_id=topology_id, tasks=dict(tasks), limits=limits or Limits())
+        self.machine = Machine(
+            topology_id=topology_id, tasks=dict(tasks), sinks=frozenset(sinks), limits=limits or Limits()
+        )
         self.snapshot: ClusterSnapshot | None = None  #: as last published
 
     # --- for the loop

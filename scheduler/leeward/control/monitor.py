@@ -188,6 +188,12 @@ def members(structure: Structure, tasks: Mapping[int, str]) -> dict[int, str]:
     return {task: name for task, name in tasks.items() if name in names}
 
 
+def sinks(structure: Structure) -> set[str]:
+    """Components that no other reads from."""
+    read = {source for component in structure.components for source in component.inputs}
+    return {component.id for component in structure.components} - read
+
+
 def build_view(facts: Facts, settings: Settings) -> ClusterView:
     """The view at this moment. Pure."""
     by_component: dict[str, list[int]] = {}

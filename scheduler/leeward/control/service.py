@@ -25,6 +25,7 @@ from leeward.control.monitor import (
     check_structure,
     members,
     response_s,
+    sinks,
 )
 from leeward.control.ports import (
     BarrierStore,
@@ -217,6 +218,7 @@ class Term:
         mine = members(self._structure, tasks)
         self.coordinator = Coordinator(
             topology=self._structure.name, topology_id=self._structure.id, tasks=mine,
+            sinks=sinks(self._structure),
             initial=first_tables(mine, self._structure.conf.get("leeward.replicas")),
             control=self._mine.control, barriers=self._mine.barriers,
             cluster=self._ports.cluster, snapshots=self._ports.snapshots, nimbus=self._ports.nimbus,

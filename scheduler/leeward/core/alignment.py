@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leeward.core.control import ControlRecord
+from leeward.core.errors import ProtocolError
 from leeward.core.instructions import Kind, Marker
 
 
@@ -17,8 +18,8 @@ class Channel:
 
     queue: deque = field(default_factory=deque)  #: items behind a cut, or that arrived while the task was not running
     cut: Marker | None = None  #: aligned marker that waits for the other channels
-    fence: int | None = None  #: drop everything before the probe of this epoch
-    probed: int = -1  #: newest epoch of which a probe was seen
+    fence: int | None = None  #: drop everything before the probe of this base
+    probed: int = -1  #: newest base of which a probe was seen
     called: int = -1  #: newest epoch of which a call was heard
     count: int = 0  #: data tuples and pulses since the last marker
     said: int | None = None  #: what that one said had been sent until then; None: there was none, or it says nothing
@@ -34,21 +35,21 @@ class Channel:
             return came, came
         return marker.sent - before, came
 
-    def raise_fence(self, epoch: int) -> None:
-        """Forget what belongs to older epochs; what came behind the probe of this epoch stays."""
+    def raise_fence(self, base: int) -> None:
+        """Forget what belongs to older bases; what came behind the probe of this one stays."""
         self.cut = None
-        if self.probed >= epoch:
+        if self.probed >= base:
             while self.queue:
                 item = self.queue.popleft()
-                if isinstance(item, Marker) and item.kind is Kind.PROBE and item.number >= epoch:
+                if isinstance(item, Marker) and item.kind is Kind.PROBE and item.number >= base:
                     break
             self.fence = None
         else:
             self.queue.clear()
-            self.fence = epoch
+            self.fence = base
 
     def keep_what_follows(self, epoch: int) -> None:
-        """Only what is behind the probe of a newer epoch can still matter."""
+        """Only what is behind the probe of a base newer than this epoch can still matter."""
         self.cut = None
         while self.queue and not announces(self.queue[0], epoch):
             self.queue.popleft()
@@ -57,8 +58,19 @@ class Channel:
 Channels = Mapping[int, Channel]
 
 
+def channel_from(source: int, channels: Channels, task: int) -> Channel:
+    """Of an upstream task; raises ProtocolError if it is none."""
+    try:
+        return channels[source]
+    except KeyError:
+        raise ProtocolError(
+            f"task {task} got a tuple from task {source}, which is not upstream of it.",
+            remedy=f"Upstream tasks are {list(channels)}; every input of a Leeward bolt must come from one.",
+        ) from None
+
+
 def announces(item: Any, epoch: int) -> bool:
-    """The probe of an epoch that is still to come."""
+    """The probe of a base that is still to come."""
     return isinstance(item, Marker) and item.kind is Kind.PROBE and item.number > epoch
 
 

@@ -33,7 +33,7 @@ from enum import StrEnum
 from leeward.core.errors import ProtocolError
 from leeward.core.table import Table
 
-RECORD_VERSION = 3
+RECORD_VERSION = 4
 
 
 class Phase(StrEnum):
@@ -60,6 +60,7 @@ class ControlRecord:
     absent: tuple[int, ...] = ()  #: RUN: warm tasks that take no part, as of the newest handover
     stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to its swap area
     handover: int = 0  #: epoch of the newest handover since the base (0: none)
+    witnesses: tuple[int, ...] = ()  #: tasks that report it, by which all others that work have passed it; empty: all
     ahead: int = 0  #: epoch of a handover to come: what will change hands is to be copied ahead (0: nothing)
     coming: Mapping[str, Table] = field(default_factory=dict)  #: its tables
     version: int = RECORD_VERSION
@@ -86,7 +87,7 @@ class ControlRecord:
             for name in ("tables", "coming"):
                 tables = document.get(name, {})
                 document[name] = {key: _table(name, key, owners) for key, owners in tables.items()}
-            for name in ("committed", "stays", "restarts", "absent"):
+            for name in ("committed", "stays", "restarts", "absent", "witnesses"):
                 document[name] = tuple(document.get(name, ()))
             return ControlRecord(**document)
         except (ValueError, KeyError, TypeError, AttributeError) as error:

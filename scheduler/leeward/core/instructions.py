@@ -49,7 +49,7 @@ class Mode(StrEnum):
     AWAY = "away"
 
 
-#: Modes in which only what follows the probe of a coming epoch, or the marker that brings a task back, can matter.
+#: Modes in which only what follows the probe of a coming base, or the marker that brings a task back, can matter.
 DEAF = (Mode.LOST, Mode.REPLACED, Mode.AWAY)
 
 
@@ -142,6 +142,7 @@ class HandedOver:
     """Report at the handover barrier of this epoch."""
 
     epoch: int
+    few: bool = False  #: only a few tasks do, and somebody waits for them
 
 
 Instruction = (

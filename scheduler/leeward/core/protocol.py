@@ -12,8 +12,8 @@ Markers (kind, number):
               replicas by the tables in force: at a warm task there is nothing to cut
   checkpoint  n = cut; the task exports its state and goes on
   pause       n = epoch; the task exports its state and stops until the control record says RUN
-  probe       n = epoch; not aligned: shows that the channel from this sender is up, and that all that follows on it
-              belongs to that epoch. It carries the routing tables to the sender's groupings.
+  probe       n = base; not aligned: shows that the channel from this sender is up, and that all that follows on it
+              belongs to that base. It carries the routing tables to the sender's groupings.
   route       n = epoch of a handover, with new tables for the sender's groupings; warm tasks' are not waited for. The
               task hands over what it loses and goes on; tuples of a group that it gains wait until the group is in
   call        n = epoch; not aligned: shows that the channel from this sender is up, where absent tasks are to return.
@@ -36,10 +36,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from leeward.core.alignment import Channel, announces, cuts_of, drop_old_checkpoints, drop_stale, pause_waits, stale
+from leeward.core.alignment import (
+    Channel,
+    announces,
+    channel_from,
+    cuts_of,
+    drop_old_checkpoints,
+    drop_stale,
+    pause_waits,
+    stale,
+)
 from leeward.core.awaiting import Awaited, GroupOf
 from leeward.core.control import ControlRecord, Phase
-from leeward.core.errors import ProtocolError
 from leeward.core.instructions import (
     DEAF,
     CopyAhead,
@@ -78,6 +86,7 @@ class TaskProtocol:
         self._component, self._stateful = component, group_of is not None
         self._awaited = Awaited(group_of or (lambda _: None))
         self._handover = 0  # epoch of the newest handover that was passed
+        self._witnesses: tuple[int, ...] = ()  # who reports that one; empty: all
         self._absent: frozenset[int] = frozenset()  # tasks that take no part, since that handover
         self._practice = PRACTICE  # calls that are still to be sent for practice
         self._heard = 0  # epoch in which it has heard all channels to and from absent tasks
@@ -127,7 +136,7 @@ class TaskProtocol:
 
     def on_tuple(self, source: int, item: Any) -> list[Instruction]:
         """A data tuple arrived."""
-        channel = self._channel(source)
+        channel = channel_from(source, self._channels, self.task)
         if channel.fence is not None or (self.mode in DEAF and not channel.queue):
             return []
         channel.count += 1
@@ -138,7 +147,7 @@ class TaskProtocol:
 
     def on_marker(self, source: int, marker: Marker) -> list[Instruction]:
         """A marker arrived."""
-        channel = self._channel(source)
+        channel = channel_from(source, self._channels, self.task)
         lost = self._miscount(source, channel, marker)
         if lost:
             return lost
@@ -180,9 +189,9 @@ class TaskProtocol:
         if not self.timed:
             return []
         if self.mode is Mode.RESTORING:
-            return [self._probe()]
+            return [self._now(Kind.PROBE)]
         self._practice = max(0, self._practice - 1)
-        return [self._call()]
+        return [self._now(Kind.CALL)]
 
     # --- for the shell ---
 
@@ -226,7 +235,7 @@ class TaskProtocol:
         self._base = record.base
         self.mode = Mode.RUNNING
         drop_stale(self._channels, record.epoch, self._handover)
-        resumed = [self._probe(), Resumed(record, self.tables, not joined), *self._begin_checkpoint(record)]
+        resumed = [self._now(Kind.PROBE), Resumed(record, self.tables, not joined), *self._begin_checkpoint(record)]
         return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
 
     def _use(self, tables: Mapping[str, Table]) -> None:
@@ -248,8 +257,8 @@ class TaskProtocol:
         self._absent = frozenset()
         self._awaited.clear()
         for channel in self._channels.values():
-            channel.raise_fence(record.epoch)
-        return [self._probe(), Load(record, keep)]
+            channel.raise_fence(record.base)
+        return [self._now(Kind.PROBE), Load(record, keep)]
 
     def _lost(self, reason: str) -> list[Instruction]:
         self.mode, self._base, self._reason = Mode.LOST, -1, reason
@@ -259,9 +268,8 @@ class TaskProtocol:
         return [Recover(self._epoch, reason)]
 
     def _announce_pause(self, record: ControlRecord) -> list[Instruction]:
-        out = self._begin_checkpoint(record)
-        out.append(Send(Marker(kind=Kind.PAUSE, number=record.epoch, body=record.to_json())))
-        return out + self._pause(record)
+        marker = Marker(kind=Kind.PAUSE, number=record.epoch, body=record.to_json())
+        return [*self._begin_checkpoint(record), Send(marker), *self._pause(record)]
 
     def _pause(self, record: ControlRecord) -> list[Instruction]:
         self.mode = Mode.PAUSED
@@ -282,7 +290,8 @@ class TaskProtocol:
             return []
         self._ahead = record.ahead
         if self.task not in movers(self.tables, record.coming):
-            return [CopyAhead(0, {}, {}), *([self._call()] if record.ahead else ())]  # wakes whom markers go through
+            call = [self._now(Kind.CALL)] if record.ahead else []  # wakes whom markers go through
+            return [CopyAhead(0, {}, {}), *call]
         if not self._stateful:
             return [CopyAhead(record.ahead, {}, {})]
         old, new = self.tables[self._component], record.coming[self._component]
@@ -290,15 +299,16 @@ class TaskProtocol:
 
     def _begin_handover(self, record: ControlRecord) -> list[Instruction]:
         """A spout starts the handover that the record tells of; bolts wait for its marker."""
-        if self._channels or record.handover <= self._handover:
-            return []
-        return self._route(record)
+        return [] if self._channels or record.handover <= self._handover else self._route(record)
 
     def _route(self, record: ControlRecord) -> list[Instruction]:
         """From here on the tables of a handover are in force."""
-        before, out = self.tables, self._copy_ahead(record)  # if that was for another one, it is given up
+        before = self.tables
+        early = self._ahead > record.handover  # nobody waited for this task, and it copies for the next one already
+        out = [] if early else self._copy_ahead(record)  # if that was for another one, it is given up
         self._use(record.tables)
-        self._handover, self._ahead, self._absent = record.handover, 0, frozenset(record.absent)
+        self._handover, self._witnesses, self._absent = record.handover, record.witnesses, frozenset(record.absent)
+        self._ahead = self._ahead if early else 0
         drop_stale(self._channels, record.epoch, record.handover)
         for source in self._absent & self._channels.keys():
             self._channels[source].said = None  # its successor counts anew
@@ -352,7 +362,8 @@ class TaskProtocol:
         return [Ready(self._epoch)]
 
     def _check_handed_over(self) -> list[Instruction]:
-        return [] if self._awaited or self._unsent else [HandedOver(self._handover)]
+        due = not (self._awaited or self._unsent) and (not self._witnesses or self.task in self._witnesses)
+        return [HandedOver(self._handover, few=bool(self._witnesses))] if due else []
 
     def _on_probe(self, channel: Channel, marker: Marker) -> list[Instruction]:
         if marker.number <= channel.probed:
@@ -362,13 +373,12 @@ class TaskProtocol:
             channel.fence = None
             return self._check_ready()
         if marker.number > self._epoch:
-            channel.queue.append(marker)  # what follows belongs to an epoch that this task has not heard of yet
+            channel.queue.append(marker)  # what follows belongs to a base that this task has not heard of yet
         return []
 
     def _check_ready(self) -> list[Instruction]:
-        if self.mode is not Mode.RESTORING or self._ready or not self._loaded:
-            return []
-        if any(channel.fence is not None for channel in self._channels.values()):
+        fenced = any(channel.fence is not None for channel in self._channels.values())
+        if self.mode is not Mode.RESTORING or self._ready or not self._loaded or fenced:
             return []
         self._ready = True
         return [Ready(self._epoch)]
@@ -385,7 +395,7 @@ class TaskProtocol:
                             out.append(Deliver(item))
                     elif item.kind is Kind.PROBE:
                         if announces(item, self._epoch):
-                            break  # what follows belongs to an epoch whose record is still to come
+                            break  # what follows belongs to a base whose record is still to come
                     elif not stale(item, self._epoch, self._handover):
                         channel.cut = item
                     channel.queue.popleft()
@@ -430,21 +440,11 @@ class TaskProtocol:
             f"{came} came"
         )
 
-    def _call(self) -> Send:
-        return Send(Marker(kind=Kind.CALL, number=self._epoch), self.tables)
-
-    def _probe(self) -> Send:
-        return Send(Marker(kind=Kind.PROBE, number=self._epoch), self.tables)
+    def _now(self, kind: Kind) -> Send:
+        """A marker that is not aligned."""
+        number = self._base if kind is Kind.PROBE else self._epoch
+        return Send(Marker(kind=kind, number=number), self.tables)
 
     @property
     def _epoch(self) -> int:
         return -1 if self.record is None else self.record.epoch
-
-    def _channel(self, source: int) -> Channel:
-        try:
-            return self._channels[source]
-        except KeyError:
-            raise ProtocolError(
-                f"task {self.task} got a tuple from task {source}, which is not upstream of it.",
-                remedy=f"Upstream tasks are {list(self._channels)}; every input of a Leeward bolt must come from one.",
-            ) from None

@@ -120,8 +120,8 @@ class Handovers:
 
     def handed_over(self, instruction: HandedOver) -> None:
         """This task's part is over."""
-        moved = self.epoch == instruction.epoch  # else nobody waits for it but the coordinator
-        self._report(handover_barrier(instruction.epoch), after_s=0.0 if moved else self._shell.leisure_s)
+        soon = instruction.few or self.epoch == instruction.epoch  # else all report, and nobody waits for this one
+        self._report(handover_barrier(instruction.epoch), after_s=0.0 if soon else self._shell.leisure_s)
         self._forget()
 
     def cancel(self) -> None:

@@ -29,6 +29,7 @@ class Machine:
 
     topology_id: str
     tasks: Mapping[int, str]  #: task -> component, all that take part in barriers
+    sinks: frozenset[str] = frozenset()  #: components that no other reads from; empty: not known
     limits: Limits = field(default_factory=Limits)
     state: State = State.OFF
     record: ControlRecord = field(default_factory=ControlRecord)  #: as last written, or about to be
@@ -56,9 +57,12 @@ class Machine:
 
     @property
     def missing(self) -> list[int]:
-        """Tasks that are not at the barrier: of those that copy ahead, or of all."""
-        copying = self.state is State.COPYING
-        expected = movers(self.record.tables, self.record.coming) if copying else self.tasks.keys()
+        """Tasks that are not at the barrier: of those that copy ahead, of a handover's witnesses, or of all."""
+        expected = set(self.tasks)
+        if self.state is State.COPYING:
+            expected = movers(self.record.tables, self.record.coming)
+        elif self.state is State.HANDING and self.record.witnesses:
+            expected = set(self.record.witnesses)
         return sorted(expected - self.arrived.keys())
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import replace
 from leeward.core.control import Phase, ahead_barrier, cut_barrier, handover_barrier
 from leeward.core.journal import Journal, StepName
 from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, restarting, watch
-from leeward.core.migration.steps import in_order, moved_bytes, next_tables
+from leeward.core.migration.steps import in_order, moved_bytes, next_tables, witnesses_of
 from leeward.core.migration.telling import changes_of, summary_of
 from leeward.core.orders import (
     DeadlinePassed,
@@ -76,10 +76,13 @@ def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
 
 
 def announce_absent(m: Machine, step: StepName, absent: tuple[int, ...], now: float) -> Step:
-    """Who takes no part from the route markers on; they change no table, and no owner, so nobody needs to be fenced."""
+    """Who takes no part from the route markers on: everybody has to know, also those who do no work.
+
+    They change no table, and no owner, so nobody needs to be fenced.
+    """
     epoch = m.next_epoch
     journal = m.journal.at(step, now, epoch=epoch)
-    record = replace(m.record, epoch=epoch, handover=epoch, absent=absent, restarts=())
+    record = replace(m.record, epoch=epoch, handover=epoch, witnesses=(), absent=absent, restarts=())
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
     return after, (WriteJournal(journal=journal), WriteControl(record=record), *todo)
@@ -105,7 +108,10 @@ def hand_over(m: Machine, now: float) -> Step:
     """The next step of what the journal plans: from here on there is no way back to the tables before it."""
     journal, tables = m.journal.at(StepName.HANDOVER, now), next_tables(m)
     epoch = journal.epoch
-    record = replace(m.record, epoch=epoch, handover=epoch, tables=tables, ahead=0, coming={})
+    witnesses = witnesses_of(m, tables)
+    record = replace(
+        m.record, epoch=epoch, handover=epoch, witnesses=witnesses, tables=tables, ahead=0, coming={}
+    )
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
     write = WriteControl(record=record, told=False)

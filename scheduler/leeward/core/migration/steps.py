@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from leeward.core.keys import GROUPS
 from leeward.core.migration.machine import Machine
 from leeward.core.plan import Plan
-from leeward.core.table import Table
+from leeward.core.table import Table, movers
 
 
 def in_order(old: Mapping[str, Table], plan: Plan) -> dict[str, tuple[int, ...]]:
@@ -60,6 +60,15 @@ def limit_of(m: Machine, component: str) -> int:
     if size <= m.limits.ahead_bytes:
         return GROUPS
     return max(1, min(m.limits.step_groups, m.limits.step_bytes * GROUPS // max(1, size)))
+
+
+def witnesses_of(m: Machine, tables: Mapping[str, Table]) -> tuple[int, ...]:
+    """By whose reports all that work have passed the step to these tables: who gives or takes groups, and the sinks.
+
+    A marker is aligned at a sink when all that worked before have sent it on. Empty (everybody) if no sink is known.
+    """
+    last = {owner for name in m.sinks for owner in m.record.tables[name]}
+    return tuple(sorted(last | movers(m.record.tables, tables))) if last else ()
 
 
 def moved_bytes(m: Machine, tables: Mapping[str, Sequence[int]]) -> float:
