@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgpack
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.core.keys import GROUPS, key_group
+from leeward.runtime import snapshot
 from leeward.runtime.state import Frozen, KeyedState
 
 KEYS = [f"k{n}" for n in range(8)]
@@ -72,6 +74,32 @@ def test_what_was_frozen_outlives_its_release():
     for entries in state.release(range(GROUPS)).values():
         entries.clear()
     assert plain(frozen) == want
+
+
+def test_what_changes_while_its_group_is_packed_is_packed_as_it_was(monkeypatch):
+    """Threads take turns anywhere between two calls: here the owner's comes whenever a key has been packed."""
+    state = KeyedState("test")
+    mine = [number for number in range(100_000) if key_group(number) == 5][:300]
+    for key in mine:
+        state[key] = [0]
+    frozen, packer = state.freeze(), msgpack.Packer
+
+    class Interrupted:
+        def __init__(self, **options):
+            self.inner = packer(**options)
+
+        def pack(self, value):
+            self.inner.pack(value)
+            if isinstance(value, int):
+                state[value].append(1)
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+    monkeypatch.setattr(msgpack, "Packer", Interrupted)
+    blob = snapshot.encode(frozen.group(5), cut=1, owner="test")
+    assert snapshot.decode(blob, cut=1, where="here") == {key: [0] for key in mine}
+    assert state.group(5) == {key: [0, 1] for key in mine}
 
 
 def test_going_over_all_of_it_hands_out_what_may_change():

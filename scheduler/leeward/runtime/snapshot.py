@@ -30,12 +30,16 @@ def encode(entries: dict, *, cut: int, owner: str) -> bytes:
 
 
 def _packed(entries: dict) -> bytes:
-    """One entry after the other, so that other threads get their turn."""
+    """One entry after the other, so that other threads get their turn.
+
+    A value is looked up in the very call that packs it: a list that its owner is about to change is replaced in
+    `entries` by a copy first (`KeyedState`), but one that was at hand here for longer would be packed changed.
+    """
     packer = msgpack.Packer(strict_types=True, autoreset=False)
     packer.pack_map_header(len(entries))
-    for key, value in entries.items():
+    for key in entries:
         packer.pack(key)
-        packer.pack(value)
+        packer.pack(entries[key])
     return packer.bytes()
 
 
