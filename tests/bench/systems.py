@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -282,7 +283,9 @@ class Plain(System):
 
 
 def begin_run(folder: Path) -> tuple[Path, Console]:
-    """A benchmark's folder, emptied, and where it prints."""
+    """A benchmark's folder, emptied, and where it prints. From here on it ends in good order, in the background too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = folder.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -17,6 +17,7 @@ from leeward.control.monitor import (
     rates_between,
     read_samples,
     response_s,
+    sinks,
 )
 from leeward.control.ports import ComponentFacts, StreamFacts, Structure
 from leeward.control.snapshot import read_snapshot
@@ -184,6 +185,10 @@ def test_blacklisted_nodes_are_left_out():
 
 def test_who_takes_part():
     assert members(STRUCTURE, TASKS).keys() == {1, 2, 3, 4, 5}
+
+
+def test_whom_no_other_reads_from():
+    assert sinks(STRUCTURE) == {"sink"}
     check_structure(STRUCTURE)
     foreign = Structure(id="x", name="x", components=(ComponentFacts(id="bolt", kind="", inputs=()),))
     with pytest.raises(ConfigError, match=r"component 'bolt' has no leeward\.kind.*Derive every component"):

@@ -189,9 +189,9 @@ class TaskProtocol:
         if not self.timed:
             return []
         if self.mode is Mode.RESTORING:
-            return [self._now(Kind.PROBE)]
+            return [self._unaligned(Kind.PROBE)]
         self._practice = max(0, self._practice - 1)
-        return [self._now(Kind.CALL)]
+        return [self._unaligned(Kind.CALL)]
 
     # --- for the shell ---
 
@@ -235,7 +235,8 @@ class TaskProtocol:
         self._base = record.base
         self.mode = Mode.RUNNING
         drop_stale(self._channels, record.epoch, self._handover)
-        resumed = [self._now(Kind.PROBE), Resumed(record, self.tables, not joined), *self._begin_checkpoint(record)]
+        resumed = [self._unaligned(Kind.PROBE), Resumed(record, self.tables, not joined)]
+        resumed += self._begin_checkpoint(record)
         return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
 
     def _use(self, tables: Mapping[str, Table]) -> None:
@@ -258,7 +259,7 @@ class TaskProtocol:
         self._awaited.clear()
         for channel in self._channels.values():
             channel.raise_fence(record.base)
-        return [self._now(Kind.PROBE), Load(record, keep)]
+        return [self._unaligned(Kind.PROBE), Load(record, keep)]
 
     def _lost(self, reason: str) -> list[Instruction]:
         self.mode, self._base, self._reason = Mode.LOST, -1, reason
@@ -290,7 +291,7 @@ class TaskProtocol:
             return []
         self._ahead = record.ahead
         if self.task not in movers(self.tables, record.coming):
-            call = [self._now(Kind.CALL)] if record.ahead else []  # wakes whom markers go through
+            call = [self._unaligned(Kind.CALL)] if record.ahead else []  # wakes whom markers go through
             return [CopyAhead(0, {}, {}), *call]
         if not self._stateful:
             return [CopyAhead(record.ahead, {}, {})]
@@ -440,8 +441,7 @@ class TaskProtocol:
             f"{came} came"
         )
 
-    def _now(self, kind: Kind) -> Send:
-        """A marker that is not aligned."""
+    def _unaligned(self, kind: Kind) -> Send:
         number = self._base if kind is Kind.PROBE else self._epoch
         return Send(Marker(kind=kind, number=number), self.tables)
 
