@@ -213,6 +213,20 @@ def test_request_by_hand_is_carried_out_and_answered():
     assert cluster.slots[2].node == "n1", "the task given up stays where it is, warm"
 
 
+def test_what_is_old_is_deleted_once_who_asked_has_the_answer(monkeypatch):
+    service, clock, _, cluster = stage(None, until=lambda *_: False)
+    name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1, "n3": 1}}})
+    drop, then = MemoryBarriers.drop, []
+
+    def dropping(self, *, below, epoch):
+        then.append((epoch, MemoryRequests(cluster.world).answer_to(name)))
+        drop(self, below=below, epoch=epoch)
+
+    monkeypatch.setattr(MemoryBarriers, "drop", dropping)
+    service.run(clock.stop, until=name)
+    assert then[-1] == (cluster.world.record.epoch, "done")
+
+
 @pytest.mark.parametrize(
     ("replicas_wanted", "answer"),
     [

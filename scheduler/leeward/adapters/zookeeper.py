@@ -298,12 +298,11 @@ class ZooRequests:
 
     def pending(self, wake: Wake) -> Mapping[str, Any] | None:
         with _asking("read the requests"):
-            self._client.ensure_path(f"{self._base}/requests")
-            names = self._client.retry(self._client.get_children, f"{self._base}/requests", watch=_Watch(wake))
+            names = _children(self._client, f"{self._base}/requests", wake)
             if not names:
                 return None
-            text, _ = self._client.retry(self._client.get, f"{self._base}/requests/{min(names)}")
-        return {"id": min(names), **json.loads(text)}
+            text, _ = self._client.retry(self._client.get, f"{self._base}/requests/{names[0]}")
+        return {"id": names[0], **json.loads(text)}
 
     def answer(self, name: str, result: str) -> None:
         with _asking("answer a request"):

@@ -94,6 +94,7 @@ class Coordinator:
         # one object each, so that watches do not pile up
         self._on = {what: partial(self.wake, what) for what in WATCHED}
         self._polled = 0.0
+        self._old: DropCuts | None = None  # for `tidy`
         self._text: str | None = None
         self.machine = Machine(
             topology_id=topology_id, tasks=dict(tasks), sinks=frozenset(sinks), limits=limits or Limits()
@@ -150,6 +151,17 @@ class Coordinator:
             self._read_barrier()
         if self.machine.due is not None and self._clock.now() >= self.machine.due:
             self._feed(DeadlinePassed())
+
+    def tidy(self) -> None:
+        """Delete what nobody needs any more; left-overs cost only room, and the next checkpoint tries again."""
+        old, self._old = self._old, None
+        if old is None:
+            return
+        try:
+            self._barriers.drop(below=old.below, epoch=old.epoch)
+            self._snapshots.delete_cuts(self.machine.topology_id, below=old.below)
+        except LeewardError as error:
+            self._note("drop_failed", {"why": str(error), "below": old.below})
 
     # --- facts
 
@@ -214,8 +226,8 @@ class Coordinator:
             case WatchBarrier():
                 self._dirty.add("barrier")
                 self.wake("barrier")
-            case DropCuts(below=below, epoch=epoch):
-                self._drop(below, epoch)
+            case DropCuts():
+                self._old = instruction
             case Note(action=action, fields=fields):
                 self._note(action, fields)
         return None
@@ -229,14 +241,6 @@ class Coordinator:
             return failed(reason=str(error))
         self._fault(name)
         return None
-
-    def _drop(self, below: int, epoch: int) -> None:
-        """Left-overs cost only room, and the next checkpoint tries again."""
-        try:
-            self._barriers.drop(below=below, epoch=epoch)
-            self._snapshots.delete_cuts(self.machine.topology_id, below=below)
-        except LeewardError as error:
-            self._note("drop_failed", {"why": str(error), "below": below})
 
     def _note(self, action: str, fields: Mapping[str, object]) -> None:
         self._sink.emit(action, {"topology": self._topology, **fields})

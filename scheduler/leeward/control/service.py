@@ -176,6 +176,7 @@ class Term:
             if not self._mine.lock.held():
                 raise LostLeadershipError("the session with ZooKeeper was lost.", remedy="Another service goes on.")
             self._round(coordinator)
+            coordinator.tidy()  # whoever waited for the end of a reconfiguration was told
             answer = self._mine.requests.answer_to(until) if until else None
             if answer is not None:
                 return answer

@@ -145,7 +145,7 @@ class Elastic(Output):
             default=ControlRecord(tables=first_tables(components, conf.get("leeward.replicas"))),
             metrics=self._metrics,
             hurry=self._in_a_hurry,
-            leisure_s=self.leisure_s / 2 if self.kind == "stateful" else self.leisure_s,  # it may have to copy ahead
+            leisure_s=self._turn_s / 2 if self.kind == "stateful" else self.leisure_s,  # it may have to copy ahead
         )
         self._link.start()
         if self.kind == "stateful":
@@ -181,7 +181,11 @@ class Elastic(Output):
         """Until what nobody waits for is done: when the markers of a handover or a checkpoint have run through, and by
         one task after the other, as they would take the processors from the tuples.
         """
-        return 0.04 + 0.01 * (self.task_id % 5)
+        return 0.04 + self._turn_s
+
+    @property
+    def _turn_s(self) -> float:
+        return 0.01 * (self.task_id % 5)
 
     def _in_a_hurry(self) -> bool:
         """A new record matters at once: to a source, and to whoever is stopped. To the others markers bring it."""
