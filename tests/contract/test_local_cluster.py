@@ -164,6 +164,7 @@ def test_it_outlives_the_terminal_that_it_was_started_from(tmp_path: Path):
     shell = subprocess.Popen(
         ["sh", "-c", f"exec < {os.ttyname(its)}; {up} && touch {is_up} && sleep 100"],
         start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # under nohup it would be ignored
     )  # fmt: skip
     os.close(its)
     try:
