@@ -242,6 +242,7 @@ def settle(cluster: Cluster, clock: ManualClock, coord: Coordinator, *, rounds: 
         for task in cluster.tasks.values():
             task.act()
         coord.work()
+        coord.tidy()
         record = cluster.world.record
         if (
             coord.machine.state == "idle"

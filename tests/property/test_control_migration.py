@@ -121,11 +121,17 @@ class Migration(RuleBasedStateMachine):
         zombie, world = self.zombies[-1], self.cluster.world
         before = world.record, world.journal, world.placement
         self.fuse = None
+        zombie.tidy()
         try:
             zombie.work()
         except LostLeadershipError:
             self.zombies.pop()
         assert (world.record, world.journal, world.placement) == before
+
+    @precondition(lambda self: self.coord is not None)
+    @rule()
+    def tidies(self) -> None:
+        self.coord.tidy()
 
     @precondition(lambda self: self.coord is not None)
     @rule(times=st.integers(1, 3))

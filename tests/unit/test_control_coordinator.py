@@ -29,6 +29,7 @@ def running(cluster, clock, sink):
 def carry_on(cluster, clock, coord, until, rounds=100):
     for _ in range(rounds):
         coord.work()
+        coord.tidy()
         for task in cluster.tasks.values():
             task.act()
         if until():
@@ -42,7 +43,6 @@ def test_first_record_and_checkpoints(cluster, clock, sink, running):
     carry_on(cluster, clock, running, lambda: len(cluster.world.record.committed) == 2)
     first, second = cluster.world.record.committed
     carry_on(cluster, clock, running, lambda: cluster.world.record.committed[0] == second)
-    running.tidy()
     assert first not in cluster.world.cuts[ID]
     assert f"cut-{first}" not in cluster.world.barriers
     assert cluster.world.record.phase is Phase.RUN

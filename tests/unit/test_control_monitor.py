@@ -185,14 +185,14 @@ def test_blacklisted_nodes_are_left_out():
 
 def test_who_takes_part():
     assert members(STRUCTURE, TASKS).keys() == {1, 2, 3, 4, 5}
-
-
-def test_whom_no_other_reads_from():
-    assert sinks(STRUCTURE) == {"sink"}
     check_structure(STRUCTURE)
     foreign = Structure(id="x", name="x", components=(ComponentFacts(id="bolt", kind="", inputs=()),))
     with pytest.raises(ConfigError, match=r"component 'bolt' has no leeward\.kind.*Derive every component"):
         check_structure(foreign)
+
+
+def test_whom_no_other_reads_from():
+    assert sinks(STRUCTURE) == {"sink"}
 
 
 def test_bad_pin():
