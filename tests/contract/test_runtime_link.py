@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from leeward.adapters.zookeeper import ZooControlStore, connect
+from leeward.control.errors import LostLeadershipError
 from leeward.core.control import ControlRecord, Paths
 from leeward.runtime.link import Link
 
@@ -104,10 +105,11 @@ def test_who_asks_for_a_reset_hears_of_every_record(store, task):
     bolt.hears(3)
 
 
-def test_a_coordinator_that_takes_over_tells_what_is_in_force(store, task):
-    bolt = task()
-    store.control.write_record(record(2))
-    bolt.hears(2)
-    store.control.write_record(record(3), told=False)  # as if it had died before it told
-    store.again().claim()
+def test_a_coordinator_that_another_one_has_replaced_tells_nobody(store, task):
+    bolt, new = task(), store.again()
+    new.claim()
+    with pytest.raises(LostLeadershipError):
+        store.control.write_record(record(9))
+    new.write_record(record(3))
     bolt.hears(3)
+    assert (9, 0) not in bolt.records

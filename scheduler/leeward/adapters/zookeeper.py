@@ -92,18 +92,15 @@ class ZooControlStore:
             while True:
                 record, record_version = self._ensure(self._paths.control)
                 journal, journal_version = self._ensure(self._paths.journal)
-                _, told_version = self._ensure(self._paths.told)
+                self._ensure(self._paths.told)
                 transaction = self._client.transaction()
                 transaction.set_data(self._paths.control, record, version=record_version)
                 transaction.set_data(self._paths.journal, journal, version=journal_version)
-                # the coordinator before may have died before it told
-                transaction.set_data(self._paths.told, record, version=told_version)
                 if not any(isinstance(result, Exception) for result in _commit(transaction)):
                     break
         self._versions = {
             self._paths.control: record_version + 1,
             self._paths.journal: journal_version + 1,
-            self._paths.told: told_version + 1,
         }
         return Claim(
             record=ControlRecord.from_json(record) if record else None,
@@ -111,13 +108,10 @@ class ZooControlStore:
         )
 
     def write_record(self, record: ControlRecord, *, told: bool = True) -> None:
-        text = record.to_json().encode()
-        self._write(self._paths.control, text)
-        if told:
-            self._write(self._paths.told, text)
+        self._write(self._paths.control, record.to_json(), *([self._paths.told] if told else []))
 
     def write_journal(self, journal: Journal) -> None:
-        self._write(self._paths.journal, journal.to_json().encode())
+        self._write(self._paths.journal, journal.to_json())
 
     def write_placement(self, placement: Placement | None) -> None:
         with _asking("write placement"):
@@ -165,19 +159,29 @@ class ZooControlStore:
             raise self._lost(path)
         return self._versions[path]
 
-    def _write(self, path: str, text: bytes) -> None:
-        expected = self._version(path)
+    def _write(self, path: str, text: str, *copies: str) -> None:
+        """At all of these paths or at none; the first one's version says whether it may."""
+        data, expected = text.encode(), self._version(path)
         with _asking(f"write {path}"):
             try:
-                self._client.retry(self._client.set, path, text, expected)
+                self._client.retry(self._set, path, data, expected, copies)
             except NoNodeError:
                 raise self._lost(path) from None
             except BadVersionError:
                 # the connection may have broken after the write and before its answer
                 there, stat = self._client.retry(self._client.get, path)
-                if there != text or stat.version != expected + 1:
+                if there != data or stat.version != expected + 1:
                     raise self._lost(path) from None
         self._versions[path] = expected + 1
+
+    def _set(self, path: str, data: bytes, version: int, copies: Iterable[str]) -> None:
+        transaction = self._client.transaction()
+        transaction.set_data(path, data, version=version)
+        for copy in copies:
+            transaction.set_data(copy, data)
+        for result in transaction.commit():
+            if isinstance(result, Exception) and not isinstance(result, RolledBackError):
+                raise result
 
     def _lost(self, path: str) -> LostLeadershipError:
         return LostLeadershipError(

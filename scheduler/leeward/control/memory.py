@@ -64,7 +64,6 @@ class MemoryControlStore:
     def claim(self) -> Claim:
         self._world.claims += 1
         self._claim = self._world.claims
-        self._world.told = self._world.record
         return Claim(record=self._world.record, journal=self._world.journal)
 
     def write_record(self, record: ControlRecord, *, told: bool = True) -> None:
