@@ -624,7 +624,7 @@ class FakeSending:
     def put(self, parts):
         self.parts.append(parts)
 
-    def when_taken(self, call):
+    def when_near(self, call):
         self.told = call
 
     def finish(self, parcels):

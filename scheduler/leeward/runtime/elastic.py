@@ -145,7 +145,7 @@ class Elastic(Output):
             default=ControlRecord(tables=first_tables(components, conf.get("leeward.replicas"))),
             metrics=self._metrics,
             hurry=self._in_a_hurry,
-            leisure_s=self._turn_s / 2 if self.kind == "stateful" else self.leisure_s,  # it may have to copy ahead
+            leisure_s=self._turn_s / 10 if self.kind == "stateful" else self.leisure_s,  # it may have to copy ahead
         )
         self._link.start()
         if self.kind == "stateful":

@@ -90,10 +90,10 @@ class Handovers:
                 self._told = True
                 shell = self._shell
                 shell.serializer.timer_s = _SMALL_EVERY_S
-                sending.when_taken(lambda: shell._post(lambda: self._copied(sending, ahead)))
+                sending.when_near(lambda: shell._post(lambda: self._copied(sending, ahead)))
 
     def _copied(self, sending: Sending, ahead: Ahead) -> None:
-        """Little is left to send, and what was sent is not waiting before the receivers any more."""
+        """Little is left to send, and little of what was sent is waiting before the receivers."""
         if sending is self._sending:  # it was not given up meanwhile
             self._report(ahead_barrier(sending.epoch), bytes=ahead.bytes, keys=ahead.entries)
 

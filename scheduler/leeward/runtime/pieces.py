@@ -56,7 +56,7 @@ class Cutter:
 
     def __init__(self, *, epoch: int, sender: int, size: int = PIECE_BYTES) -> None:
         self._epoch, self._sender, self._size = epoch, sender, size
-        self._number = 0
+        self.pieces = 0  #: so far
         self._parts: list[memoryview] = []  # of the next piece
         self._room = size
 
@@ -77,9 +77,9 @@ class Cutter:
         for part in self._parts:
             checksum = crc32(part, checksum)
         length = self._size - self._room
-        head = _HEADER.pack(_MAGIC, VERSION, self._epoch, self._sender, self._number, length, checksum)
+        head = _HEADER.pack(_MAGIC, VERSION, self._epoch, self._sender, self.pieces, length, checksum)
         piece = b"".join((head, *self._parts))
-        self._number, self._parts, self._room = self._number + 1, [], self._size
+        self.pieces, self._parts, self._room = self.pieces + 1, [], self._size
         return piece
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16
+#: When the switch is asked for a receiver may have so many pieces still to take, and this share of all: it does so
+#: while that is written down.
+NEAR, NEAR_SHARE = 16, 0.2
 #: Entries packed at once; pieces sent at once: 4 MB, as each turn waits for a processor first.
 _CHUNK, _BATCH = 32, 32
 #: Between two looks whether there is something to do; at what a receiver has not taken, as somebody waits for that. In
@@ -49,14 +52,15 @@ class Sending:
 
         self._jobs.put(job)
 
-    def when_taken(self, call: Callable[[], None]) -> None:
-        """Call this, in this thread, once the receivers have taken all that was given to it until now."""
+    def when_near(self, call: Callable[[], None]) -> None:
+        """Call this, in this thread, once the receivers have taken nearly all that was given to it until now."""
 
         def job(stop: threading.Event) -> bool:
             for target in self._cutters:
                 self._add(target, b"", stop, end=True)  # also what fills no piece
-            while any(self._ways.untaken(target, stop) for target in self._cutters) and not stop.wait(_LITTLE_S):
-                pass
+            while any(self._ways.untaken(target, stop) > self._near(target) for target in self._cutters):
+                if stop.wait(_LITTLE_S):
+                    break
             if not stop.is_set():
                 call()
             return False
@@ -94,6 +98,9 @@ class Sending:
             while not done and not stop.is_set():
                 with contextlib.suppress(queue.Empty):
                     done = self._jobs.get(timeout=_BLOCK_S)(stop)
+
+    def _near(self, target: int) -> int:
+        return min(NEAR, int(NEAR_SHARE * self._cutters[target].pieces))
 
     def _add(self, target: int, data: bytes, stop: threading.Event, *, end: bool = False) -> None:
         if target not in self._cutters:
