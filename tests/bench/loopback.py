@@ -17,12 +17,12 @@ STREAM = "leeward:bench:loopback"
 AHEAD = 64
 
 
-def loopback_s(redis_url: str, size: int) -> dict[str, float]:
-    """Seconds for `size` bytes through a stream of this Redis and through a TCP socket; the better of two."""
+def loopback_s(redis_url: str, size: int, *, times: int) -> dict[str, float]:
+    """Seconds for `size` bytes through a stream of this Redis and through a TCP socket; the best of so many times."""
     pieces = max(1, size // PIECE_BYTES)
     return {
-        "redis": round(min(_through_redis(redis_url, pieces) for _ in range(2)), 4),
-        "socket": round(min(_through_socket(pieces) for _ in range(2)), 4),
+        "redis": round(min(_through_redis(redis_url, pieces) for _ in range(times)), 4),
+        "socket": round(min(_through_socket(pieces) for _ in range(times)), 4),
     }
 
 
