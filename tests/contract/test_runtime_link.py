@@ -31,7 +31,7 @@ class Task:
             default=ControlRecord(tables=TABLES),
             metrics=lambda: "",
             hurry=lambda: self.source or not self.works,
-            leisure_s=LEISURE_S,
+            leisure=lambda: LEISURE_S,
         )
         self.link.start()
 

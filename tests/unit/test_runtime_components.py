@@ -62,8 +62,9 @@ class Source(StatefulSpout):
 class FakeLink:
     """Posts the default record at once; keeps what it was asked to do."""
 
-    def __init__(self, *, post, on_record, default, metrics, **_):
+    def __init__(self, *, post, on_record, default, metrics, leisure, **_):
         self.post, self.on_record, self.record, self.metrics = post, on_record, default, metrics
+        self.leisure = leisure
         self.done: list[tuple] = []
         self.snapshots: dict[int, dict] = {}
 
@@ -772,6 +773,14 @@ def test_what_is_copied_ahead_is_followed_by_what_changed(keyed_bolt):
     ahead = {key for groups in sending.parcels.values() for items, _ in groups.values() for key in items}
     assert ahead == {second} and len(sending.parcels[6]) == 64
     assert len([entry for entry in keyed_bolt.component._handovers._courier.asked if entry[0] == "send"]) == 1
+
+
+def test_who_has_something_to_give_looks_at_once_what_it_is_told(keyed_bolt, monkeypatch):
+    monkeypatch.setattr(type(keyed_bolt.component), "_turn_s", 0.04)
+    keyed_bolt.beat()
+    assert keyed_bolt.link.leisure() == 0.0
+    begin_handover(keyed_bolt, even_table([6]))
+    assert not keyed_bolt.component.state.groups and keyed_bolt.link.leisure() == 0.02
 
 
 def copied_ahead(keyed_bolt):

@@ -145,7 +145,7 @@ class Elastic(Output):
             default=ControlRecord(tables=first_tables(components, conf.get("leeward.replicas"))),
             metrics=self._metrics,
             hurry=self._in_a_hurry,
-            leisure_s=self._turn_s / 10 if self.kind == "stateful" else self.leisure_s,  # it may have to copy ahead
+            leisure=self._until_told,
         )
         self._link.start()
         if self.kind == "stateful":
@@ -186,6 +186,12 @@ class Elastic(Output):
     @property
     def _turn_s(self) -> float:
         return 0.01 * (self.task_id % 5)
+
+    def _until_told(self) -> float:
+        """Seconds. Who owns groups may have to copy some ahead, who is warm to take them; nothing else is urgent."""
+        if self.kind != "stateful":
+            return self.leisure_s
+        return 0.0 if self.state.groups else self._turn_s / 2
 
     def _in_a_hurry(self) -> bool:
         """A new record matters at once: to a source, and to whoever is stopped. To the others markers bring it."""

@@ -42,13 +42,13 @@ class Link:
         default: ControlRecord,
         metrics: Callable[[], str],
         hurry: Callable[[], bool],
-        leisure_s: float,
+        leisure: Callable[[], float],
     ) -> None:
-        """`hurry()`: a new record must be known at once, else after `leisure_s`."""
+        """`hurry()`: a new record must be known at once, else after `leisure()` seconds."""
         self._client = client(zookeeper)  # a task without ZooKeeper goes on processing and reports when it is back
         self._paths, self._store, self._task = paths, store, task
         self._post, self._on_record, self._default, self._metrics = post, on_record, default, metrics
-        self._hurry, self._leisure_s = hurry, leisure_s
+        self._hurry, self._leisure = hurry, leisure
         self._asked = -1  # epoch in which it asked for a reset
         self._numbers = itertools.count()
         self._jobs: queue.SimpleQueue[tuple[float, int, Callable[[], None]]] = queue.SimpleQueue()
@@ -171,7 +171,7 @@ class Link:
         self._post(lambda: self._on_record(record, self._first))
 
     def _record_changed(self, _event: object) -> None:
-        self.soon(self._look, 0.0 if self._hurry() else self._leisure_s)
+        self.soon(self._look, 0.0 if self._hurry() else self._leisure())
 
     def _connection_changed(self, state: KazooState) -> None:
         if state == KazooState.CONNECTED:  # what changed meanwhile was told to nobody
