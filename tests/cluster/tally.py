@@ -12,7 +12,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-KEYS = 50
+from leeward.core.keys import GROUPS
+
+#: As many as a table has entries. `balanced()` walks through them, so that all numbers of one key take the same replica
+#: of `passing`: two replicas keep no order among what each of them passes on, and here each key has to keep it.
+KEYS = GROUPS
 
 
 @dataclass(slots=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+
 import pytest
 
 from leeward.core.table import replicas
@@ -85,6 +89,17 @@ def in_a_row(counting: Running, builders: list[Builder]) -> list[dict]:
 def test_eight_migrations_in_a_row(counting: Running):
     ended = in_a_row(counting, ROUND[:8])
     assert sum("move_s" in event["phases"] for event in ended) == 3
+
+
+def test_a_slow_replica_of_a_stateless_bolt_costs_no_key_its_order(counting: Running):
+    with counting.pilot() as pilot:
+        pilot.reconfigure(scaled("passing", 2))
+        slow = min(pid for pid, child in counting.cluster.python_pids().items() if child.target.endswith(".Pass"))
+        os.kill(slow, signal.SIGSTOP)
+        time.sleep(1.0)  # each key comes again meanwhile
+        os.kill(slow, signal.SIGCONT)
+        counting.stream.exact(400)
+        pilot.reconfigure(scaled("passing", 1))
 
 
 @pytest.mark.slow
