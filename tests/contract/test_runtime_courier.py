@@ -95,7 +95,7 @@ def test_what_was_copied_counts_when_the_receiver_has_taken_it(server):
     packer = msgpack.Packer(autoreset=False)
     pack(packer, 0, {"big": bytes(PIECE_BYTES)}.items(), (), last=False, owner="task 1")
     sending.put({3: packer.bytes()})
-    sending.when_near(lambda: first.said.put("taken"))
+    sending.when_nearly_taken(lambda: first.said.put("taken"))
     with pytest.raises(queue.Empty):
         first.said.get(timeout=0.1)
     third.receive(3, {0})
@@ -112,7 +112,7 @@ def test_a_copy_that_fills_no_piece_is_sent_ahead_all_the_same(server, client):
     packer = msgpack.Packer(autoreset=False)
     pack(packer, 0, {"a": 1, "b": 1}.items(), (), last=False, owner="task 1")
     sending.put({3: packer.bytes()})
-    sending.when_near(lambda: first.said.put("taken"))
+    sending.when_nearly_taken(lambda: first.said.put("taken"))
     with pytest.raises(queue.Empty):
         first.said.get(timeout=0.1)
     assert client.xlen(key(3)) == 1

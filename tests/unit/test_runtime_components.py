@@ -625,7 +625,7 @@ class FakeSending:
     def put(self, parts):
         self.parts.append(parts)
 
-    def when_near(self, call):
+    def when_nearly_taken(self, call):
         self.told = call
 
     def finish(self, parcels):

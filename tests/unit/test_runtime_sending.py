@@ -45,7 +45,7 @@ def test_the_switch_is_asked_for_when_a_receiver_has_little_left_to_take(pieces,
     ways, seen = Receiver(left), []
     sending = Sending(ways, 1, "task 1")
     sending.put({3: bytes(pieces * PIECE_BYTES)})
-    sending.when_near(lambda: seen.append(ways.looks))
+    sending.when_nearly_taken(lambda: seen.append(ways.looks))
     sending.finish({})
     sending.run(threading.Event())
     assert ways.pushed == pieces and seen == [looks]

@@ -90,7 +90,7 @@ class Handovers:
                 self._told = True
                 shell = self._shell
                 shell.serializer.timer_s = _SMALL_EVERY_S
-                sending.when_near(lambda: shell._post(lambda: self._copied(sending, ahead)))
+                sending.when_nearly_taken(lambda: shell._post(lambda: self._copied(sending, ahead)))
 
     def _copied(self, sending: Sending, ahead: Ahead) -> None:
         """Little is left to send, and little of what was sent is waiting before the receivers."""

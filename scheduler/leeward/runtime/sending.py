@@ -52,7 +52,7 @@ class Sending:
 
         self._jobs.put(job)
 
-    def when_near(self, call: Callable[[], None]) -> None:
+    def when_nearly_taken(self, call: Callable[[], None]) -> None:
         """Call this, in this thread, once the receivers have taken nearly all that was given to it until now."""
 
         def job(stop: threading.Event) -> bool:
