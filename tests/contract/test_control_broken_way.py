@@ -1,0 +1,120 @@
+"""The coordinator's connection to ZooKeeper breaks in the middle of a write: before it got there, or its answer."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from control_twins import FIRST
+
+from leeward.adapters.zookeeper import ZooControlStore, connect
+from leeward.control.errors import LostLeadershipError
+from leeward.core.control import ControlRecord, Paths
+
+#: ZooKeeper's numbers of requests: setData and multi.
+WRITES = {5, 14}
+
+
+class Way:
+    """A way to ZooKeeper that breaks once at a write, and then lets nobody through until it is mended."""
+
+    def __init__(self, port: int) -> None:
+        self._server = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.hosts = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        self.loses = ""  #: "request" or "answer", of the next write
+        self.broken, self.mended = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def close(self) -> None:
+        """For good; its client has hung up."""
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                with client, contextlib.suppress(ConnectionError):
+                    if not self.broken.is_set() or self.mended.is_set():
+                        self._carry(client)
+
+    def _carry(self, client: socket.socket) -> None:
+        write = b""  # the number that the answer will bear
+        with socket.create_connection(("127.0.0.1", self._server)) as server:
+            while True:
+                for side in select.select([client, server], [], [])[0]:
+                    if not (data := side.recv(1 << 16)):
+                        return
+                    number, kind = data[4:8], int.from_bytes(data[8:12], "big")
+                    if side is client and self.loses and kind in WRITES:
+                        write = number
+                    if number == write and side is (client if self.loses == "request" else server):
+                        self.loses = ""
+                        self.broken.set()
+                        return
+                    (server if side is client else client).sendall(data)
+
+
+class Scene:
+    """A coordinator behind a way that breaks, and what znodes hold as everybody else sees them."""
+
+    def __init__(self, way: Way, hosts: str, name: str) -> None:
+        self.way, self.paths = way, Paths(f"/test-{name}", "app-1-1")
+        self.clients = [connect(way.hosts, timeout_s=60), connect(hosts, timeout_s=60)]
+        self.control, self.rival = (ZooControlStore(client, self.paths, "app") for client in self.clients)
+        self.control.claim()
+        self.control.write_record(ControlRecord(epoch=1, tables=FIRST))
+
+    def epochs(self) -> list[int]:
+        """Of the record and of what all tasks are told."""
+        texts = [self.clients[1].get(path)[0] for path in (self.paths.control, self.paths.told)]
+        return [ControlRecord.from_json(text).epoch for text in texts]
+
+
+@pytest.fixture
+def scene(zoo, request) -> Iterator[Scene]:
+    way = Way(zoo.port)
+    scene = Scene(way, zoo.hosts, request.node.name.replace("[", "-").replace("]", ""))
+    yield scene
+    for client in scene.clients:
+        client.stop()
+        client.close()
+    way.close()
+
+
+@pytest.fixture
+def writer() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize(("loses", "there"), [("request", 1), ("answer", 2)])
+def test_a_record_and_what_is_told_of_it_are_written_both_or_neither(scene, writer, loses, there):
+    scene.way.loses = loses
+    writing = writer.submit(scene.control.write_record, ControlRecord(epoch=2, tables=FIRST))
+    assert scene.way.broken.wait(10)
+    assert scene.epochs() == [there, there]  # a coordinator that dies here leaves this
+    scene.way.mended.set()
+    writing.result(30)
+    assert scene.epochs() == [2, 2]
+
+
+@pytest.mark.parametrize("loses", ["request", "answer"])
+def test_who_was_replaced_while_the_way_was_broken_is_told_so(scene, writer, loses):
+    scene.way.loses = loses
+    writing = writer.submit(scene.control.write_record, ControlRecord(epoch=2, tables=FIRST))
+    assert scene.way.broken.wait(10)
+    scene.rival.claim()
+    scene.rival.write_record(ControlRecord(epoch=3, tables=FIRST))
+    scene.way.mended.set()
+    with pytest.raises(LostLeadershipError):
+        writing.result(30)
+    assert scene.epochs() == [3, 3]
