@@ -732,6 +732,22 @@ def test_a_tuple_has_waited_when_its_group_is_in_and_not_until_all_that_waited_i
     assert reports[-1].waited == 2.0
 
 
+def test_tuples_that_waited_for_the_last_marker_come_before_the_report_of_it(keyed_bolt, monkeypatch):
+    deeds, count = [], keyed_bolt.component.process
+    keyed_bolt.beat()
+    monkeypatch.setattr(keyed_bolt.component, "process", lambda tup: deeds.append("tuple") or count(tup))
+    monkeypatch.setattr(keyed_bolt.link, "report", lambda barrier, told, after_s: deeds.append(barrier))
+    mine = next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 5)
+    tables = TABLES | {"pass": even_table([3, 4]), "count": even_table([5, 6])}
+    for number in (1, 2):
+        body = ControlRecord(epoch=number, handover=number, tables=tables).to_json()
+        keyed_bolt.marker("pass", 3, "route", number, body=body)
+        keyed_bolt.tuple("pass", 3, [mine])
+        keyed_bolt.marker("pass", 4, "route", number, body=body)
+        keyed_bolt.beat()
+    assert deeds == ["handover-1", "tuple", "tuple", "handover-2"]  # task 4 had no work before the first one
+
+
 def test_what_key_groups_get_is_published(keyed_bolt):
     key = next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 5)
     for _ in range(20):
@@ -781,6 +797,12 @@ def test_who_has_something_to_give_looks_at_once_what_it_is_told(keyed_bolt, mon
     assert keyed_bolt.link.leisure() == 0.0
     begin_handover(keyed_bolt, even_table([6]))
     assert not keyed_bolt.component.state.groups and keyed_bolt.link.leisure() == 0.02
+
+
+def test_who_takes_part_through_markers_alone_looks_when_it_is_over(keyed_bolt, monkeypatch):
+    keyed_bolt.beat()
+    monkeypatch.setattr(keyed_bolt.component, "kind", "stateless")
+    assert keyed_bolt.component._until_told() >= 0.25
 
 
 def copied_ahead(keyed_bolt):

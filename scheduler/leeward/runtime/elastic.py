@@ -67,6 +67,8 @@ class Pulse:
 
 #: Threads that encode, send and receive give way to the task's own so often, in seconds; Python's default is 5 ms.
 SWITCH_S = 0.0005
+#: What a task has no part in is read so much later: a handover of little state takes half of that.
+_AFTER_S = 0.25
 
 
 class Elastic(Output):
@@ -188,9 +190,11 @@ class Elastic(Output):
         return 0.01 * (self.task_id % 5)
 
     def _until_told(self) -> float:
-        """Seconds. Who owns groups may have to copy some ahead, who is warm to take them; nothing else is urgent."""
+        """Seconds. Who owns groups may have to copy some ahead, who is warm to take them. The others take part through
+        markers alone: they read when a handover is likely to be over.
+        """
         if self.kind != "stateful":
-            return self.leisure_s
+            return _AFTER_S + self._turn_s
         return 0.0 if self.state.groups else self._turn_s / 2
 
     def _in_a_hurry(self) -> bool:

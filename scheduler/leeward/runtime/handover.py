@@ -122,7 +122,9 @@ class Handovers:
     def handed_over(self, instruction: HandedOver) -> None:
         """This task's part is over."""
         soon = instruction.few or self.epoch == instruction.epoch  # else all report, and nobody waits for this one
-        self._report(handover_barrier(instruction.epoch), after_s=0.0 if soon else self._shell.leisure_s)
+        after_s, report, link = 0.0 if soon else self._shell.leisure_s, self._report_of(), self._shell._link
+        # after the tuples that waited for it: the thread that reports would take Python's lock from this one
+        self._shell._post(lambda: link.report(handover_barrier(instruction.epoch), report, after_s))
         self._forget()
 
     def cancel(self) -> None:
@@ -193,19 +195,18 @@ class Handovers:
 
         return failed
 
-    def _report(self, barrier: str, error: str = "", after_s: float = 0.0, **counts: int) -> None:
+    def _report(self, barrier: str, error: str = "", **counts: int) -> None:
+        self._shell._link.report(barrier, self._report_of(error, **counts))
+
+    def _report_of(self, error: str = "", **counts: int) -> Report:
         now, shell = time.perf_counter(), self._shell
-        shell._link.report(
-            barrier,
-            Report(
-                task=shell.task_id,
-                component=shell.component_name,
-                error=error,
-                **({"bytes": self._bytes, "keys": self._keys} | counts),
-                seconds=round(now - self._began, 6) if self._began else 0.0,
-                waited=round(self._waited, 6),
-            ),
-            after_s,
+        return Report(
+            task=shell.task_id,
+            component=shell.component_name,
+            error=error,
+            **({"bytes": self._bytes, "keys": self._keys} | counts),
+            seconds=round(now - self._began, 6) if self._began else 0.0,
+            waited=round(self._waited, 6),
         )
 
 
