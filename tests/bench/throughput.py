@@ -83,7 +83,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one round (about ten minutes)")
+    parser.add_argument("--quick", action="store_true", help="one round (about a quarter of an hour)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=[*BYTES, "query1"], default=[*BYTES, "query1"])
     add_halt_poll_option(parser)
