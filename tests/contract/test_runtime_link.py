@@ -20,7 +20,7 @@ class Task:
     """A link, and the records that it posted."""
 
     def __init__(self, zookeeper, paths, number, *, source=False):
-        self.records, self.works, self.source = [], False, source
+        self.records, self.works, self.source, self.leisure_s = [], False, source, LEISURE_S
         self.link = Link(
             zookeeper=zookeeper,
             paths=paths,
@@ -31,7 +31,7 @@ class Task:
             default=ControlRecord(tables=TABLES),
             metrics=lambda: "",
             hurry=lambda: self.source or not self.works,
-            leisure=lambda: LEISURE_S,
+            leisure=lambda: self.leisure_s,
         )
         self.link.start()
 
@@ -102,6 +102,20 @@ def test_who_asks_for_a_reset_hears_of_every_record(store, task):
     bolt.hears(2)
     bolt.works = False
     store.control.write_record(record(3), told=False)
+    bolt.hears(3)
+
+
+def test_who_stops_reads_at_once_what_was_put_off_and_what_comes_next(store, task):
+    bolt = task()
+    bolt.leisure_s = 60.0
+    store.control.write_record(record(2))
+    time.sleep(5 * LEISURE_S)
+    assert (2, 0) not in bolt.records
+    bolt.works = False
+    bolt.link.look()
+    bolt.hears(2)
+    bolt.works = False
+    store.control.write_record(record(3))
     bolt.hears(3)
 
 

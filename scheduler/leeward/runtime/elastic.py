@@ -249,8 +249,10 @@ class Elastic(Output):
             self._post(lambda: state.thaw(frozen))
             return Report(task=self.task_id, component=self.component_name, error=why, seconds=seconds, **counts)
 
-        # all tasks do it at about the same time, and those downstream still wait for the marker
-        later = self.leisure_s if self._protocol.mode is Mode.RUNNING else 0.0
+        later = self.leisure_s  # all tasks do it at about the same time, and those downstream still wait for the marker
+        if self._protocol.mode is not Mode.RUNNING:
+            later = 0.0
+            self._link.look()  # or it would hear late of what ends the pause
         self._link.export(cut, record.epoch, encode, owned_now, cut_barrier(cut), report, later)
 
     def _load(self, instruction: Load) -> None:

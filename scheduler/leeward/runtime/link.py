@@ -127,6 +127,10 @@ class Link:
 
         self.soon(job)
 
+    def look(self) -> None:
+        """Read the record now, if that was put off; it is read again when it changes."""
+        self.soon(self._look)
+
     def soon(self, job: Callable[[], None], after_s: float = 0.0) -> None:
         """Do something that may block, not before so many seconds have passed."""
         self._jobs.put((time.monotonic() + after_s, next(self._numbers), job))
