@@ -7,7 +7,7 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from control_twins import FIRST
@@ -29,7 +29,7 @@ class Way:
         self.hosts = f"127.0.0.1:{self._listening.getsockname()[1]}"
         self.loses = ""  #: "request" or "answer", of the next write
         self.broken, self.mended = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._serve)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -72,6 +72,23 @@ class Scene:
         self.control, self.rival = (ZooControlStore(client, self.paths, "app") for client in self.clients)
         self.control.claim()
         self.control.write_record(ControlRecord(epoch=1, tables=FIRST))
+        self._writer = ThreadPoolExecutor(1)
+
+    def close(self) -> None:
+        """Whatever became of the test: nobody is left waiting for the way."""
+        self.way.mended.set()
+        self._writer.shutdown()
+        for client in self.clients:
+            client.stop()
+            client.close()
+        self.way.close()
+
+    def write_and_lose(self, loses: str) -> Future[None]:
+        """Write epoch 2; the way breaks meanwhile."""
+        self.way.loses = loses
+        writing = self._writer.submit(self.control.write_record, ControlRecord(epoch=2, tables=FIRST))
+        assert self.way.broken.wait(10)
+        return writing
 
     def epochs(self) -> list[int]:
         """Of the record and of what all tasks are told."""
@@ -81,26 +98,14 @@ class Scene:
 
 @pytest.fixture
 def scene(zoo, request) -> Iterator[Scene]:
-    way = Way(zoo.port)
-    scene = Scene(way, zoo.hosts, request.node.name.replace("[", "-").replace("]", ""))
+    scene = Scene(Way(zoo.port), zoo.hosts, request.node.name.replace("[", "-").replace("]", ""))
     yield scene
-    for client in scene.clients:
-        client.stop()
-        client.close()
-    way.close()
-
-
-@pytest.fixture
-def writer() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(1) as pool:
-        yield pool
+    scene.close()
 
 
 @pytest.mark.parametrize(("loses", "there"), [("request", 1), ("answer", 2)])
-def test_a_record_and_what_is_told_of_it_are_written_both_or_neither(scene, writer, loses, there):
-    scene.way.loses = loses
-    writing = writer.submit(scene.control.write_record, ControlRecord(epoch=2, tables=FIRST))
-    assert scene.way.broken.wait(10)
+def test_a_record_and_what_is_told_of_it_are_written_both_or_neither(scene, loses, there):
+    writing = scene.write_and_lose(loses)
     assert scene.epochs() == [there, there]  # a coordinator that dies here leaves this
     scene.way.mended.set()
     writing.result(30)
@@ -108,10 +113,8 @@ def test_a_record_and_what_is_told_of_it_are_written_both_or_neither(scene, writ
 
 
 @pytest.mark.parametrize("loses", ["request", "answer"])
-def test_who_was_replaced_while_the_way_was_broken_is_told_so(scene, writer, loses):
-    scene.way.loses = loses
-    writing = writer.submit(scene.control.write_record, ControlRecord(epoch=2, tables=FIRST))
-    assert scene.way.broken.wait(10)
+def test_who_was_replaced_while_the_way_was_broken_is_told_so(scene, loses):
+    writing = scene.write_and_lose(loses)
     scene.rival.claim()
     scene.rival.write_record(ControlRecord(epoch=3, tables=FIRST))
     scene.way.mended.set()
