@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import select
 import socket
 import threading
@@ -15,6 +16,7 @@ from control_twins import FIRST
 from leeward.adapters.zookeeper import ZooControlStore, connect
 from leeward.control.errors import LostLeadershipError
 from leeward.core.control import ControlRecord, Paths
+from leeward.core.journal import Journal
 
 #: ZooKeeper's numbers of requests: setData and multi.
 WRITES = {5, 14}
@@ -71,7 +73,7 @@ class Scene:
         self.clients = [connect(way.hosts, timeout_s=60), connect(hosts, timeout_s=60)]
         self.control, self.rival = (ZooControlStore(client, self.paths, "app") for client in self.clients)
         self.control.claim()
-        self.control.write_record(ControlRecord(epoch=1, tables=FIRST))
+        self.control.write_record(ControlRecord(epoch=1, tables=FIRST), journal=Journal(epoch=1))
         self._writer = ThreadPoolExecutor(1)
 
     def close(self) -> None:
@@ -84,16 +86,17 @@ class Scene:
         self.way.close()
 
     def write_and_lose(self, loses: str) -> Future[None]:
-        """Write epoch 2; the way breaks meanwhile."""
+        """Write epoch 2, in record and journal; the way breaks meanwhile."""
         self.way.loses = loses
-        writing = self._writer.submit(self.control.write_record, ControlRecord(epoch=2, tables=FIRST))
+        record, journal = ControlRecord(epoch=2, tables=FIRST), Journal(epoch=2)
+        writing = self._writer.submit(self.control.write_record, record, journal=journal)
         assert self.way.broken.wait(10)
         return writing
 
     def epochs(self) -> list[int]:
-        """Of the record and of what all tasks are told."""
-        texts = [self.clients[1].get(path)[0] for path in (self.paths.control, self.paths.told)]
-        return [ControlRecord.from_json(text).epoch for text in texts]
+        """Of the record, of what all tasks are told and of the journal."""
+        paths = (self.paths.control, self.paths.told, self.paths.journal)
+        return [json.loads(self.clients[1].get(path)[0])["epoch"] for path in paths]
 
 
 @pytest.fixture
@@ -104,20 +107,23 @@ def scene(zoo, request) -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize(("loses", "there"), [("request", 1), ("answer", 2)])
-def test_a_record_and_what_is_told_of_it_are_written_both_or_neither(scene, loses, there):
+def test_a_record_its_journal_and_what_is_told_of_it_are_written_all_or_none(scene, loses, there):
     writing = scene.write_and_lose(loses)
-    assert scene.epochs() == [there, there]  # a coordinator that dies here leaves this
+    assert scene.epochs() == [there] * 3  # a coordinator that dies here leaves this
     scene.way.mended.set()
     writing.result(30)
-    assert scene.epochs() == [2, 2]
+    assert scene.epochs() == [2] * 3
+    scene.control.write_journal(Journal(epoch=3))  # it still knows the version of each
+    scene.control.write_record(ControlRecord(epoch=3, tables=FIRST))
+    assert scene.epochs() == [3] * 3
 
 
 @pytest.mark.parametrize("loses", ["request", "answer"])
 def test_who_was_replaced_while_the_way_was_broken_is_told_so(scene, loses):
     writing = scene.write_and_lose(loses)
     scene.rival.claim()
-    scene.rival.write_record(ControlRecord(epoch=3, tables=FIRST))
+    scene.rival.write_record(ControlRecord(epoch=3, tables=FIRST), journal=Journal(epoch=3))
     scene.way.mended.set()
     with pytest.raises(LostLeadershipError):
         writing.result(30)
-    assert scene.epochs() == [3, 3]
+    assert scene.epochs() == [3] * 3

@@ -164,6 +164,17 @@ def test_what_is_written_is_what_the_next_one_claims(ports):
     assert ports.control().read_placement() is None
 
 
+def test_a_record_and_its_journal_are_written_at_once(ports):
+    store = ports.control()
+    store.claim()
+    for told in (True, False):
+        store.write_record(record(epoch=3), told=told, journal=Journal(step=StepName.AHEAD, epoch=3))
+        store.write_journal(Journal(step=StepName.HANDOVER, epoch=3))
+        store.write_record(record(epoch=4), told=told, journal=Journal(step=StepName.AHEAD, epoch=4))
+    claim = ports.control().claim()
+    assert (claim.record, claim.journal) == (record(epoch=4), Journal(step=StepName.AHEAD, epoch=4))
+
+
 def test_only_the_last_claim_writes(ports):
     old, new = ports.control(), ports.control()
     old.claim()
@@ -171,6 +182,7 @@ def test_only_the_last_claim_writes(ports):
     new.claim()
     for write in (
         lambda: old.write_record(record(epoch=2)),
+        lambda: old.write_record(record(epoch=2), journal=Journal(epoch=9)),
         lambda: old.write_journal(Journal(epoch=9)),
         lambda: old.write_placement(Placement(topology_id="app-1-1", epoch=9, slots=SLOTS)),
     ):
@@ -179,7 +191,8 @@ def test_only_the_last_claim_writes(ports):
     new.write_record(record(epoch=2))
     new.write_placement(Placement(topology_id="app-1-1", epoch=2, slots=SLOTS))
     assert ports.control().read_placement().epoch == 2
-    assert ports.control().claim().record == record(epoch=2)
+    claim = ports.control().claim()
+    assert (claim.record, claim.journal) == (record(epoch=2), None)
 
 
 def wait_until(condition, timeout_s=5.0):

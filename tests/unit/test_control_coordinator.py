@@ -232,7 +232,7 @@ def test_barrier_2_late_tries_again_under_a_new_epoch(cluster, clock, sink, runn
 
 
 @pytest.mark.parametrize("fate", ["done", "misfit"])
-@pytest.mark.parametrize("at", STEPS[: STEPS.index("journal:ahead")])  # a restart's
+@pytest.mark.parametrize("at", STEPS[: STEPS.index("control:ahead")])  # a restart's
 @pytest.mark.parametrize("occurrence", [1, 2])
 def test_killed_after_each_step(cluster, clock, sink, at, occurrence, fate):
     seen = []

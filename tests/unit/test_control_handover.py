@@ -309,6 +309,22 @@ def test_what_cannot_be_copied_is_given_up_before_anything_changed(cluster, cloc
     assert "a set cannot travel" in sink.of("reconfiguration_ended")[0]["result"]
 
 
+def test_without_redis_what_was_copied_is_not_handed_over(cluster, clock, sink, copying):
+    copying.submit(plan([2, 3]))
+    for task in cluster.tasks.values():
+        task.act()
+    cluster.world.refuse.add("redis")
+    copying.work()
+    clock.time += 1
+    copying.work()
+    assert sink.of("reconfiguration_ended")[0]["result"].startswith("aborted: the fence could not be set")
+    record = cluster.world.record
+    assert (record.tables, record.handover, record.ahead) == (FIRST, 0, 0)
+    cluster.world.refuse.clear()
+    settle(cluster, clock, copying)
+    checkpointed(cluster, clock, copying)
+
+
 def test_copying_that_takes_too_long_is_given_up(cluster, clock, sink, copying):
     copying.submit(plan([2, 3]))
     clock.time += 31
@@ -327,7 +343,7 @@ def test_a_process_lost_while_copying_restores_the_old_tables(cluster, clock, si
     assert (record.tables, record.ahead) == (FIRST, 0)
 
 
-@pytest.mark.parametrize("at", ["journal:ahead", "control:ahead"])
+@pytest.mark.parametrize("at", ["control:ahead", "fence"])
 def test_killed_while_copying(cluster, clock, sink, at):
     armed = []
 
@@ -478,8 +494,14 @@ def test_a_step_that_cannot_be_copied_is_given_up_and_nothing_was_paused(cluster
 
 
 @pytest.mark.parametrize("nth", [1, 2, 4])
-@pytest.mark.parametrize("at", ["journal:ahead", "control:ahead", "journal:handover", "fence", "control:handover"])
-def test_a_successor_goes_on_where_the_coordinator_was_killed(cluster, clock, sink, at, nth):
+@pytest.mark.parametrize(
+    ("at", "ahead"),
+    [
+        ("control:ahead", True), ("fence", True), ("control:handover", True),
+        ("journal:handover", False), ("fence", False), ("control:handover", False),
+    ],
+)  # fmt: skip
+def test_a_successor_goes_on_where_the_coordinator_was_killed(cluster, clock, sink, at, ahead, nth):
     left = []
 
     def fault(name):
@@ -488,15 +510,16 @@ def test_a_successor_goes_on_where_the_coordinator_was_killed(cluster, clock, si
             if not left:
                 raise Killed(name)
 
-    coord = stepping(cluster, clock, sink, fault=fault, ahead="ahead" in at)
+    coord = stepping(cluster, clock, sink, fault=fault, ahead=ahead)
     left.extend(range(nth))
     with pytest.raises(Killed):
         coord.submit(plan([2, 3]))
         settle(cluster, clock, coord)
+    begun = cluster.world.record.handover > 0
+    assert begun == (at == "control:handover" or nth > (2 if (at, ahead) == ("fence", True) else 1))
     successor = coordinator(cluster, clock, sink, limits=coord.machine.limits)
     successor.start()
     settle(cluster, clock, successor)
-    begun = nth > 1 or at == "control:handover"
     assert cluster.world.record.tables == (plan([2, 3]).tables if begun else FIRST)
     assert cluster.world.record.base == 0
     (end,) = sink.of("reconfiguration_ended")

@@ -107,11 +107,16 @@ class ZooControlStore:
             journal=Journal.from_json(journal) if journal else None,
         )
 
-    def write_record(self, record: ControlRecord, *, told: bool = True) -> None:
-        self._write(self._paths.control, record.to_json(), *([self._paths.told] if told else []))
+    def write_record(self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None) -> None:
+        texts = {self._paths.control: record.to_json()}
+        if told:
+            texts[self._paths.told] = texts[self._paths.control]
+        if journal is not None:
+            texts[self._paths.journal] = journal.to_json()
+        self._write(texts)
 
     def write_journal(self, journal: Journal) -> None:
-        self._write(self._paths.journal, journal.to_json())
+        self._write({self._paths.journal: journal.to_json()})
 
     def write_placement(self, placement: Placement | None) -> None:
         with _asking("write placement"):
@@ -159,26 +164,27 @@ class ZooControlStore:
             raise self._lost(path)
         return self._versions[path]
 
-    def _write(self, path: str, text: str, *copies: str) -> None:
-        """At all of these paths or at none; the first one's version says whether it may."""
-        data, expected = text.encode(), self._version(path)
+    def _write(self, texts: Mapping[str, str]) -> None:
+        """At all of these paths or at none; the versions of the claimed ones, as the first is, say whether it may."""
+        path, text = next(iter(texts.items()))
+        expected = self._version(path)
         with _asking(f"write {path}"):
             try:
-                self._client.retry(self._set, path, data, expected, copies)
+                self._client.retry(self._set, texts)
             except NoNodeError:
                 raise self._lost(path) from None
             except BadVersionError:
                 # the connection may have broken after the write and before its answer
                 there, stat = self._client.retry(self._client.get, path)
-                if there != data or stat.version != expected + 1:
+                if there != text.encode() or stat.version != expected + 1:
                     raise self._lost(path) from None
-        self._versions[path] = expected + 1
+        for claimed in self._versions.keys() & texts.keys():
+            self._versions[claimed] += 1
 
-    def _set(self, path: str, data: bytes, version: int, copies: Iterable[str]) -> None:
+    def _set(self, texts: Mapping[str, str]) -> None:
         transaction = self._client.transaction()
-        transaction.set_data(path, data, version=version)
-        for copy in copies:
-            transaction.set_data(copy, data)
+        for path, text in texts.items():
+            transaction.set_data(path, text.encode(), version=self._versions.get(path, -1))
         for result in transaction.commit():
             if isinstance(result, Exception) and not isinstance(result, RolledBackError):
                 raise result

@@ -45,7 +45,7 @@ WATCHED = ("snapshot", "recover", "barrier")
 STEPS = (
     "claimed", "journal:announce", "fence", "control:pause", "journal:move", "control:move", "placement", "rebalance",
     "journal:undo", "journal:restore", "control:restore", "control:run", "journal:closed", "control:checkpoint",
-    "journal:ahead", "control:ahead", "journal:handover", "control:handover", "journal:leave", "journal:prepare",
+    "control:ahead", "journal:handover", "control:handover", "journal:leave", "journal:prepare",
     "control:prepare", "journal:join",
 )  # fmt: skip
 
@@ -206,8 +206,8 @@ class Coordinator:
             case WriteJournal(journal=journal):
                 self._control.write_journal(journal)
                 self._fault(f"journal:{journal.step}")
-            case WriteControl(record=record, told=told):
-                self._control.write_record(record, told=told)
+            case WriteControl(record=record, told=told, journal=journal):
+                self._control.write_record(record, told=told, journal=journal)
                 asked = _ASKED.get(self.machine.state) if record.phase is Phase.RUN else None
                 self._fault(f"control:{asked or record.phase}")
             case WritePlacement(placement=placement):

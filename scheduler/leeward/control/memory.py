@@ -66,7 +66,9 @@ class MemoryControlStore:
         self._claim = self._world.claims
         return Claim(record=self._world.record, journal=self._world.journal)
 
-    def write_record(self, record: ControlRecord, *, told: bool = True) -> None:
+    def write_record(self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None) -> None:
+        if journal is not None:
+            self.write_journal(journal)
         self._check()
         self._world.record = record
         if told:

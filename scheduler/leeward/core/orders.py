@@ -144,6 +144,7 @@ class WriteControl:
 
     record: ControlRecord
     told: bool = True  #: to every task; else to sources, from where markers carry it on
+    journal: Journal | None = None  #: written with it, both or neither; None: it was written before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,8 +100,8 @@ def next_step(m: Machine, now: float) -> Step:
     record = replace(m.record, ahead=epoch, coming=tables)
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.COPYING, ahead_barrier(epoch), now + m.limits.ahead_s)
-    fence = SetFence(epoch=epoch)  # without Redis nothing begins
-    return after, (WriteJournal(journal=journal), fence, WriteControl(record=record), *todo)
+    fence = SetFence(epoch=epoch)  # without Redis it is given up at once
+    return after, (WriteControl(record=record, journal=journal), fence, *todo)
 
 
 def hand_over(m: Machine, now: float) -> Step:
@@ -112,10 +112,12 @@ def hand_over(m: Machine, now: float) -> Step:
     record = replace(
         m.record, epoch=epoch, handover=epoch, witnesses=witnesses, tables=tables, ahead=0, coming={}
     )
+    copied = m.record.ahead == epoch  # then the journal names the epoch already, and need not be written before it
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
-    write = WriteControl(record=record, told=False)
-    return after, (WriteJournal(journal=journal), SetFence(epoch=epoch), write, *todo)
+    first = () if copied else (WriteJournal(journal=journal),)
+    write = WriteControl(record=record, told=False, journal=journal if copied else None)
+    return after, (*first, SetFence(epoch=epoch), write, *todo)
 
 
 def started(m: Machine, **fields: object) -> Note:
