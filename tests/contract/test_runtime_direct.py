@@ -7,6 +7,7 @@ import queue
 import socket
 import struct
 import threading
+import time
 
 import msgpack
 import pytest
@@ -56,11 +57,16 @@ def test_it_is_sent_only_when_it_is_taken(two):
 def test_a_sender_waits_for_a_receiver_that_is_far_behind(two, monkeypatch):
     sender, receiver = two
     big = {0: dict.fromkeys(range(40), "x" * 1_000_000)}
-    sending = sender.send(3, {3: big})
-    with pytest.raises(queue.Empty):
-        sender.said.get(timeout=0.6)
-    (way,) = sending._ways._ways.values()
-    assert len(way.untaken) < direct_module._AHEAD + 32
+    ways = sender.send(3, {3: big})._ways._ways
+    while not any(way.untaken for way in ways.values()):  # not connected yet
+        time.sleep(0.01)
+    (way,) = ways.values()
+    before, behind = -1, 0
+    while before < behind:  # until it makes no way any more
+        with pytest.raises(queue.Empty):
+            sender.said.get(timeout=0.6)
+        before, behind = behind, len(way.untaken)
+    assert 0 < behind < direct_module._AHEAD + 32
     receiver.receive(3, (0,))
     assert sender.word() == "sent" and receiver.word() == "whole" and receiver.groups == big
 
