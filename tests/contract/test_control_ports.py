@@ -175,6 +175,32 @@ def test_a_record_and_its_journal_are_written_at_once(ports):
     assert (claim.record, claim.journal) == (record(epoch=4), Journal(step=StepName.AHEAD, epoch=4))
 
 
+def test_a_closed_journal_is_the_answer_to_whoever_asked(ports):
+    store, requests = ports.control(), ports.requests()
+    store.claim()
+    names = [requests.ask({"replicas": {"work": {"n1": replicas}}}) for replicas in (1, 2)]
+    asked = Journal(step=StepName.AHEAD, epoch=3, request=names[0])
+    store.write_journal(asked)
+    assert requests.pending(lambda: None)["id"] == names[0] and requests.answer_to(names[0]) is None
+    closed = asked.at(StepName.CLOSED, 2.0, result="done")
+    store.write_journal(closed)
+    assert requests.pending(lambda: None)["id"] == names[1] and requests.answer_to(names[0]) == "done"
+    assert ports.control().claim().journal == closed
+
+
+def test_a_closed_journal_needs_no_request_to_be_written(ports):
+    """Somebody has taken it away, or answered it."""
+    store, requests = ports.control(), ports.requests()
+    store.claim()
+    answered = requests.ask({"replicas": {}})
+    requests.answer(answered, "refused")
+    for epoch, name in enumerate((answered, "r-9999999999"), 1):
+        store.write_journal(Journal(epoch=epoch, request=name, result="done"))
+        store.write_record(record(epoch=epoch))
+    assert ports.control().claim().journal == Journal(epoch=2, request="r-9999999999", result="done")
+    assert requests.answer_to(answered) == "refused"
+
+
 def test_only_the_last_claim_writes(ports):
     old, new = ports.control(), ports.control()
     old.claim()

@@ -304,8 +304,8 @@ def test_journal_survives_its_json():
         order={"work": (3, 1)}, steps=1, step_tables=FIRST,
     )  # fmt: skip
     assert Journal.from_json(journal.to_json()) == journal
-    with pytest.raises(ProtocolError, match="'version' is 5"):
-        Journal.from_json(journal.to_json().replace('"version":4', '"version":5'))
+    with pytest.raises(ProtocolError, match="'version' is 6"):
+        Journal.from_json(journal.to_json().replace('"version":5', '"version":6'))
     with pytest.raises(ProtocolError, match="not a journal"):
         Journal.from_json("[]")
 

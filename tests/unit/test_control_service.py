@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 
@@ -299,6 +300,28 @@ def test_a_standby_takes_over_what_a_dead_leader_had_begun(mode, begun, phase):
     assert cluster.world.record.phase == "run"
     assert sink.of("taken_over")[0]["step"] == begun
     assert sink.of("reconfiguration_ended")[0]["result"] == "done"
+
+
+@pytest.mark.parametrize("at", ["control:pause", "control:handover", "journal:closed"])
+@pytest.mark.parametrize("mode", ["restart", "live"])
+def test_whoever_asked_a_leader_that_died_is_answered_once(mode, at):
+    class Died(Exception):
+        pass
+
+    def fault(step):
+        if step == at and cluster.world.journal.request:
+            raise Died
+
+    cluster, settings = Cluster(), Settings(period_s=0.5, mode=mode)
+    name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1, "n3": 1}}})
+    service, clock, _, _ = stage(None, cluster=cluster, until=ended(1), fault=fault, settings=settings)
+    with contextlib.suppress(Died):
+        service.run(clock.stop, until=name)
+    standby, clock, sink, _ = stage(None, cluster=cluster, until=lambda *_: False, settings=settings)
+    assert standby.run(clock.stop, until=name) == "done"
+    assert cluster.world.requests == {}, "it is not carried out again"
+    assert len(sink.of("reconfiguration_started")) == 0
+    assert deployment(cluster.world.record.tables, cluster.slots)["work"] == {"n2": 1, "n3": 1}
 
 
 def test_what_handovers_cost_reaches_the_policy_and_the_next_leader():

@@ -93,6 +93,7 @@ class ZooControlStore:
                 record, record_version = self._ensure(self._paths.control)
                 journal, journal_version = self._ensure(self._paths.journal)
                 self._ensure(self._paths.told)
+                self._client.ensure_path(self._paths.answers)
                 transaction = self._client.transaction()
                 transaction.set_data(self._paths.control, record, version=record_version)
                 transaction.set_data(self._paths.journal, journal, version=journal_version)
@@ -116,7 +117,7 @@ class ZooControlStore:
         self._write(texts)
 
     def write_journal(self, journal: Journal) -> None:
-        self._write({self._paths.journal: journal.to_json()})
+        self._write({self._paths.journal: journal.to_json()}, answering=journal if journal.answers else None)
 
     def write_placement(self, placement: Placement | None) -> None:
         with _asking("write placement"):
@@ -164,13 +165,13 @@ class ZooControlStore:
             raise self._lost(path)
         return self._versions[path]
 
-    def _write(self, texts: Mapping[str, str]) -> None:
+    def _write(self, texts: Mapping[str, str], answering: Journal | None = None) -> None:
         """At all of these paths or at none; the versions of the claimed ones, as the first is, say whether it may."""
         path, text = next(iter(texts.items()))
         expected = self._version(path)
         with _asking(f"write {path}"):
             try:
-                self._client.retry(self._set, texts)
+                self._client.retry(self._set, texts, answering)
             except NoNodeError:
                 raise self._lost(path) from None
             except BadVersionError:
@@ -181,12 +182,16 @@ class ZooControlStore:
         for claimed in self._versions.keys() & texts.keys():
             self._versions[claimed] += 1
 
-    def _set(self, texts: Mapping[str, str]) -> None:
+    def _set(self, texts: Mapping[str, str], answering: Journal | None) -> None:
         transaction = self._client.transaction()
         for path, text in texts.items():
             transaction.set_data(path, text.encode(), version=self._versions.get(path, -1))
-        for result in transaction.commit():
+        if answering:
+            _answer(transaction, self._paths, answering.request, answering.result)
+        for number, result in enumerate(transaction.commit()):
             if isinstance(result, Exception) and not isinstance(result, RolledBackError):
+                if number >= len(texts):  # somebody took the request away: the rest is not to wait for that
+                    return self._set(texts, None)
                 raise result
 
     def _lost(self, path: str) -> LostLeadershipError:
@@ -294,40 +299,47 @@ class ZooClusterStore:
                     self._client.delete(path)
 
 
+def _answer(transaction: Any, paths: Paths, name: str, result: str) -> None:
+    """In one: whoever dies in between would leave a request undone, or to be carried out twice."""
+    transaction.create(f"{paths.answers}/{name}", result.encode())
+    transaction.delete(f"{paths.requests}/{name}")
+
+
 class ZooRequests:
-    """RequestStore: `<base>/requests/<id>` in the order of ids, `<base>/answers/<id>` what became of each."""
+    """RequestStore."""
 
     def __init__(self, client: KazooClient, paths: Paths) -> None:
-        self._client, self._base = client, paths.base
+        self._client, self._paths = client, paths
 
     def ask(self, body: Mapping[str, object]) -> str:
         with _asking("write a request"):
-            path = f"{self._base}/requests/r-"
+            path = f"{self._paths.requests}/r-"
             made = self._client.create(path, json.dumps(dict(body)).encode(), sequence=True, makepath=True)
         return made.rpartition("/")[2]
 
     def pending(self, wake: Wake) -> Mapping[str, Any] | None:
         with _asking("read the requests"):
-            names = _children(self._client, f"{self._base}/requests", wake)
+            names = _children(self._client, self._paths.requests, wake)
             if not names:
                 return None
-            text, _ = self._client.retry(self._client.get, f"{self._base}/requests/{names[0]}")
+            text, _ = self._client.retry(self._client.get, f"{self._paths.requests}/{names[0]}")
         return {"id": names[0], **json.loads(text)}
 
     def answer(self, name: str, result: str) -> None:
         with _asking("answer a request"):
-            self._client.ensure_path(f"{self._base}/answers")
-            both = self._client.transaction()  # a service that dies in between would leave a request undone or twice
-            both.create(f"{self._base}/answers/{name}", result.encode())
-            both.delete(f"{self._base}/requests/{name}")
+            self._client.ensure_path(self._paths.answers)
+            both = self._client.transaction()
+            _answer(both, self._paths, name, result)
             both.commit()
 
     def answer_to(self, name: str, wake: Wake | None = None) -> str | None:
-        path = f"{self._base}/answers/{name}"
+        path, watch = f"{self._paths.answers}/{name}", _Watch(wake) if wake else None
         with _asking("read an answer"):
-            if not self._client.retry(self._client.exists, path, watch=_Watch(wake) if wake else None):
-                return None
-            return self._client.retry(self._client.get, path)[0].decode()
+            while True:
+                with contextlib.suppress(NoNodeError):
+                    return self._client.retry(self._client.get, path)[0].decode()
+                if not self._client.retry(self._client.exists, path, watch=watch):
+                    return None
 
 
 class ZooLock:

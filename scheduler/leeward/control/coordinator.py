@@ -45,7 +45,7 @@ WATCHED = ("snapshot", "recover", "barrier")
 STEPS = (
     "claimed", "journal:announce", "fence", "control:pause", "journal:move", "control:move", "placement", "rebalance",
     "journal:undo", "journal:restore", "control:restore", "control:run", "journal:closed", "control:checkpoint",
-    "control:ahead", "journal:handover", "control:handover", "journal:leave", "journal:prepare",
+    "control:ahead", "control:handover", "journal:leave", "journal:prepare",
     "control:prepare", "journal:join",
 )  # fmt: skip
 
@@ -115,9 +115,9 @@ class Coordinator:
         self._read_snapshot()
         self._feed(Restarted(record=claim.record, journal=claim.journal, initial=self._initial))
 
-    def submit(self, plan: Plan) -> None:
-        """Begin to carry out a plan that was checked."""
-        self._feed(PlanAccepted(plan=plan))
+    def submit(self, plan: Plan, request: str = "") -> None:
+        """Begin to carry out a plan that was checked. `request`: its id, if somebody asked for it."""
+        self._feed(PlanAccepted(plan=plan, request=request))
 
     def wake(self, what: str = "") -> None:
         """End the present wait; callable from any thread."""
@@ -215,7 +215,9 @@ class Coordinator:
                 self._fault("placement")
             case SetFence(epoch=epoch):
                 return self._try(
-                    lambda: self._snapshots.raise_fence(self.machine.topology_id, epoch), FenceFailed, "fence"
+                    lambda: self._snapshots.raise_fence(self.machine.topology_id, epoch),
+                    partial(FenceFailed, epoch=epoch),
+                    "fence",
                 )
             case Rebalance(workers=workers, executors=executors):
                 return self._try(
@@ -232,9 +234,7 @@ class Coordinator:
                 self._note(action, fields)
         return None
 
-    def _try(
-        self, deed: Callable[[], None], failed: type[FenceFailed] | type[RebalanceFailed], name: str
-    ) -> Event | None:
+    def _try(self, deed: Callable[[], None], failed: Callable[..., Event], name: str) -> Event | None:
         try:
             deed()
         except LeewardError as error:

@@ -78,6 +78,8 @@ class MemoryControlStore:
     def write_journal(self, journal: Journal) -> None:
         self._check()
         self._world.journal = Journal.from_json(journal.to_json())
+        if journal.answers and journal.request in self._world.requests:
+            MemoryRequests(self._world).answer(journal.request, journal.result)
 
     def write_placement(self, placement: Placement | None) -> None:
         self._check()

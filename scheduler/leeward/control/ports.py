@@ -88,7 +88,10 @@ class ControlStore(Protocol):
         """
 
     def write_journal(self, journal: Journal) -> None:
-        """Raises LostLeadershipError if somebody else has claimed since."""
+        """A closed one answers the request that it names, both or neither.
+
+        Raises LostLeadershipError if somebody else has claimed since.
+        """
 
     def write_placement(self, placement: Placement | None) -> None:
         """None takes it away. Raises LostLeadershipError if somebody else has claimed since."""

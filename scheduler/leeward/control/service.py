@@ -160,7 +160,6 @@ class Term:
         self._streams = StreamFacts()
         self._measure_at = 0.0
         self._asked = True
-        self._asking: str | None = None  # id of the request that is being carried out
         self._busy = False
         self._wake_request = self._request_came
         self.coordinator: Coordinator | None = None
@@ -240,7 +239,7 @@ class Term:
             self._monitor.forget()
             self._loop.ended(now)
             self._learn(coordinator)
-            self._reply(coordinator.machine.journal.result)
+            self._asked = True  # one that came meanwhile was not looked at
         self._busy = busy
         if now >= self._measure_at:
             self._measure_at = now + MEASURE_S
@@ -260,10 +259,10 @@ class Term:
         if journal.kind == "handover" and journal.result == "done":
             self._costs.add(journal.exported, journal.waited)
 
-    def _submit(self, coordinator: Coordinator, plan: Plan) -> None:
+    def _submit(self, coordinator: Coordinator, plan: Plan, request: str = "") -> None:
         """Begin; it may also end at once, if Redis refuses, and the next round finds that out."""
         self._busy = True
-        coordinator.submit(plan)
+        coordinator.submit(plan, request)
 
     def _plan(self, coordinator: Coordinator, now: float) -> None:
         view = self.view()
@@ -327,8 +326,7 @@ class Term:
         if changes_nothing(plan, view):
             self._mine.requests.answer(name, "done: nothing to change")
             return
-        self._asking = name
-        self._submit(coordinator, plan)
+        self._submit(coordinator, plan, name)
 
     def _manual_plan(self, replicas: object) -> tuple[Plan, ClusterView]:
         view = self.view()
@@ -339,12 +337,6 @@ class Term:
         plan = carry(view, wanted, reason="asked for by hand")
         check_plan(plan, view)
         return plan, view
-
-    def _reply(self, result: str) -> None:
-        self._asked = True
-        if self._asking is not None:
-            self._mine.requests.answer(self._asking, result)
-            self._asking = None
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._structure.name, **fields})

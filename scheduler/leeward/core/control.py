@@ -141,6 +141,16 @@ class Paths:
         """The coordinator's journal of the reconfiguration in progress."""
         return f"{self.base}/journal"
 
+    @property
+    def requests(self) -> str:
+        """One child for each request that is not dealt with, in the order in which they came."""
+        return f"{self.base}/requests"
+
+    @property
+    def answers(self) -> str:
+        """What became of the others: a child by the request's name."""
+        return f"{self.base}/answers"
+
     def barrier(self, name: str) -> str:
         """A persistent child for each task that has arrived, holding its Report. Names: see the functions below."""
         return f"{self.base}/barrier/{name}"

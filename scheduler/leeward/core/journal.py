@@ -16,7 +16,7 @@ from leeward.core.errors import ProtocolError
 from leeward.core.plan import Slot
 from leeward.core.table import Table
 
-JOURNAL_VERSION = 4
+JOURNAL_VERSION = 5
 _BY_COMPONENT = ("old_tables", "new_tables", "step_tables", "order")
 
 
@@ -28,7 +28,7 @@ class StepName(StrEnum):
     UNDO = "undo"  #: the new placement cannot be had: back to the old one
     RESTORE = "restore"  #: fence, then RESTORE
     AHEAD = "ahead"  #: state that will change hands is to be copied while all goes on
-    HANDOVER = "handover"  #: fence, then RUN with new tables
+    HANDOVER = "handover"  #: RUN with new tables, then fence
     LEAVE = "leave"  #: warm tasks are to be absent
     PREPARE = "prepare"  #: they are: Storm takes them where they are wanted
     JOIN = "join"  #: they are there, and to take part again
@@ -57,6 +57,7 @@ class Journal:
     exported: int = 0  #: bytes of state in the cut, or (handover) that changed hands
     waited: float = 0.0  #: handover: longest time that a tuple waited for its group, in seconds
     reason: str = ""  #: why it was started
+    request: str = ""  #: id of the request that it carries out; whoever asked has the answer when it is closed
     result: str = ""  #: how it ended: "done", "undone: ...", "aborted: ...", "reset: ..."
     times: Mapping[str, float] = field(default_factory=dict)  #: step -> when it was first taken
     version: int = JOURNAL_VERSION
@@ -65,6 +66,11 @@ class Journal:
     def open(self) -> bool:
         """Something is in progress."""
         return self.step is not StepName.CLOSED
+
+    @property
+    def answers(self) -> bool:
+        """Somebody asked for what is over now."""
+        return bool(self.request) and not self.open
 
     @property
     def undone_tables(self) -> Mapping[str, Table]:

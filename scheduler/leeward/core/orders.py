@@ -73,9 +73,10 @@ class Restarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanAccepted:
-    """The loop wants this plan carried out."""
+    """This plan is to be carried out."""
 
     plan: Plan
+    request: str = ""  #: id of the request that asked for it; empty: the policy did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +106,9 @@ class RebalanceFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceFailed:
-    """Redis refused the fence or could not be reached."""
+    """Redis refused the fence of this epoch or could not be reached."""
 
+    epoch: int
     reason: str
 
 
@@ -164,7 +166,10 @@ class Rebalance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetFence:
-    """Raise the fence in Redis; a failure comes back as FenceFailed and drops the rest of the batch."""
+    """Raise the fence in Redis; a failure comes back as FenceFailed and drops the rest of the batch.
+
+    Raised to the epoch in force it changes nothing, and tells whether Redis would answer.
+    """
 
     epoch: int
 

@@ -13,7 +13,9 @@ Rules
   before. What holds of a handover holds of a step: what fails before its announcement leaves the tables of the step
   before in force, what fails after it restores with this step's; either way the rest of the plan is given up.
 - A cut is committed once every task has reported it without an error, and never before.
-- Before PAUSE, a handover and each RESTORE Redis gets the fence, so that an older epoch's writer is refused.
+- Before PAUSE and each RESTORE Redis gets the fence, so that an older epoch's writer is refused. A handover asks Redis
+  before whether it answers, and raises the fence once the record is out, as often as it takes. Until then the step is
+  not over, and nothing of the new epoch is written to a cut.
 - Failing ZooKeeper ends the coordinator (the next one reads journal and record); failing Nimbus or Redis is an event.
 - Every state but IDLE has a deadline at which it goes on, back, or tries again.
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from leeward.core.control import handover_barrier
 from leeward.core.journal import Journal, StepName
-from leeward.core.migration.machine import Machine, Step, arrive, errors_of, missing_of
+from leeward.core.migration.machine import Machine, Step, arrive, errors_of, missing_of, watch
 from leeward.core.migration.moving import reset
 from leeward.core.migration.pausing import abort, close, hand_over, next_step
 from leeward.core.migration.preparing import take
-from leeward.core.orders import DeadlinePassed, FenceFailed, Instruction, Note, Reported, WritePlacement
+from leeward.core.orders import (
+    DeadlinePassed,
+    FenceFailed,
+    Instruction,
+    Note,
+    Reported,
+    SetFence,
+    State,
+    WritePlacement,
+)
 from leeward.core.plan import Placement
 
 
@@ -60,9 +70,21 @@ def tallied(m: Machine) -> Journal:
     )
 
 
+def await_witnesses(m: Machine, now: float) -> Step:
+    """A step was announced; before it can be over its epoch has to be fenced."""
+    after, todo = watch(m, State.HANDING, handover_barrier(m.record.epoch), now + m.limits.handover_s)
+    return after, (SetFence(epoch=m.record.epoch), *todo)
+
+
 def handover_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
+    if not m.barrier:
+        return await_witnesses(m, now)
     return reset(m, f"handover: no report after {m.limits.handover_s} s from {missing_of(m)}", now)
 
 
 def handover_unfenced(m: Machine, event: FenceFailed, now: float) -> Step:
+    """Before a step's announcement it is given up. After it there is no way back, and Redis is waited for."""
+    if m.state is State.HANDING and event.epoch == m.record.epoch:
+        note = Note(action="fence_failed", fields={"why": event.reason, "epoch": event.epoch})
+        return replace(m, barrier="", due=now + m.limits.retry_s), (note,)
     return abort(m, f"the fence could not be set: {event.reason}", now)

@@ -150,6 +150,7 @@ def reset(m: Machine, why: str, now: float) -> Step:
         last_cut=last,
         old_cut=m.record.cut,
         reason=why,
+        request=request_of(m),
         old_tables=tables,
         new_tables=tables,
         old_slots=m.slots,
@@ -161,6 +162,13 @@ def reset(m: Machine, why: str, now: float) -> Step:
         notes.insert(0, Note(action="reconfiguration_ended", fields=summary_of(m, result, now)))
     after, todo = settle(replace(m, journal=journal, pending=None), now)
     return after, (WriteJournal(journal=journal), *notes, *todo)
+
+
+def request_of(m: Machine) -> str:
+    """Whose request the reset ends: of the plan that was being carried out, or that waited for a checkpoint."""
+    if m.pending is not None:
+        return m.pending.request
+    return m.journal.request if m.journal.open else ""
 
 
 def settle(m: Machine, now: float) -> Step:

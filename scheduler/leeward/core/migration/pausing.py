@@ -33,12 +33,15 @@ def to_idle(m: Machine, now: float, wait_s: float = 0.0) -> Step:
 
 
 def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = ()) -> Step:
-    """Back to IDLE. The record goes out first: until the journal is closed, the next coordinator closes it."""
+    """Back to IDLE. The record goes out first: until the journal is closed, the next coordinator closes it.
+
+    What is told is told before: the closed journal is also the answer to whoever asked.
+    """
     note = Note(action="reconfiguration_ended", fields=summary_of(m, result, now))
     journal = m.journal.at(StepName.CLOSED, now, result=result, epoch=m.record.epoch, last_cut=m.next_cut - 1)
     wait_s = m.limits.rest_s if journal.kind == "handover" else 0.0
     after, todo = to_idle(replace(m, journal=journal), now, wait_s)
-    return after, (*first, WriteJournal(journal=journal), note, drop_old(after), *todo)
+    return after, (*first, note, WriteJournal(journal=journal), drop_old(after), *todo)
 
 
 def begin(m: Machine, event: PlanAccepted, now: float) -> Step:
@@ -63,6 +66,7 @@ def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
         last_cut=m.next_cut - 1,
         old_cut=m.record.cut,
         reason=plan.reason,
+        request=event.request,
         old_tables=m.record.tables,
         new_tables=plan.tables,
         old_slots=m.slots,
@@ -72,7 +76,7 @@ def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
     m = replace(m, journal=journal, pending=None)
     absent = restarting(m.slots, plan.placement)
     after, todo = announce_absent(m, StepName.LEAVE, absent, now) if absent else next_step(m, now)
-    return after, (todo[0], started(after), *todo[1:])
+    return after, (started(after), *todo)
 
 
 def announce_absent(m: Machine, step: StepName, absent: tuple[int, ...], now: float) -> Step:
@@ -100,24 +104,21 @@ def next_step(m: Machine, now: float) -> Step:
     record = replace(m.record, ahead=epoch, coming=tables)
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.COPYING, ahead_barrier(epoch), now + m.limits.ahead_s)
-    fence = SetFence(epoch=epoch)  # without Redis it is given up at once
-    return after, (WriteControl(record=record, journal=journal), fence, *todo)
+    return after, (SetFence(epoch=record.epoch), WriteControl(record=record, journal=journal), *todo)
 
 
 def hand_over(m: Machine, now: float) -> Step:
     """The next step of what the journal plans: from here on there is no way back to the tables before it."""
     journal, tables = m.journal.at(StepName.HANDOVER, now), next_tables(m)
-    epoch = journal.epoch
+    before, epoch = m.record.epoch, journal.epoch
     witnesses = witnesses_of(m, tables)
     record = replace(
         m.record, epoch=epoch, handover=epoch, witnesses=witnesses, tables=tables, ahead=0, coming={}
     )
-    copied = m.record.ahead == epoch  # then the journal names the epoch already, and need not be written before it
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
-    first = () if copied else (WriteJournal(journal=journal),)
-    write = WriteControl(record=record, told=False, journal=journal if copied else None)
-    return after, (*first, SetFence(epoch=epoch), write, *todo)
+    write = WriteControl(record=record, told=False, journal=journal)
+    return after, (SetFence(epoch=before), write, SetFence(epoch=epoch), *todo)
 
 
 def started(m: Machine, **fields: object) -> Note:
@@ -136,6 +137,7 @@ def announce(m: Machine, event: PlanAccepted, now: float) -> Step:
         old_cut=m.record.cut,
         old_handover=m.record.handover,
         reason=plan.reason,
+        request=event.request,
         old_tables=m.record.tables,
         new_tables=plan.tables,
         old_slots=m.slots,

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from leeward.core.control import ControlRecord, Phase, cut_barrier, handover_barrier, ready_barrier
+from leeward.core.control import ControlRecord, Phase, cut_barrier, ready_barrier
 from leeward.core.errors import ProtocolError
 from leeward.core.journal import Journal, StepName
 from leeward.core.migration.checkpoints import accept, checkpoint, checkpoint_late, checkpoint_report, defer
-from leeward.core.migration.handing import ahead_late, ahead_report, handover_late, handover_report, handover_unfenced
+from leeward.core.migration.handing import (
+    ahead_late,
+    ahead_report,
+    await_witnesses,
+    handover_late,
+    handover_report,
+    handover_unfenced,
+)
 from leeward.core.migration.machine import Handler, Machine, Step, watch
 from leeward.core.migration.moving import (
     lost,
@@ -98,7 +105,7 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
     elif journal.step is StepName.PREPARE or (unwritten and journal.step is StepName.JOIN):
         after, todo = (take if journal.step is StepName.PREPARE else join)(m, now)
     elif journal.kind == "handover" and not unwritten:
-        after, todo = watch(m, State.HANDING, handover_barrier(m.record.epoch), now + m.limits.handover_s)
+        after, todo = await_witnesses(m, now)
     elif unwritten and journal.steps:
         after, todo = next_step(m, now)  # whatever was copied ahead for it begins anew
     elif unwritten:
@@ -156,8 +163,8 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     (S.COPYING, FenceFailed): (handover_unfenced, (S.IDLE,)),
     (S.COPYING, RecoverRequested): (lost, (S.COPYING, *_RESET)),
     (S.HANDING, Reported): (handover_report, (S.HANDING, S.COPYING, S.PREPARING, S.IDLE, *_RESET)),
-    (S.HANDING, DeadlinePassed): (handover_late, _RESET),
-    (S.HANDING, FenceFailed): (handover_unfenced, (S.IDLE,)),
+    (S.HANDING, DeadlinePassed): (handover_late, (S.HANDING, *_RESET)),
+    (S.HANDING, FenceFailed): (handover_unfenced, (S.HANDING, S.IDLE)),
     (S.HANDING, RecoverRequested): (lost, (S.HANDING, *_RESET)),
     # warm tasks go where they are wanted
     (S.PREPARING, Assigned): (seen, (S.PREPARING, S.HANDING)),
