@@ -21,7 +21,7 @@ from leeward.core.control import Phase, Report, ahead_barrier, cut_barrier, hand
 from leeward.core.errors import FencedError
 from leeward.core.orders import Limits
 from leeward.core.plan import Placement, Plan, Slot
-from leeward.core.table import Table, even_table, movers
+from leeward.core.table import Table, even_table, givers
 
 ID, NAME = "app-1-1", "app"
 TASKS = {1: "source", 2: "work", 3: "work", 4: "work", 5: "sink"}
@@ -154,7 +154,7 @@ class Task:
             self._export(record.checkpoint, record)
         if record.ahead != self.ahead and "redis" not in self.cluster.world.refuse:
             self.ahead, error, self.fail_next = record.ahead, self.fail_next, ""
-            if self.id in movers(record.tables, record.coming):
+            if self.id in givers(record.tables, record.coming):
                 self._report(ahead_barrier(self.ahead), error)
         if record.handover > self.handover:
             self._pass(record)

@@ -20,8 +20,9 @@ class Task:
     """A courier and what it calls back."""
 
     def __init__(self, server, number, host=""):
-        self.server = server
-        self.courier = Courier(server.url, "t-1", number, f"task {number} of count", self._post, host)
+        self.server, self.called = server, threading.Event()
+        owner = f"task {number} of count"
+        self.courier = Courier(server.url, "t-1", number, owner, self._post, host, self.called.set)
         self.said: queue.Queue = queue.Queue()
         self.groups: dict = {}
         self.bytes = 0

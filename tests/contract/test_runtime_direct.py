@@ -54,6 +54,18 @@ def test_it_is_sent_only_when_it_is_taken(two):
     assert receiver.groups == {0: {"a": 1}}
 
 
+def test_a_receiver_that_was_not_told_is_called_before_anything_is_sent(two):
+    sender, receiver = two
+    sending = sender.courier.send(3, lambda: sender.said.put("sent"), sender.said.put)
+    sending.reach([3])
+    assert receiver.called.wait(10)
+    receiver.receive(3, (0,))
+    receiver.called.clear()
+    sending.finish({3: {0: ([("a", 1)], ())}})
+    assert sender.word() == "sent" and receiver.word() == "whole"
+    assert not receiver.called.is_set() and not sender.called.is_set()
+
+
 def test_a_sender_waits_for_a_receiver_that_is_far_behind(two, monkeypatch):
     sender, receiver = two
     big = {0: dict.fromkeys(range(40), "x" * 1_000_000)}

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leeward.core.keys import key_group
-from leeward.runtime.ahead import Ahead
+from leeward.runtime.ahead import NEAR_BYTES, Ahead
 from leeward.runtime.pieces import PIECE_BYTES, Assembly, Cutter, pack
 from leeward.runtime.state import KeyedState
 
@@ -82,6 +82,19 @@ def test_what_stands_still_is_packed_once_and_then_nothing_is_left():
     assert ahead.small and ahead.entries == 1000 and steps >= 128
     assert ahead.left == 0
     assert all(not items and not gone for items, gone in ahead.rest().values())
+
+
+def test_the_switch_can_be_asked_for_when_what_is_left_is_packed_before_it_comes():
+    state = KeyedState("test")
+    for n in range(3000):
+        state[n] = "x" * 1000
+    ahead = Ahead(state, dict.fromkeys(range(128), 7), "test")
+    assert not ahead.near
+    while not ahead.near:
+        assert ahead.step(0.0, lambda: 0.0)
+    left = 3000 - ahead.entries
+    assert not ahead.small and 0.9 * NEAR_BYTES < left * ahead.bytes / ahead.entries <= NEAR_BYTES
+    assert sum(len(items) for items, _ in ahead.rest().values()) == left
 
 
 def test_large_values_are_packed_one_by_one():

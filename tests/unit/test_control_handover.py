@@ -570,7 +570,7 @@ def test_a_successor_goes_on_where_the_coordinator_was_killed(cluster, clock, si
     settle(cluster, clock, successor)
     assert cluster.world.record.tables == (plan([2, 3]).tables if begun else FIRST)
     assert cluster.world.record.base == 0
-    if (at, nth) == ("fence", 1):  # nothing was written: there is nothing to end
+    if (at, ahead, nth) == ("fence", False, 1):  # nothing was written: there is nothing to end
         assert not sink.of("reconfiguration_ended")
         return
     (end,) = sink.of("reconfiguration_ended")

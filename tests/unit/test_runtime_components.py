@@ -626,6 +626,9 @@ class FakeSending:
         self.epoch, self.sent, self.parts, self.parcels = epoch, sent, [], {}
         self.told = None
 
+    def reach(self, targets):
+        self.reached = targets
+
     def put(self, parts):
         self.parts.append(parts)
 
@@ -642,7 +645,7 @@ class FakeSending:
 class FakeCourier:
     """Keeps what it was asked to do; the test answers."""
 
-    def __init__(self, url, topology_id, task, owner, post, host):
+    def __init__(self, url, topology_id, task, owner, post, host, called):
         self.post, self.asked = post, []
 
     def warm(self):
@@ -783,7 +786,8 @@ def test_what_is_copied_ahead_is_followed_by_what_changed(keyed_bolt):
     gone = {"count": even_table([6])}
     keyed_bolt.link.show(ControlRecord(tables=tables, ahead=1, coming=TABLES | gone))
     (sending,) = copied_ahead(keyed_bolt)
-    assert sending.parts and ("report", "ahead-1", "") not in keyed_bolt.link.done
+    assert sending.reached == [6] and sending.parts
+    assert ("report", "ahead-1", "") not in keyed_bolt.link.done
     sending.told()
     keyed_bolt.beat()
     assert ("report", "ahead-1", "") in keyed_bolt.link.done
@@ -800,7 +804,9 @@ def test_who_has_something_to_give_looks_at_once_what_it_is_told(keyed_bolt, mon
     keyed_bolt.beat()
     assert keyed_bolt.link.leisure() == 0.0
     begin_handover(keyed_bolt, even_table([6]))
-    assert not keyed_bolt.component.state.groups and keyed_bolt.link.leisure() == 0.02
+    assert not keyed_bolt.component.state.groups and keyed_bolt.link.leisure() >= 0.25, "it is called"
+    keyed_bolt.component._direct = False
+    assert keyed_bolt.link.leisure() == 0.02, "nobody can call it"
 
 
 def test_who_takes_part_through_markers_alone_looks_when_it_is_over(keyed_bolt, monkeypatch):
@@ -829,6 +835,17 @@ def test_a_copy_that_was_given_up_is_not_reported(keyed_bolt):
     assert ("report", "ahead-1", "") not in keyed_bolt.link.done
 
 
+def test_who_gives_tuples_but_has_no_state_has_copied_it_all(bolt, monkeypatch):
+    """Else a handover in which a stateless bolt is scaled beside another one would never begin."""
+    bolt.beat()
+    monkeypatch.setattr(bolt.component, "kind", "stateless")
+    monkeypatch.setattr(bolt.component._protocol, "_stateful", False)
+    bolt.link.show(ControlRecord(tables=TABLES, ahead=1, coming=TABLES | {"count": even_table([5, 6])}))
+    bolt.beat()
+    bolt.beat()
+    assert ("report", "ahead-1", "") in bolt.link.done
+
+
 def test_groups_that_are_whole_before_the_marker_wait_for_it(keyed_bolt):
     coming = TABLES | {"count": even_table([5])}
     before = TABLES | {"count": even_table([5, 6])}
@@ -837,7 +854,7 @@ def test_groups_that_are_whole_before_the_marker_wait_for_it(keyed_bolt):
     keyed_bolt.link.show(ControlRecord(tables=before, ahead=1, coming=coming))
     keyed_bolt.beat()
     _, groups, arrived, _ = asked(keyed_bolt, "receive")
-    assert ("report", "ahead-1", "") in keyed_bolt.link.done
+    assert ("report", "ahead-1", "") not in keyed_bolt.link.done, "who gives knows whether it is taken"
     keyed_bolt.link.post(lambda: arrived({g: {theirs: 4} if g == key_group(theirs) else {} for g in groups}, 9))
     keyed_bolt.beat()
     assert len(keyed_bolt.component.state.groups) == 64

@@ -27,9 +27,9 @@ class Loop:
 
     def __init__(self, monkeypatch):
         self.clock, self.packed_s = Clock(), 0.0
-        self.sending = SimpleNamespace(epoch=1, has_room=True, put=lambda parts: None)
+        self.sending = SimpleNamespace(epoch=1, has_room=True, put=lambda parts: None, reach=lambda targets: None)
         monkeypatch.setattr(handover, "time", self.clock)
-        monkeypatch.setattr(handover, "Ahead", lambda *_: SimpleNamespace(step=self.pack, small=False))
+        monkeypatch.setattr(handover, "Ahead", lambda *_: SimpleNamespace(step=self.pack, small=False, near=False))
         shell = SimpleNamespace(
             component_name="count",
             task_id=5,

@@ -93,7 +93,8 @@ class ZooControlStore:
                 record, record_version = self._ensure(self._paths.control)
                 journal, journal_version = self._ensure(self._paths.journal)
                 self._ensure(self._paths.told)
-                self._client.ensure_path(self._paths.answers)
+                for parent in (self._paths.answers, self._paths.barriers):
+                    self._client.ensure_path(parent)
                 transaction = self._client.transaction()
                 transaction.set_data(self._paths.control, record, version=record_version)
                 transaction.set_data(self._paths.journal, journal, version=journal_version)
@@ -108,16 +109,22 @@ class ZooControlStore:
             journal=Journal.from_json(journal) if journal else None,
         )
 
-    def write_record(self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None) -> None:
+    def write_record(
+        self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None, barrier: str = ""
+    ) -> None:
         texts = {self._paths.control: record.to_json()}
         if told:
             texts[self._paths.told] = texts[self._paths.control]
         if journal is not None:
             texts[self._paths.journal] = journal.to_json()
-        self._write(texts)
+        self._write(texts, lambda transaction: transaction.create(self._paths.barrier(barrier)) if barrier else None)
 
     def write_journal(self, journal: Journal) -> None:
-        self._write({self._paths.journal: journal.to_json()}, answering=journal if journal.answers else None)
+        def answer(transaction: Any) -> None:
+            if journal.answers:
+                _answer(transaction, self._paths, journal.request, journal.result)
+
+        self._write({self._paths.journal: journal.to_json()}, answer)
 
     def write_placement(self, placement: Placement | None) -> None:
         with _asking("write placement"):
@@ -165,13 +172,16 @@ class ZooControlStore:
             raise self._lost(path)
         return self._versions[path]
 
-    def _write(self, texts: Mapping[str, str], answering: Journal | None = None) -> None:
-        """At all of these paths or at none; the versions of the claimed ones, as the first is, say whether it may."""
+    def _write(self, texts: Mapping[str, str], also: Callable[[Any], None]) -> None:
+        """At all of these paths or at none; the versions of the claimed ones, as the first is, say whether it may.
+
+        `also(transaction)` adds what goes with it, unless it cannot be done or was done before.
+        """
         path, text = next(iter(texts.items()))
         expected = self._version(path)
         with _asking(f"write {path}"):
             try:
-                self._client.retry(self._set, texts, answering)
+                self._client.retry(self._set, texts, also)
             except NoNodeError:
                 raise self._lost(path) from None
             except BadVersionError:
@@ -182,16 +192,15 @@ class ZooControlStore:
         for claimed in self._versions.keys() & texts.keys():
             self._versions[claimed] += 1
 
-    def _set(self, texts: Mapping[str, str], answering: Journal | None) -> None:
+    def _set(self, texts: Mapping[str, str], also: Callable[[Any], None]) -> None:
         transaction = self._client.transaction()
         for path, text in texts.items():
             transaction.set_data(path, text.encode(), version=self._versions.get(path, -1))
-        if answering:
-            _answer(transaction, self._paths, answering.request, answering.result)
+        also(transaction)
         for number, result in enumerate(transaction.commit()):
             if isinstance(result, Exception) and not isinstance(result, RolledBackError):
-                if number >= len(texts):  # somebody took the request away: the rest is not to wait for that
-                    return self._set(texts, None)
+                if number >= len(texts):
+                    return self._set(texts, lambda _: None)
                 raise result
 
     def _lost(self, path: str) -> LostLeadershipError:
@@ -219,10 +228,8 @@ class ZooBarriers:
         path, skip = self._paths.barrier(barrier), {str(task) for task in known}
         found: dict[int, Report] = {}
         with _asking(f"read barrier {barrier}"):
-            for task in _children(self._client, path, wake):
-                if task in skip:
-                    continue
-                text, _ = self._client.retry(self._client.get, f"{path}/{task}")
+            tasks = [task for task in _children(self._client, path, wake) if task not in skip]
+            for task, text in zip(tasks, _texts(self._client, [f"{path}/{task}" for task in tasks]), strict=True):
                 with contextlib.suppress(ProtocolError):  # created but not yet written
                     found[int(task)] = Report.from_json(text)
         return found
@@ -238,7 +245,7 @@ class ZooBarriers:
         return dict(self._whys)
 
     def drop(self, *, below: int, epoch: int) -> None:
-        barriers = self._paths.barrier("x").rsplit("/", 1)[0]
+        barriers = self._paths.barriers
         recover = self._paths.recover(0).rsplit("/", 1)[0]
         with _asking("drop barriers"):
             for name in _children(self._client, barriers):
@@ -268,6 +275,15 @@ def _children(client: KazooClient, path: str, wake: Wake | None = None) -> list[
     except NoNodeError:
         client.ensure_path(path)
         return sorted(client.retry(client.get_children, path, watch=watch))
+
+
+def _texts(client: KazooClient, paths: Iterable[str]) -> list[bytes]:
+    """All asked for before the first is there: each answer takes a while, however little it is."""
+
+    def ask() -> list[bytes]:
+        return [answer.get()[0] for answer in [client.get_async(path) for path in paths]]
+
+    return client.retry(ask)
 
 
 class ZooClusterStore:

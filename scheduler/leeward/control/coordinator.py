@@ -206,8 +206,8 @@ class Coordinator:
             case WriteJournal(journal=journal):
                 self._control.write_journal(journal)
                 self._fault(f"journal:{journal.step}")
-            case WriteControl(record=record, told=told, journal=journal):
-                self._control.write_record(record, told=told, journal=journal)
+            case WriteControl(record=record, told=told, journal=journal, barrier=barrier):
+                self._control.write_record(record, told=told, journal=journal, barrier=barrier)
                 asked = _ASKED.get(self.machine.state) if record.phase is Phase.RUN else None
                 self._fault(f"control:{asked or record.phase}")
             case WritePlacement(placement=placement):

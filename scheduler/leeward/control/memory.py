@@ -66,11 +66,15 @@ class MemoryControlStore:
         self._claim = self._world.claims
         return Claim(record=self._world.record, journal=self._world.journal)
 
-    def write_record(self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None) -> None:
+    def write_record(
+        self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None, barrier: str = ""
+    ) -> None:
         if journal is not None:
             self.write_journal(journal)
         self._check()
         self._world.record = record
+        if barrier:
+            self._world.barriers.setdefault(barrier, {})
         if told:
             self._world.told = record
         self._world.changed()

@@ -81,8 +81,11 @@ class ControlStore(Protocol):
     def claim(self) -> Claim:
         """Become the only writer: from now on every write of an earlier claim raises LostLeadershipError."""
 
-    def write_record(self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None) -> None:
-        """`told`: to every task, else to sources. `journal`: written with it, both or neither.
+    def write_record(
+        self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None, barrier: str = ""
+    ) -> None:
+        """`told`: to every task, else to sources. `journal`: written with it, both or neither. `barrier`: is there with
+        it, empty, so that nobody has to make it first.
 
         Raises LostLeadershipError if somebody else has claimed since.
         """

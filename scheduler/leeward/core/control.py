@@ -151,9 +151,14 @@ class Paths:
         """What became of the others: a child by the request's name."""
         return f"{self.base}/answers"
 
+    @property
+    def barriers(self) -> str:
+        """One child for each barrier that is not over for long."""
+        return f"{self.base}/barrier"
+
     def barrier(self, name: str) -> str:
         """A persistent child for each task that has arrived, holding its Report. Names: see the functions below."""
-        return f"{self.base}/barrier/{name}"
+        return f"{self.barriers}/{name}"
 
     @property
     def joined(self) -> str:
@@ -189,7 +194,9 @@ def ready_barrier(epoch: int) -> str:
 
 
 def ahead_barrier(epoch: int) -> str:
-    """Barrier that a task reaches when nearly all that it will lose in this handover is copied."""
+    """Barrier that a task reaches when nearly all that it will lose in this handover is copied; who loses nothing says
+    nothing, as a giver knows whether its receivers take what it sends.
+    """
     return f"ahead-{epoch}"
 
 

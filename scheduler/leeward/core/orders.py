@@ -147,6 +147,7 @@ class WriteControl:
     record: ControlRecord
     told: bool = True  #: to every task; else to sources, from where markers carry it on
     journal: Journal | None = None  #: written with it, both or neither; None: it was written before
+    barrier: str = ""  #: made with it, as tasks will reach it soon; empty: whoever comes first makes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

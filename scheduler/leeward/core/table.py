@@ -54,6 +54,12 @@ def movers(before: Mapping[str, Table], after: Mapping[str, Table]) -> set[int]:
     return {task for old, new in pairs if old != new for task in (old, new)}
 
 
+def givers(before: Mapping[str, Table], after: Mapping[str, Table]) -> set[int]:
+    """Those that give some."""
+    pairs = (pair for name, new in after.items() for pair in zip(before[name], new, strict=True))
+    return {old for old, new in pairs if old != new}
+
+
 def even_table(tasks: Sequence[int]) -> Table:
     """Groups dealt round-robin over `tasks` in the order given."""
     if not tasks:

@@ -16,6 +16,8 @@ from leeward.runtime.state import KeyedState
 
 #: What is left over is small enough to follow after the switch, in bytes.
 SMALL_BYTES = 4 * 1024
+#: The switch is asked for when so much has never been packed, in bytes: that is done before its markers are through.
+NEAR_BYTES = 512 * 1024
 #: Entries that are packed between two looks at the clock; fewer if they are large.
 _CHUNK = 32
 #: After so many rounds one that shrinks the rest by less than this factor is the last.
@@ -33,6 +35,7 @@ class Ahead:
         self._many = 1  # entries to be packed next: about a piece
         self._group = -1
         self._round = 0
+        self._unpacked = sum(len(state.group(group)) for group in lost)  # entries, as of now
         self._before = 0.0  # bytes left over after the round before
         self._packers: dict[int, msgpack.Packer] = {}
         self.small = False  #: little is left over, or it does not get less
@@ -71,6 +74,11 @@ class Ahead:
         marked = sum(len(self._state.marked(group)) for group in self._lost)
         return marked * self.bytes / max(1, self.entries)
 
+    @property
+    def near(self) -> bool:
+        """The switch can be asked for: what is left will be little when it comes."""
+        return self.small or (self.entries > 0 and self._unpacked * self.bytes <= NEAR_BYTES * self.entries)
+
     def _next_keys(self) -> list[object]:
         """Some that are to be packed, of one group; begins the next group, or the next round. None if nothing is."""
         while not (keys := list(islice(self._keys, self._many))):
@@ -104,6 +112,7 @@ class Ahead:
         size = len(packer.getbuffer()) - before
         self._many = max(1, min(_CHUNK, PIECE_BYTES * len(keys) // size))
         self.entries += len(keys)
+        self._unpacked -= len(keys) if self._round == 0 else 0
 
 
 def _split(entries: dict, keys: Collection) -> Rest:

@@ -135,10 +135,15 @@ class Ways:
 class Courier:
     """One task's part in handovers; what it calls back is posted to the task's own thread."""
 
-    def __init__(self, url: str, topology_id: str, task: int, owner: str, post: Post, host: str = "") -> None:
-        """`host`: where other tasks reach this one, if they may; else all comes through Redis."""
+    def __init__(
+        self, url: str, topology_id: str, task: int, owner: str, post: Post, host: str = "",
+        called: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`host`: where other tasks reach this one, if they may; else all comes through Redis. `called()`: somebody has
+        something for this task that it was not told of.
+        """
         self._url, self._prefix = url, f"leeward:{topology_id}:"
-        self._task, self._owner, self._post, self._host = task, owner, post, host
+        self._task, self._owner, self._post, self._host, self._called = task, owner, post, host, called
         self._client: redis.Redis | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -289,8 +294,13 @@ class Courier:
 
     def _welcome(self, incoming: Incoming) -> None:
         """What comes straight from one sender; its own thread."""
+        def told() -> bool:
+            return self._receiving is not None and self._receiving.epoch >= incoming.epoch
+
+        if not told():
+            self._called()
         with self._begun:
-            self._begun.wait_for(lambda: self._receiving and self._receiving.epoch >= incoming.epoch, _EARLY_S)
+            self._begun.wait_for(told, _EARLY_S)
             receiving = self._receiving
         if receiving is None or receiving.epoch != incoming.epoch:
             return

@@ -121,9 +121,11 @@ class Elastic(Output):
             component=self.component_name,
             group_of=group_of,
         )
+        self._direct = direct(conf)
         courier = Courier(
-            redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post, self._node if direct(conf) else ""
-        )
+            redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post, self._node if self._direct else "",
+            lambda: self._link.look(),
+        )  # fmt: skip
         self._handovers = Handovers(self, courier)
         self._server = Server(service_time(conf))
         self._committed_states: dict[int, dict] = {}
@@ -190,12 +192,16 @@ class Elastic(Output):
         return 0.01 * (self.task_id % 5)
 
     def _until_told(self) -> float:
-        """Seconds. Who owns groups may have to copy some ahead, who is warm to take them. The others take part through
-        markers alone: they read when a handover is likely to be over.
+        """Seconds. Who owns groups may have to copy some ahead. Who is to take them is called by who gives them; where
+        tasks do not reach each other it reads soon. The others take part through markers alone: they read when a
+        handover is likely to be over.
         """
-        if self.kind != "stateful":
-            return _AFTER_S + self._turn_s
-        return 0.0 if self.state.groups else self._turn_s / 2
+        if self.kind == "stateful":
+            if self.state.groups:
+                return 0.0
+            if not self._direct:
+                return self._turn_s / 2
+        return _AFTER_S + self._turn_s
 
     def _in_a_hurry(self) -> bool:
         """A new record matters at once: to a source, and to whoever is stopped. To the others markers bring it."""

@@ -62,9 +62,10 @@ class Handovers:
             owner = f"{shell.component_name} (task {shell.task_id})"
             self._ahead = Ahead(shell.state, instruction.lost, owner)
             self._sending = self._courier.send(number, lambda: self._sent(number), self._failed(number))
+            self._sending.reach(sorted(set(instruction.lost.values())))
             self._due, self._told = 0.0, False
             shell.serializer.timer_s = _REST_S
-        else:
+        elif not instruction.gained:  # it has no state: it gives tuples only
             self._report(ahead_barrier(number))
 
     def step(self) -> None:
@@ -84,16 +85,16 @@ class Handovers:
             sending.put(parts)
         began = max(self._due, now - _REST_S)  # what it came too late for, it has rested already
         self._due = began + (time.perf_counter() - now) / SHARE
+        shell = self._shell
         if ahead.small:
             self._due = max(self._due, now + _SMALL_EVERY_S)
-            if not self._told:
-                self._told = True
-                shell = self._shell
-                shell.serializer.timer_s = _SMALL_EVERY_S
-                sending.when_nearly_taken(lambda: shell._post(lambda: self._copied(sending, ahead)))
+            shell.serializer.timer_s = _SMALL_EVERY_S
+        if ahead.near and not self._told:
+            self._told = True
+            sending.when_nearly_taken(lambda: shell._post(lambda: self._copied(sending, ahead)))
 
     def _copied(self, sending: Sending, ahead: Ahead) -> None:
-        """Little is left to send, and little of what was sent is waiting before the receivers."""
+        """What is left will be gone by the switch, and little of what was sent is waiting before the receivers."""
         if sending is self._sending:  # it was not given up meanwhile
             self._report(ahead_barrier(sending.epoch), bytes=ahead.bytes, keys=ahead.entries)
 

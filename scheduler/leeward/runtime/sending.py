@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,16 @@ class Sending:
     def has_room(self) -> bool:
         """What was given to it is mostly gone."""
         return self._jobs.qsize() < ROOM
+
+    def reach(self, targets: Iterable[int]) -> None:
+        """Connect to these tasks: whoever waits to be told of what comes asks then."""
+
+        def job(stop: threading.Event) -> bool:
+            for target in targets:
+                self._ways.push(target, [], stop)
+            return False
+
+        self._jobs.put(job)
 
     def put(self, parts: Mapping[int, bytes]) -> None:
         """Chunks, packed: receiving task -> bytes."""

@@ -20,7 +20,7 @@ from leeward.core.orders import (
     WatchBarrier,
 )
 from leeward.core.plan import Slot
-from leeward.core.table import movers
+from leeward.core.table import givers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,10 @@ class Machine:
 
     @property
     def missing(self) -> list[int]:
-        """Tasks that are not at the barrier: of those that copy ahead, of a handover's witnesses, or of all."""
+        """Tasks that are not at the barrier: of those that give state ahead, of a handover's witnesses, or of all."""
         expected = set(self.tasks)
         if self.state is State.COPYING:
-            expected = movers(self.record.tables, self.record.coming)
+            expected = givers(self.record.tables, self.record.coming)
         elif self.state is State.HANDING and self.record.witnesses:
             expected = set(self.record.witnesses)
         return sorted(expected - self.arrived.keys())

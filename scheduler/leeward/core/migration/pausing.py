@@ -104,7 +104,8 @@ def next_step(m: Machine, now: float) -> Step:
     record = replace(m.record, ahead=epoch, coming=tables)
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.COPYING, ahead_barrier(epoch), now + m.limits.ahead_s)
-    return after, (SetFence(epoch=record.epoch), WriteControl(record=record, journal=journal), *todo)
+    write = WriteControl(record=record, journal=journal, barrier=after.barrier)
+    return after, (write, SetFence(epoch=record.epoch), *todo)  # without Redis it is given up at once
 
 
 def hand_over(m: Machine, now: float) -> Step:
@@ -117,7 +118,7 @@ def hand_over(m: Machine, now: float) -> Step:
     )
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
-    write = WriteControl(record=record, told=False, journal=journal)
+    write = WriteControl(record=record, told=False, journal=journal, barrier=after.barrier)
     return after, (SetFence(epoch=before), write, SetFence(epoch=epoch), *todo)
 
 
