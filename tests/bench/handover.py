@@ -50,6 +50,8 @@ NOTES = (
     "p999_s: 99.9th percentile of the delays from 2 s before the request until the stream was steady again; of a case "
     "in all its repetitions together",
     "stolen_s: of the processors, by the machine's host, while it was measured; a stall of the host is a delay here",
+    "answered_s: from the request until it was answered, of (c) what a handover takes however little it moves: writes "
+    "and reads at ZooKeeper, one after the other; the median of the repetitions",
     "calm: of the repetitions in which the host took less than a hundredth of the processors' time",
     "(b) 'executors': the new place has no task of the count, so Storm restarts workers, as in the papers; "
     "'tables': a warm task is there, only tables change",
@@ -315,7 +317,8 @@ def _together(measured: Sequence[tuple[dict[str, Any], list[float]]]) -> dict[st
     calm = [delays for run, delays in measured if run["calm"]]
     return {
         **_worst(runs), "p999_s": _p999(delays for _, delays in measured),
-        "calm_p999_s": _p999(calm), "calm": len(calm), "repetitions": len(runs), "runs": runs,
+        "calm_p999_s": _p999(calm), "calm": len(calm), "repetitions": len(runs),
+        "answered_s": sorted(run["call_s"] for run in runs)[len(runs) // 2], "runs": runs,
     }  # fmt: skip
 
 
@@ -373,14 +376,17 @@ def _result(
 
 def _print(result: dict[str, Any], console: Console) -> None:
     measured, counted = ("silence_s", "longest_s", "p999_s"), ("lost", "doubled", "forgotten")
-    headings = ("how", "case", "silence", "longest delay", "p99.9", *counted, "host took", "p99.9 when calm")
+    headings = (
+        "how", "case", "silence", "longest delay", "p99.9", *counted, "answered", "host took", "p99.9 when calm"
+    )  # fmt: skip
     table = Table(*headings, box=None)
     for case in result["cases"]:
         values = [f"{case[name] * 1000:.0f} ms" for name in measured]
         counts = [str(case[name]) for name in counted]
         calm = f"{case['calm_p999_s'] * 1000:.0f} ms " if case["calm"] else ""
         calm += f"({case['calm']} of {case['repetitions']})"
-        table.add_row(case["how"], case["case"], *values, *counts, f"{case['stolen_s']:.1f} s", calm)
+        seconds = [f"{case[name]:.{digits}f} s" for name, digits in (("answered_s", 2), ("stolen_s", 1))]
+        table.add_row(case["how"], case["case"], *values, *counts, *seconds, calm)
     console.print(table)
     console.print(f"calm: the host took less than {CALM:.0%} of the processors' time")
     if quiet := result["quiet"]:
