@@ -194,8 +194,8 @@ def ready_barrier(epoch: int) -> str:
 
 
 def ahead_barrier(epoch: int) -> str:
-    """Barrier that a task reaches when nearly all that it will lose in this handover is copied; who loses nothing says
-    nothing, as a giver knows whether its receivers take what it sends.
+    """Barrier that a task reaches when nearly all that it will lose in this handover is copied; who only gains
+    says nothing, as a giver knows whether its receivers take what it sends.
     """
     return f"ahead-{epoch}"
 
