@@ -50,14 +50,18 @@ def gained(before: Sequence[int], after: Sequence[int], task: int) -> dict[int, 
 
 def movers(before: Mapping[str, Table], after: Mapping[str, Table]) -> set[int]:
     """Tasks that give or take key groups where the tables `after` follow those `before`."""
-    pairs = (pair for name, new in after.items() for pair in zip(before[name], new, strict=True))
-    return {task for old, new in pairs if old != new for task in (old, new)}
+    return {task for pair in _moves(before, after) for task in pair}
 
 
 def givers(before: Mapping[str, Table], after: Mapping[str, Table]) -> set[int]:
     """Those that give some."""
-    pairs = (pair for name, new in after.items() for pair in zip(before[name], new, strict=True))
-    return {old for old, new in pairs if old != new}
+    return {old for old, _ in _moves(before, after)}
+
+
+def _moves(before: Mapping[str, Table], after: Mapping[str, Table]) -> set[tuple[int, int]]:
+    """(Task that gives, task that takes)."""
+    pairs = {pair for name, new in after.items() for pair in zip(before[name], new, strict=True)}
+    return {(old, new) for old, new in pairs if old != new}
 
 
 def even_table(tasks: Sequence[int]) -> Table:
