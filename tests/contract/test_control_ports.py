@@ -66,6 +66,9 @@ class MemoryPorts:
         self.world.barriers.setdefault(barrier, {})[report.task] = report
         self.world.changed()
 
+    def made(self, barrier):
+        return barrier in self.world.barriers
+
     def recover(self, epoch, why):
         self.world.recoveries[epoch] = why
         self.world.changed()
@@ -113,6 +116,9 @@ class ZooPorts:
 
     def report(self, barrier, report):
         self._put(f"{self.paths.barrier(barrier)}/{report.task}", report.to_json())
+
+    def made(self, barrier):
+        return self.mine.exists(self.paths.barrier(barrier)) is not None
 
     def recover(self, epoch, why):
         self._put(self.paths.recover(epoch), why)
@@ -173,6 +179,17 @@ def test_a_record_and_its_journal_are_written_at_once(ports):
         store.write_record(record(epoch=4), told=told, journal=Journal(step=StepName.AHEAD, epoch=4))
     claim = ports.control().claim()
     assert (claim.record, claim.journal) == (record(epoch=4), Journal(step=StepName.AHEAD, epoch=4))
+
+
+def test_a_barrier_is_made_with_its_record_and_may_be_there_already(ports):
+    store, barriers = ports.control(), ports.barriers()
+    store.claim()
+    for epoch in (1, 2):
+        store.write_record(record(epoch=epoch), journal=Journal(epoch=epoch), barrier="ahead-3")
+        assert ports.made("ahead-3")
+    assert barriers.reports("ahead-3", (), lambda: None) == {}
+    claim = ports.control().claim()
+    assert (claim.record, claim.journal) == (record(epoch=2), Journal(epoch=2))
 
 
 def test_a_closed_journal_is_the_answer_to_whoever_asked(ports):
