@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import msgpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leeward.core.keys import key_group
-from leeward.runtime.ahead import NEAR_BYTES, Ahead
+from leeward.runtime.ahead import NEAR_S, Ahead
 from leeward.runtime.pieces import PIECE_BYTES, Assembly, Cutter, pack
 from leeward.runtime.state import KeyedState
 
@@ -90,10 +92,12 @@ def test_the_switch_can_be_asked_for_when_what_is_left_is_packed_before_it_comes
         state[n] = "x" * 1000
     ahead = Ahead(state, dict.fromkeys(range(128), 7), "test")
     assert not ahead.near
+    looks, steps = count(), 0  # 0.1 ms from one look at the clock to the next: a step takes twice that
     while not ahead.near:
-        assert ahead.step(0.0, lambda: 0.0)
+        assert ahead.step(0.0, lambda: next(looks) / 10_000)
+        steps += 1
     left = 3000 - ahead.entries
-    assert not ahead.small and 0.9 * NEAR_BYTES < left * ahead.bytes / ahead.entries <= NEAR_BYTES
+    assert not ahead.small and 0.9 * NEAR_S < left * 0.0002 * steps / ahead.entries <= NEAR_S
     assert sum(len(items) for items, _ in ahead.rest().values()) == left
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from leeward.runtime.pieces import PIECE_BYTES
-from leeward.runtime.sending import NEAR, Sending
+from leeward.runtime.sending import FEW, NEAR, Sending
 
 
 class Receiver:
@@ -36,8 +36,9 @@ class Receiver:
     ("pieces", "left", "looks"),
     [
         (200, [40, NEAR + 1, NEAR, 0], 3),  # two megabytes
-        (20, [20, 5, 4, 0], 3),  # a fifth
-        (4, [2, 1, 0], 3),
+        (50, [50, 11, 10, 0], 3),  # a fifth
+        (20, [20, FEW + 1, FEW, 0], 3),
+        (4, [4, 3, 0], 2),
         (1, [1, 0], 2),  # and if it has not begun, nothing is near
     ],
 )

@@ -16,8 +16,9 @@ from leeward.runtime.state import KeyedState
 
 #: What is left over is small enough to follow after the switch, in bytes.
 SMALL_BYTES = 4 * 1024
-#: The switch is asked for when so much has never been packed, in bytes: that is done before its markers are through.
-NEAR_BYTES = 512 * 1024
+#: The switch is asked for when what has never been packed takes so long to pack, in seconds: that is done before its
+#: markers are through.
+NEAR_S = 0.006
 #: Entries that are packed between two looks at the clock; fewer if they are large.
 _CHUNK = 32
 #: After so many rounds one that shrinks the rest by less than this factor is the last.
@@ -38,18 +39,20 @@ class Ahead:
         self._unpacked = sum(len(state.group(group)) for group in lost)  # entries, as of now
         self._before = 0.0  # bytes left over after the round before
         self._packers: dict[int, msgpack.Packer] = {}
+        self._packing_s = 0.0  # that `entries` have taken
         self.small = False  #: little is left over, or it does not get less
         self.bytes = self.entries = 0  #: packed so far
 
     def step(self, budget_s: float, clock: Callable[[], float]) -> dict[int, bytes]:
         """Pack for about `budget_s` seconds: task -> bytes to send it. Empty when nothing has changed."""
-        until = clock() + budget_s
+        began = clock()
         while keys := self._next_keys():
             self._pack(keys)
-            if clock() >= until:
+            if clock() >= began + budget_s:
                 break
         out = {task: data for task, packer in self._packers.items() if (data := taken(packer))}
         self.bytes += sum(map(len, out.values()))
+        self._packing_s += clock() - began
         return out
 
     def rest(self) -> dict[int, Rest]:
@@ -77,7 +80,7 @@ class Ahead:
     @property
     def near(self) -> bool:
         """The switch can be asked for: what is left will be little when it comes."""
-        return self.small or (self.entries > 0 and self._unpacked * self.bytes <= NEAR_BYTES * self.entries)
+        return self.small or (self.entries > 0 and self._unpacked * self._packing_s <= NEAR_S * self.entries)
 
     def _next_keys(self) -> list[object]:
         """Some that are to be packed, of one group; begins the next group, or the next round. None if nothing is."""

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16
-#: When the switch is asked for a receiver may have so many pieces still to take, and this share of all: it does so
-#: while that is written down.
-NEAR, NEAR_SHARE = 16, 0.2
+#: When the switch is asked for a receiver may have a few pieces still to take, if it has begun, or this share of all,
+#: but not more than so many: it does so while that is written down.
+FEW, NEAR_SHARE, NEAR = 8, 0.2, 16
 #: Entries packed at once; pieces sent at once: 4 MB, as each turn waits for a processor first.
 _CHUNK, _BATCH = 32, 32
 #: Between two looks whether there is something to do; at what a receiver has not taken, as somebody waits for that. In
 #: seconds.
-_BLOCK_S, _LITTLE_S = 0.25, 0.002
+_BLOCK_S, _LITTLE_S = 0.25, 0.001
 
 
 class Sending:
@@ -110,7 +110,8 @@ class Sending:
                     done = self._jobs.get(timeout=_BLOCK_S)(stop)
 
     def _near(self, target: int) -> int:
-        return min(NEAR, int(NEAR_SHARE * self._cutters[target].pieces))
+        pieces = self._cutters[target].pieces
+        return min(NEAR, max(int(NEAR_SHARE * pieces), min(FEW, pieces - 1)))
 
     def _add(self, target: int, data: bytes, stop: threading.Event, *, end: bool = False) -> None:
         if target not in self._cutters:
