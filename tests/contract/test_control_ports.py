@@ -262,6 +262,15 @@ def test_barriers_wake_and_tell_who_is_new(ports):
     assert store.reports("cut-1", {2}, wake) == {3: second}
 
 
+@pytest.mark.parametrize("likely", [(), (4,), (2, 3), (2, 4), range(1, 100)])
+def test_a_barrier_tells_the_same_whoever_was_thought_to_be_there(ports, likely):
+    store = ports.barriers()
+    second, third = Report(task=2, component="work", bytes=7), Report(task=3, component="work")
+    for report in (Report(task=1, component="source"), second, third):
+        ports.report("cut-1", report)
+    assert store.reports("cut-1", {1}, lambda: None, likely=likely) == {2: second, 3: third}
+
+
 def test_recovery_requests_and_drop(ports):
     store, wakes = ports.barriers(), []
     wake = lambda: wakes.append(1)  # noqa: E731

@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from kazoo.client import KazooClient, KazooState
@@ -36,6 +37,8 @@ from leeward.wire import zookeeper as wire
 SESSION_S = 15.0
 #: Calls are tried again this long, seconds.
 PATIENCE_S = 40.0
+#: So many reports are asked for before anybody knows that they are there, which is a round trip less.
+GUESSES = 8
 
 
 def connect(hosts: str, *, timeout_s: float = 15.0, session_s: float = SESSION_S) -> KazooClient:
@@ -224,14 +227,23 @@ class ZooBarriers:
         self._client, self._paths = client, paths
         self._whys: dict[int, str] = {}
 
-    def reports(self, barrier: str, known: Iterable[int], wake: Wake) -> Mapping[int, Report]:
+    def reports(
+        self, barrier: str, known: Iterable[int], wake: Wake, *, likely: Iterable[int] = ()
+    ) -> Mapping[int, Report]:
         path, skip = self._paths.barrier(barrier), {str(task) for task in known}
         found: dict[int, Report] = {}
         with _asking(f"read barrier {barrier}"):
+            guesses = {str(task): self._client.get_async(f"{path}/{task}") for task in islice(likely, GUESSES)}
             tasks = [task for task in _children(self._client, path, wake) if task not in skip]
-            for task, text in zip(tasks, _texts(self._client, [f"{path}/{task}" for task in tasks]), strict=True):
+            texts = {}
+            for task in guesses.keys() & set(tasks):
+                with contextlib.suppress(KazooException):  # not there yet; what was lost is asked for again
+                    texts[task] = guesses[task].get()[0]
+            rest = [task for task in tasks if task not in texts]
+            texts |= zip(rest, _texts(self._client, [f"{path}/{task}" for task in rest]), strict=True)
+            for task in tasks:
                 with contextlib.suppress(ProtocolError):  # created but not yet written
-                    found[int(task)] = Report.from_json(text)
+                    found[int(task)] = Report.from_json(texts[task])
         return found
 
     def recoveries(self, wake: Wake) -> Mapping[int, str]:

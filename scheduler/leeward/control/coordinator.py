@@ -183,8 +183,8 @@ class Coordinator:
             self._feed(RecoverRequested(epoch=self.machine.record.epoch, why=why))
 
     def _read_barrier(self) -> None:
-        name = self.machine.barrier
-        arrived = self._barriers.reports(name, self.machine.arrived, self._on["barrier"])
+        name, missing = self.machine.barrier, self.machine.missing
+        arrived = self._barriers.reports(name, self.machine.arrived, self._on["barrier"], likely=missing)
         for _, report in sorted(arrived.items()):
             self._feed(Reported(barrier=name, report=report))
 

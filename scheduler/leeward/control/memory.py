@@ -107,7 +107,9 @@ class MemoryBarriers:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def reports(self, barrier: str, known: Iterable[int], wake: Wake) -> Mapping[int, Report]:
+    def reports(
+        self, barrier: str, known: Iterable[int], wake: Wake, *, likely: Iterable[int] = ()
+    ) -> Mapping[int, Report]:
         self._world.wakes.append(wake)
         skip = set(known)
         there = self._world.barriers.get(barrier, {})

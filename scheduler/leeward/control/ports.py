@@ -109,8 +109,13 @@ class ControlStore(Protocol):
 class BarrierStore(Protocol):
     """What the tasks of one topology write."""
 
-    def reports(self, barrier: str, known: Iterable[int], wake: Wake) -> Mapping[int, Report]:
-        """Task -> report of those at the barrier that are not `known`; `wake` is called at the next arrival."""
+    def reports(
+        self, barrier: str, known: Iterable[int], wake: Wake, *, likely: Iterable[int] = ()
+    ) -> Mapping[int, Report]:
+        """Task -> report of those at the barrier that are not `known`; `wake` is called at the next arrival.
+
+        `likely`: who is waited for, the answer is the sooner there.
+        """
 
     def recoveries(self, wake: Wake) -> Mapping[int, str]:
         """Epoch -> why a task asked for a reset in it; `wake` is called at the next one."""
