@@ -8,8 +8,8 @@ tests/cluster/counting runs on three workers, one a node, of four nodes. Its cou
 (c) by handover to a warm task on another node.
 Measured at the sink: the longest silence, the delay of tuples, what was lost or doubled. Then `--many` handovers in a
 row, and `--state` MB moved at once (below 100 MB several times), beside the time that the same bytes alone need on
-loopback: while the tuples go on, and on a quiet machine. Prints a table, writes `out/bench/handover.json`; exit code 1
-if Leeward lost, doubled or reordered anything.
+loopback, and that the least steps need at ZooKeeper: while the tuples go on, and on a quiet machine. Prints a table,
+writes `out/bench/handover.json`; exit code 1 if Leeward lost, doubled or reordered anything.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from migration import _versions
 from rich.console import Console
 from rich.table import Table
 from sink_log import Row, Window, assess
+from steps import LEAST, steps_s
 from systems import PATIENCE_S, ROOT, Ours, Plain, System, begin_run, stage, write_result
 
 from leeward.local import ClusterSpec, LocalCluster
@@ -61,6 +62,8 @@ NOTES = (
     "loopback_s: one process writes as many bytes, in pieces of 128 KiB, and another reads them, while nothing else "
     "runs: through the cluster's Redis, which keeps them whoever ends, and through a plain TCP socket; the "
     "bar is the former's (packing and unpacking Python's values alone takes ten times what a socket does)",
+    "steps_s: what no handover can do without, and nothing else: to be asked for, announced, reported and answered, "
+    "each on ZooKeeper's disk and read by another process before the next; the best of several, as of the moves",
 )
 
 
@@ -256,11 +259,13 @@ def _big(cluster: LocalCluster, project: Path, folder: Path, megabytes: int, con
         told = system.moves()
         # the tuples go on, as during the move
         told["loopback_busy_s"] = loopback_s(cluster.redis_url, told["bytes"], times=max(2, told["moves"]))
+        told["steps_busy_s"] = steps_s(cluster.zookeeper, steps=LEAST, times=MOVES)
     redis.Redis.from_url(cluster.redis_url).flushall()  # its checkpoints leave no room for others
     told["loopback_s"] = loopback_s(cluster.redis_url, told["bytes"], times=max(2, told["moves"]))
+    told["steps_s"] = steps_s(cluster.zookeeper, steps=LEAST, times=MOVES)
     shown = (
-        "megabytes", "moves", "answers", "seconds", "median_seconds", "loopback_s", "loopback_busy_s", "bytes",
-        "longest_s", "p999_s",
+        "megabytes", "moves", "answers", "seconds", "median_seconds", "loopback_s", "loopback_busy_s", "steps_s",
+        "steps_busy_s", "bytes", "longest_s", "p999_s",
     )  # fmt: skip
     console.print({name: told[name] for name in shown})
     return told
@@ -400,11 +405,12 @@ def _print(result: dict[str, Any], console: Console) -> None:
         console.print({name: value for name, value in result["many"].items() if name != "window"})
     for told in result["state"]:
         console.print(
-            f"{told['megabytes']} MB moved in {told['seconds']:.2f} s, best of {told['moves']} (median "
-            f"{told['median_seconds']:.2f} s) "
-            f"(the bytes alone: {told['loopback_s']['redis']:.2f} s through Redis, "
-            f"{told['loopback_s']['socket']:.2f} s through a socket, "
-            f"{told['loopback_busy_s']['redis']:.2f} s through Redis while the tuples go on): "
+            f"{told['megabytes']} MB moved in {told['seconds']:.3f} s, best of {told['moves']} (median "
+            f"{told['median_seconds']:.3f} s) "
+            f"(the bytes alone: {told['loopback_s']['redis']:.3f} s through Redis, "
+            f"{told['loopback_s']['socket']:.3f} s through a socket, "
+            f"{told['loopback_busy_s']['redis']:.3f} s through Redis while the tuples go on; {LEAST} steps at "
+            f"ZooKeeper alone: {told['steps_s']:.3f} s, {told['steps_busy_s']:.3f} s while the tuples go on): "
             f"longest delay {told['longest_s'] * 1000:.0f} ms, p99.9 {told['p999_s'] * 1000:.0f} ms; the host took "
             f"{told['stolen_s']:.1f} s"
         )
