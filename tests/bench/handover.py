@@ -63,7 +63,9 @@ NOTES = (
     "runs: through the cluster's Redis, which keeps them whoever ends, and through a plain TCP socket; the "
     "bar is the former's (packing and unpacking Python's values alone takes ten times what a socket does)",
     "steps_s: what no handover can do without, and nothing else: to be asked for, announced, reported and answered, "
-    "each on ZooKeeper's disk and read by another process before the next; the best of several, as of the moves",
+    "each written to ZooKeeper and read by another process before the next; the best of several, as of the moves",
+    "the local cluster's ZooKeeper answers before its disk has what was written (forceSync=no): where it waits for the "
+    "disk, each of these steps, and each of a handover's, takes that much longer",
 )
 
 

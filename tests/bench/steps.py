@@ -1,4 +1,4 @@
-"""How long steps take that one process writes down at ZooKeeper, and another reads before it writes the next."""
+"""How long steps take that one process writes to ZooKeeper, and another reads before it writes the next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from kazoo.client import KazooClient
 
-from leeward.wire import zookeeper
+from leeward.adapters.zookeeper import connect
 
 #: What every live reconfiguration has, however it is done, if it is to outlive the end of any process: it is asked for,
 #: announced, reported as over, and answered.
@@ -67,8 +67,7 @@ def _await(client: KazooClient, path: str) -> None:
 
 @contextlib.contextmanager
 def _connected(hosts: str) -> Iterator[KazooClient]:
-    client = zookeeper.client(hosts)
-    client.start(timeout=_PATIENCE_S)
+    client = connect(hosts)
     try:
         yield client
     finally:

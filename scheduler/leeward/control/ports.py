@@ -114,7 +114,7 @@ class BarrierStore(Protocol):
     ) -> Mapping[int, Report]:
         """Task -> report of those at the barrier that are not `known`; `wake` is called at the next arrival.
 
-        `likely`: who is waited for, the answer is the sooner there.
+        `likely`: tasks that are waited for; their reports may be asked for before it is known that they are there.
         """
 
     def recoveries(self, wake: Wake) -> Mapping[int, str]:
