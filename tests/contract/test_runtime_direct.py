@@ -13,8 +13,9 @@ import msgpack
 import pytest
 from test_runtime_courier import Task, key
 
+from leeward.runtime import courier as courier_module
 from leeward.runtime import direct as direct_module
-from leeward.runtime.direct import Incoming
+from leeward.runtime.direct import Incoming, Way
 from leeward.runtime.pieces import PIECE_BYTES
 
 STATE = {f"k{n}": [n, 2.5, None, b"\x00", {"nested": "x" * 1000}] for n in range(2000)}  # some sixteen pieces
@@ -43,15 +44,56 @@ def test_redis_holds_none_of_it(two, client):
     assert client.info("commandstats")["cmdstat_xadd"]["calls"] == before
 
 
-def test_it_is_sent_only_when_it_is_taken(two):
-    """Until then it is nowhere but in this process."""
+def test_what_comes_before_the_receiver_was_told_waits_for_that(two):
+    """Also over a cancellation, which is of what was before: the sender was answered, and has none of it any more."""
+    sender, receiver = two
+    sender.send(3, {3: {0: STATE, 1: {"a": 1}}})
+    assert sender.word() == "sent" and receiver.called.is_set()
+    receiver.courier.cancel()
+    assert receiver.said.empty() and not receiver.groups
+    receiver.receive(3, (0, 1))
+    assert receiver.word() == "whole" and receiver.groups == {0: STATE, 1: {"a": 1}}
+    assert receiver.bytes > 15 * PIECE_BYTES
+
+
+def test_what_came_before_the_receiver_was_told_is_held_against_what_it_is_told(two):
+    sender, receiver = two
+    sender.send(3, {3: {0: {"a": 1}, 7: {}}})
+    assert sender.word() == "sent"
+    receiver.receive(3, (0,))
+    assert "brought group 7, which task 3 does not gain" in receiver.word()
+
+
+def test_what_is_damaged_before_the_receiver_was_told_fails_when_it_is(two):
+    _, receiver = two
+    way = Way(receiver.courier._listener.address, epoch=3, task=1)
+    way.push([b"foreign"], threading.Event())
+    assert receiver.called.wait(10)
+    receiver.receive(3, (0,))
+    assert "a piece of a handover is none" in receiver.word()
+    way.close()
+
+
+def test_what_a_receiver_was_never_told_of_is_forgotten_with_the_next_handover(two):
     sender, receiver = two
     sender.send(3, {3: {0: {"a": 1}}})
+    assert sender.word() == "sent"
+    receiver.receive(4, (0,))
+    sender.send(4, {3: {0: {"a": 2}}})
+    assert sender.word() == "sent" and receiver.word() == "whole" and receiver.groups == {0: {"a": 2}}
+
+
+@pytest.mark.parametrize("untold", (0, 3))
+def test_it_is_sent_only_when_it_is_taken(two, monkeypatch, untold):
+    """A receiver that was not told takes little. Until it does it is nowhere but in this process."""
+    monkeypatch.setattr(courier_module, "_UNTOLD", untold)
+    sender, receiver = two
+    sender.send(3, {3: {0: STATE}})
     with pytest.raises(queue.Empty):
         sender.said.get(timeout=0.6)
     receiver.receive(3, (0,))
     assert sender.word() == "sent" and receiver.word() == "whole"
-    assert receiver.groups == {0: {"a": 1}}
+    assert receiver.groups == {0: STATE}
 
 
 def test_a_receiver_that_was_not_told_is_called_before_anything_is_sent(two):

@@ -38,6 +38,8 @@ _BATCH = 32
 #: Longest time that Redis keeps a reader waiting; between two tries; between two looks at what a receiver has not
 #: taken, if it is as much as may be; how long a connection may wait for its handover to begin here. In seconds.
 _BLOCK_S, _RETRY_S, _FULL_S, _EARLY_S = 0.25, 0.1, 0.01, 60.0
+#: Pieces that are taken from a sender before this task knows of the handover: 8 MB, which may be for nothing.
+_UNTOLD = 64
 _TIMEOUT_S = 5.0
 
 Post = Callable[[Callable[[], None]], None]
@@ -47,16 +49,29 @@ Arrived = Callable[[dict[int, dict], int], None]
 
 
 class Receiving:
-    """What has come of one handover, by whatever way; any thread may bring pieces."""
+    """What has come of one handover, by whatever way; any thread may bring pieces.
 
-    def __init__(
-        self, epoch: int, task: int, groups: Iterable[int], arrived: Arrived, failed: Failed, stop: threading.Event
-    ) -> None:
-        """`arrived` and `failed` are called in whatever thread brings pieces."""
-        self.epoch, self.failed, self.stop = epoch, failed, stop
-        self._task, self._wanted, self._arrived = task, set(groups), arrived
+    The first may be here before the task knows of the handover, whose record it has yet to read.
+    """
+
+    def __init__(self, epoch: int, task: int) -> None:
+        self.epoch, self.stop = epoch, threading.Event()
+        self._task = task
+        self._wanted: set[int] | None = None
         self._assembly, self._lock = Assembly(epoch), threading.Lock()
+        self._whole: dict[int, dict] = {}  # groups that were not told of
         self._size = 0  # of what has come since groups became whole
+
+    def expect(self, groups: Iterable[int], arrived: Arrived, failed: Failed) -> None:
+        """The task is told. `arrived` and `failed` are called in whatever thread brings pieces, or this one."""
+        with self._lock:
+            self._wanted, self._arrived, self.failed = set(groups), arrived, failed
+            self._tell()
+
+    @property
+    def told(self) -> bool:
+        """The task knows what is to come."""
+        return self._wanted is not None
 
     @property
     def whole(self) -> bool:
@@ -66,19 +81,23 @@ class Receiving:
     def take(self, pieces: Iterable[bytes | memoryview]) -> None:
         """Raises LeewardError for what is damaged, missing, or not to come here."""
         with self._lock:
-            groups: dict[int, dict] = {}
             for piece in pieces:
-                groups |= self._assembly.take(piece)
+                self._whole |= self._assembly.take(piece)
                 self._size += len(piece)
-            if foreign := groups.keys() - self._wanted:
-                raise LeewardError(
-                    f"handover {self.epoch} brought group {min(foreign)}, which task {self._task} does not gain.",
-                    remedy="This is a fault of Leeward: please report it.",
-                )
-            if groups:
-                self._wanted -= groups.keys()
-                size, self._size = self._size, 0
-                self._arrived(groups, size)
+            if self.told:
+                self._tell()
+
+    def _tell(self) -> None:
+        if foreign := self._whole.keys() - self._wanted:
+            raise LeewardError(
+                f"handover {self.epoch} brought group {min(foreign)}, which task {self._task} does not gain.",
+                remedy="This is a fault of Leeward: please report it.",
+            )
+        if self._whole:
+            groups, self._whole = self._whole, {}
+            size, self._size = self._size, 0
+            self._wanted -= groups.keys()
+            self._arrived(groups, size)
 
 
 class Ways:
@@ -150,7 +169,7 @@ class Courier:
         self._listener: Listener | None = None
         self._unreachable: set[bytes] = set()  # addresses; a firewall would cost every handover the time of a try
         self._receiving: Receiving | None = None
-        self._begun = threading.Condition()  # to receive
+        self._begun = threading.Condition()  # to receive; guards `_receiving`
 
     def warm(self) -> None:
         """Say where this task listens; do beforehand what is slow the first time: connect twice (one sends, one reads),
@@ -201,16 +220,28 @@ class Courier:
         def deliver(groups: dict[int, dict], size: int) -> None:
             self._post(lambda: None if stop.is_set() else arrived(groups, size))
 
-        receiving = Receiving(epoch, self._task, groups, deliver, failed, stop)
         with self._begun:
-            self._receiving = receiving
+            receiving = self._of(epoch)
+            try:
+                receiving.expect(groups, deliver, failed)
+            except LeewardError as failure:
+                self._fail(failure, failed, stop)
             self._begun.notify_all()
-        self._start("receive", lambda stop: self._receive(receiving), lambda: None, failed)
+        self._start("receive", lambda _: self._receive(receiving), lambda: None, failed)
+
+    def _of(self, epoch: int) -> Receiving:
+        """What has come of this handover until now; `_begun` is held."""
+        if self._receiving is None or self._receiving.epoch != epoch:
+            self._receiving = Receiving(epoch, self._task)
+        return self._receiving
 
     def cancel(self) -> None:
         """Stop whatever is under way; nothing more is called back."""
         self._stop.set()
         self._stop = threading.Event()
+        with self._begun:
+            if self._receiving is not None and self._receiving.told:
+                self._receiving.stop.set()
 
     # --- for `Ways`
 
@@ -294,22 +325,27 @@ class Courier:
 
     def _welcome(self, incoming: Incoming) -> None:
         """What comes straight from one sender; its own thread."""
-        def told() -> bool:
-            return self._receiving is not None and self._receiving.epoch >= incoming.epoch
-
-        if not told():
-            self._called()
         with self._begun:
-            self._begun.wait_for(told, _EARLY_S)
-            receiving = self._receiving
-        if receiving is None or receiving.epoch != incoming.epoch:
-            return
+            if self._receiving is not None and self._receiving.epoch > incoming.epoch:
+                return
+            receiving = self._of(incoming.epoch)
+        if not receiving.told:
+            self._called()
         try:
-            while (piece := incoming.next(receiving.stop)) is not None:
+            taken = 0
+            while receiving.told or taken < _UNTOLD or self._told_in_time(receiving):
+                if (piece := incoming.next(receiving.stop)) is None:
+                    break
                 receiving.take([piece])
                 incoming.taken()
+                taken += 1
         except LeewardError as failure:
-            self._fail(failure, receiving.failed, receiving.stop)
+            if self._told_in_time(receiving):
+                self._fail(failure, receiving.failed, receiving.stop)
+
+    def _told_in_time(self, receiving: Receiving) -> bool:
+        with self._begun:
+            return self._begun.wait_for(lambda: receiving.told, _EARLY_S)
 
     def _read(self, key: str, after: bytes | str, taken: Iterable[bytes]) -> list:
         """The next pieces, with their names; those named are deleted."""
