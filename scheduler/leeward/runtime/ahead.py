@@ -105,7 +105,8 @@ class Ahead:
 
     def _pack(self, keys: list[object]) -> None:
         items, gone = _split(self._state.group(self._group), keys)
-        self._state.marked(self._group).difference_update(keys)
+        if marks := self._state.marked(self._group):
+            marks.difference_update(keys)
         target = self._lost[self._group]
         packer = self._packers.get(target)
         if packer is None:
@@ -120,5 +121,8 @@ class Ahead:
 
 def _split(entries: dict, keys: Collection) -> Rest:
     """Those keys that are there, with their values, and those that are gone."""
-    there = [(key, entries[key]) for key in keys if key in entries]
-    return there, [key for key in keys if key not in entries] if len(there) < len(keys) else ()
+    try:
+        return list(zip(keys, map(entries.__getitem__, keys), strict=True)), ()  # nearly always: none is gone
+    except KeyError:
+        there = [(key, entries[key]) for key in keys if key in entries]
+        return there, [key for key in keys if key not in entries]

@@ -142,8 +142,10 @@ class _Sender:
         while True:
             group = yield
             last = yield
-            entries = self._groups.setdefault(group, {})
-            entries.update((yield))
+            entries = yield
+            if (before := self._groups.setdefault(group, entries)) is not entries:
+                before.update(entries)
+                entries = before
             for key in (yield):
                 entries.pop(key, None)
             if last:
