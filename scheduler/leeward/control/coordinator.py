@@ -96,6 +96,7 @@ class Coordinator:
         self._polled = 0.0
         self._old: DropCuts | None = None  # for `tidy`
         self._text: str | None = None
+        self._barrier = ""  # read last
         self.machine = Machine(
             topology_id=topology_id, tasks=dict(tasks), sinks=frozenset(sinks), limits=limits or Limits()
         )
@@ -184,7 +185,9 @@ class Coordinator:
 
     def _read_barrier(self) -> None:
         name, missing = self.machine.barrier, self.machine.missing
-        arrived = self._barriers.reports(name, self.machine.arrived, self._on["barrier"], likely=missing)
+        likely = missing if name == self._barrier else ()  # where it has just been made hardly anybody can be yet
+        self._barrier = name
+        arrived = self._barriers.reports(name, self.machine.arrived, self._on["barrier"], likely=likely)
         for _, report in sorted(arrived.items()):
             self._feed(Reported(barrier=name, report=report))
 
