@@ -41,6 +41,7 @@ NODES, MANY, WARM_UP_S = 4, 1000, 15.0
 QUIET_S = 20.0  # in which nothing is done to the topology
 CALM = 0.01  # of the processors' time may be the host's in a repetition that tells of us
 REDIS_MB = 4096  # two checkpoints of the largest state
+STATE_MB = (0, 1, 10, 100, 1000)  # 0: the counts alone, a tenth of one: what a move takes however little goes
 MOVES, LARGE_MB = 10, 100  # moves of a state that is smaller
 DELAY_S, P999_S, TIMES = 0.100, 0.025, 50  # the bars of (c), and against (b)
 STATE_DELAY_S, STATE_TIMES = 0.250, 3.0  # of a large state: the longest delay, and its time against the bytes' alone
@@ -62,6 +63,7 @@ NOTES = (
     "loopback_s: one process writes as many bytes, in pieces of 128 KiB, and another reads them, while nothing else "
     "runs: through the cluster's Redis, which keeps them whoever ends, and through a plain TCP socket; the "
     "bar is the former's (packing and unpacking Python's values alone takes ten times what a socket does)",
+    "0 MB: the same topology with its counts alone: what a move of the others takes beside their bytes",
     "steps_s: what no handover can do without, and nothing else: to be asked for, announced, reported and answered, "
     "each written to ZooKeeper and read by another process before the next; the best of several, as of the moves",
     "the local cluster's ZooKeeper answers before its disk has what was written (forceSync=no): where it waits for the "
@@ -244,7 +246,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--many", type=int, default=MANY, help="handovers in a row (0: none)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts of it")
-    parser.add_argument("--state", type=int, nargs="*", default=[1, 10, 100, 1000], help="moves of so many MB of state")
+    parser.add_argument(
+        "--state", type=int, nargs="*", default=STATE_MB, help="moves of so many MB of state; 0: of the counts alone"
+    )
     add_halt_poll_option(parser)
     parser.add_argument("--base-port", type=int, default=23000, help="first port of the cluster")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench" / "handover", help="run folder, emptied")
@@ -359,8 +363,10 @@ def _result(
         times = min(case["best_silence_s"] for case in papers) / max(case["silence_s"] for case in live)
         bars["times shorter than (b)"] = {"value": round(times, 1), "bar": TIMES, "met": times >= TIMES}
     for told in big:
-        size, longest = f"{told['megabytes']} MB", told["longest_s"]
+        size, longest = _size(told), told["longest_s"]
         bars[f"{size}, longest delay, s"] = {"value": longest, "bar": STATE_DELAY_S, "met": longest < STATE_DELAY_S}
+        if not told["megabytes"]:
+            continue  # it is there to compare with
         for name, of in ((" beside the same load", "loopback_busy_s"), (" on a quiet machine", "loopback_s")):
             times = told["seconds"] / told[of]["redis"]
             bars[f"{size}, times the bytes' own{name}"] = {
@@ -379,6 +385,10 @@ def _result(
         "cases": cases,
         "notes": list(NOTES),
     }  # fmt: skip
+
+
+def _size(told: dict[str, Any]) -> str:
+    return f"{told['megabytes']} MB" if told["megabytes"] else f"the counts alone ({told['bytes'] / 1e6:.1f} MB)"
 
 
 def _print(result: dict[str, Any], console: Console) -> None:
@@ -407,7 +417,7 @@ def _print(result: dict[str, Any], console: Console) -> None:
         console.print({name: value for name, value in result["many"].items() if name != "window"})
     for told in result["state"]:
         console.print(
-            f"{told['megabytes']} MB moved in {told['seconds']:.3f} s, best of {told['moves']} (median "
+            f"{_size(told)} moved in {told['seconds']:.3f} s, best of {told['moves']} (median "
             f"{told['median_seconds']:.3f} s) "
             f"(the bytes alone: {told['loopback_s']['redis']:.3f} s through Redis, "
             f"{told['loopback_s']['socket']:.3f} s through a socket, "
