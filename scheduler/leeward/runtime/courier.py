@@ -75,8 +75,8 @@ class Receiving:
 
     @property
     def whole(self) -> bool:
-        """All groups are here."""
-        return not self._wanted
+        """The task knows what is to come, and all of it is here."""
+        return self.told and not self._wanted
 
     def take(self, pieces: Iterable[bytes | memoryview]) -> None:
         """Raises LeewardError for what is damaged, missing, or not to come here."""
