@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
 from leeward.core.model import ClusterView
 from leeward.core.plan import Plan, Slot
-from leeward.core.table import redistribute, replicas
-from tests.cluster.harness import At, Builder, Running, await_
+from leeward.core.table import replicas
+from leeward.policies.placing import carry, present_deployment
+from tests.cluster.harness import At, Running, await_
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -25,23 +27,22 @@ def free_slots(view: ClusterView) -> list[Slot]:
 
 
 def apart(view: ClusterView) -> Plan:
-    """All warm tasks of the count share a slot with nobody else."""
-    slot = free_slots(view)[0]
-    return Plan(tables=view.tables, placement=view.assignment | dict.fromkeys(warm(view), slot), reason="apart")
+    """Warm tasks share slots with nobody who works, as the first plan has it with `warm_apart`."""
+    return carry(replace(view, first=True), present_deployment(view), reason="apart", apart=True)
 
 
-def brought(*, scaled: bool) -> Builder:
-    """The first warm task of the count goes to a free slot of another node, to work there if `scaled`."""
+def scaled(view: ClusterView) -> Plan:
+    """One more replica of the count, on a node whose tasks of it all work."""
+    present = present_deployment(view)
+    (home,) = present["count"]
+    return carry(view, present | {"count": {home: present["count"][home] + 1}}, reason=f"one more on {home}")
 
-    def build(view: ClusterView) -> Plan:
-        task, tables = warm(view)[0], dict(view.tables)
-        here = view.assignment[task].node
-        slot = next(slot for slot in free_slots(view) if slot.node != here)
-        if scaled:
-            tables["count"] = redistribute(tables["count"], sorted([*replicas(tables["count"]), task]))
-        return Plan(tables=tables, placement=view.assignment | {task: slot}, reason=f"task {task} to {slot}")
 
-    return build
+def brought(view: ClusterView) -> Plan:
+    """The first warm task of the count goes to a free slot of another node."""
+    task = warm(view)[0]
+    slot = next(slot for slot in free_slots(view) if slot.node != view.assignment[task].node)
+    return Plan(tables=view.tables, placement=view.assignment | {task: slot}, reason=f"task {task} to {slot}")
 
 
 def test_a_warm_task_is_brought_and_nobody_who_works_is_restarted(counting: Running):
@@ -53,7 +54,7 @@ def test_a_warm_task_is_brought_and_nobody_who_works_is_restarted(counting: Runn
         before, base = counting.snapshot().assigned.slots, counting.record().base
         workers = counting.cluster.worker_pids()
 
-        ended = pilot.reconfigure(brought(scaled=True))
+        ended = pilot.reconfigure(scaled)
         assert (ended["kind"], ended["result"]) == ("handover", "done"), pilot.events.all
         assert set(ended["phases"]) >= {"leave_s", "prepare_s", "join_s", "handover_s"}
         stream.exact(400)
@@ -78,7 +79,7 @@ def test_kill_9_of_a_task_that_works_meanwhile_restores_everybody(counting: Runn
         pilot.checkpoint()
         fault.armed = True
         base = counting.record().base
-        ended = pilot.reconfigure(brought(scaled=False))
+        ended = pilot.reconfigure(brought)
         assert fault.done and ended["result"].startswith("reset: "), ended
         counting.stream.settled(400, timeout_s=120)
         await_(lambda: pilot.check() and pilot.idle and not counting.journal().open, "the topology to be whole")

@@ -15,7 +15,8 @@ from leeward.core.settings import Settings
 from leeward.core.table import replicas
 from leeward.policies.edrp import RAISE_MAX, Edrp, build_problem
 from leeward.policies.even import Even
-from leeward.solve.outcome import Effort, Infeasible, Unknown
+from leeward.solve.evaluate import evaluate
+from leeward.solve.outcome import Effort, Feasible, Infeasible, Unknown
 
 SETTINGS = Settings(headroom=0.0, link_delay_s=0.0, solve_limit_s=60.0)
 
@@ -39,9 +40,13 @@ def test_the_mapping_of_section_5():
 def test_the_live_model_takes_what_handovers_cost_and_where_tasks_are():
     problem, _ = build_problem(replace(view(), handover_cost=(0.02, 3e-9)), SETTINGS)
     assert (problem.live.constant_s, problem.live.per_byte_s) == (0.02, 3e-9)
-    assert problem.live.tasks == {"sink": {"n1": 1}, "source": {"n1": 1}, "work": {"n1": 1, "n2": 1, "n3": 1}}
+    here = {"sink": {"n1": 1}, "source": {"n1": 1}}
+    brought = {"n1": 3, "n2": 2, "n3": 2}  # a warm task alone in its slot can be brought to any free one
+    assert problem.live.tasks == here | {"work": brought}
+    restarting, _ = build_problem(view(), replace(SETTINGS, mode="restart", downtime_model="live"))
+    assert restarting.live.tasks == here | {"work": {"n1": 1, "n2": 1, "n3": 1}}
     gone = replace(view(), nodes=view().nodes[:2])
-    assert build_problem(gone, SETTINGS)[0].live.tasks["work"] == {"n1": 1, "n2": 1}
+    assert build_problem(gone, SETTINGS)[0].live.tasks["work"] == {"n1": 2, "n2": 1}
 
 
 @pytest.mark.parametrize(
@@ -79,6 +84,36 @@ def test_a_change_among_warm_tasks_is_priced_as_a_handover_and_any_other_as_a_re
     assert "priced as a restart of 6.6 s" in move.reason and move.expected["restart"] == 1.0
     paper = decide(crowded(), replace(priced, w_r=0.6, w_c=0.3, w_d=0.1, mode="restart"))
     assert "priced as a restart of" in paper.reason and paper.placement == crowded().assignment
+
+
+def aside(*warm: int, others=("n2",)):
+    """As `crowded`, but these tasks of `work` are in a slot of n1 in which nothing works, and n1 has no more room."""
+    before = crowded(nodes=(node("n1", capacity=3), *(node(name) for name in others)))
+    return replace(before, assignment=before.assignment | dict.fromkeys(warm, Slot("n1", 2)))
+
+
+def test_a_warm_task_that_can_be_brought_is_priced_as_a_handover():
+    priced = replace(SETTINGS, w_r=0.2, w_c=0.2, w_d=0.6, t_d_max_s=10.0)
+    plan = decide(aside(3, 4), priced)
+    assert "priced as a handover of 0.01 s; warm tasks are brought first: work on n2" in plan.reason
+    assert (plan.expected["downtime_s"], plan.expected["restart"]) == (0.01, 0.0)
+    assert plan.placement == aside(3, 4).assignment | {3: Slot("n2", 1)}
+    assert replicas(plan.tables["work"]) == (2, 3)
+
+
+def test_a_warm_task_that_is_counted_on_twice_is_counted_once():
+    asked = []
+
+    def solver(problem, **options):
+        asked.append(problem.live.tasks["work"])
+        wanted = {**problem.current, "work": {"n1": 1, "n2": 1, "n3": 1} if len(asked) == 1 else {"n1": 1, "n2": 1}}
+        metrics = evaluate(problem, wanted)
+        return Feasible(deployment=wanted, metrics=metrics, bound=0.0, effort=Effort(method="exact", seconds=0.0))
+
+    settings = replace(SETTINGS, w_r=0.9, w_c=0.05, w_d=0.05)
+    plan = decide(aside(4, others=("n2", "n3")), settings, solver=solver)
+    assert asked == [{"n1": 3, "n2": 1, "n3": 1}, {"n1": 3}]
+    assert "brought" not in plan.reason and plan.expected["restart"] == 1.0, "only what is there for certain is cheap"
 
 
 def test_downtime_has_no_weight_in_the_first_plan():

@@ -12,7 +12,7 @@ from leeward.core.errors import PlanError
 from leeward.core.model import Measured
 from leeward.core.plan import Slot, deployment
 from leeward.core.table import replicas
-from leeward.policies.placing import carry, present_deployment, unbalanced
+from leeward.policies.placing import carry, places, present_deployment, stops_work, unbalanced
 
 STAY = {"sink": {"n1": 1}, "source": {"n1": 1}}
 
@@ -100,6 +100,54 @@ def test_what_leaves_a_draining_node_goes_along_with_other_changes_only():
     together = carry(before, {**STAY, "work": {"n1": 2}})
     assert together.placement[4] == Slot("n1", 2), "the draining node's task is the one that is moved"
     assert together.placement[3] == Slot("n2", 1)
+
+
+def beside(before, *tasks):
+    """These tasks share a slot with the source and the sink."""
+    return replace(before, assignment=before.assignment | dict.fromkeys(tasks, Slot("n1", 1)))
+
+
+def test_where_a_task_could_work_without_a_restart():
+    before = beside(view(), 3)
+    assert places(before)["work"] == {"n1": 3, "n2": 1, "n3": 1}, "task 3 would have the source's worker restarted"
+    full = tuple(node(n.id, ports=(1,)) for n in before.nodes)
+    assert places(replace(before, nodes=full))["work"] == {"n1": 2, "n2": 1, "n3": 1}, "no free slot on n1"
+    assert places(before)["sink"] == {"n1": 1}
+
+
+def test_warm_tasks_go_apart_where_workers_restart_anyway():
+    before = beside(view(), 3, 4)
+    wanted = {**STAY, "sink": {"n2": 1}, "work": {"n1": 1}}
+    assert carry(before, wanted).placement == before.assignment | {5: Slot("n2", 1)}
+    plan = carry(before, wanted, apart=True)
+    assert plan.placement == before.assignment | {5: Slot("n2", 1), 3: Slot("n1", 2), 4: Slot("n1", 2)}
+    after = replace(before, assignment=plan.placement, tables=plan.tables)
+    assert not stops_work(after, carry(after, {**wanted, "work": {"n3": 1}}).placement)
+
+
+def test_warm_tasks_go_apart_with_the_first_plan():
+    before = beside(view(first=True), 3)
+    stay = {**STAY, "work": {"n1": 1}}
+    assert carry(before, stay, apart=True).placement == before.assignment | {3: Slot("n1", 2)}
+    assert carry(replace(before, first=False), stay, apart=True).placement == before.assignment
+    full = replace(before, nodes=(node("n1", ports=(1,)), *before.nodes[1:]))
+    assert carry(full, stay, apart=True).placement == before.assignment, "n1 has no slot for it"
+
+
+def test_what_is_brought_prefers_a_slot_in_which_nothing_works():
+    before = replace(view(), assignment=view().assignment | {3: Slot("n3", 1), 5: Slot("n2", 1)})
+    busy = replace(before, nodes=(node("n1", ports=(1,)), node("n2", ports=(1, 2)), node("n3")))
+    more = replace(busy, assignment=busy.assignment | {9: Slot("n2", 1)})  # one of Storm's own
+    plan = carry(more, {"source": {"n1": 1}, "sink": {"n2": 1}, "work": {"n1": 1, "n2": 1}})
+    assert plan.placement[3] == Slot("n2", 2) and not stops_work(more, plan.placement)
+
+
+def test_a_draining_nodes_workers_stay_while_a_warm_task_is_brought():
+    nodes = (node("n1"), node("n2"), node("n3", draining=True))
+    before = view(nodes=nodes, work=(2, 4))
+    moved = replace(before, assignment=before.assignment | {3: Slot("n1", 2)})
+    plan = carry(moved, {**STAY, "work": {"n1": 1, "n2": 1}})
+    assert plan.placement == moved.assignment | {3: Slot("n2", 1)} and not stops_work(moved, plan.placement)
 
 
 def test_tasks_without_a_place_get_one():

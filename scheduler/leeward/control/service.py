@@ -334,7 +334,7 @@ class Term:
         if present is None or not isinstance(replicas, Mapping):
             raise PlanError("a replica is not placed, or the request cannot be read.", remedy="Try again in a moment.")
         wanted = with_present(replicas, view, present)
-        plan = carry(view, wanted, reason="asked for by hand")
+        plan = carry(view, wanted, reason="asked for by hand", apart=self._settings.warm_apart)
         check_plan(plan, view)
         return plan, view
 

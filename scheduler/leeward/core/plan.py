@@ -131,6 +131,19 @@ def deployment(tables: Mapping[str, Table], placement: Mapping[int, Slot]) -> di
     return result
 
 
+def restarting(before: Mapping[int, Slot], after: Mapping[int, Slot]) -> tuple[int, ...]:
+    """Tasks in slots whose executors change: Storm restarts exactly those workers, seconds after it placed them."""
+    old, new = _by_slot(before), _by_slot(after)
+    return tuple(task for task in sorted(after) if old.get(after[task]) != new[after[task]])
+
+
+def _by_slot(slots: Mapping[int, Slot]) -> dict[Slot, set[int]]:
+    workers: dict[Slot, set[int]] = {}
+    for task, slot in slots.items():
+        workers.setdefault(slot, set()).add(task)
+    return workers
+
+
 def diff(
     before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
 ) -> tuple[Change, ...]:

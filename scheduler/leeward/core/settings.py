@@ -40,6 +40,10 @@ class Settings:
     headroom: float = _setting(0.1, "", "plan for this share more than the measured rates")
     drain_s: float = _setting(30.0, "s", "plan to work off a backlog in this time", least=1.0)
     eps_max: int = _setting(4, "replicas", "replicas that a worker slot may hold (EPS_max)", least=1)
+    warm_apart: bool = _setting(
+        False, "", "with the first plan, and when workers restart anyway, warm tasks go to slots of their own, from "
+        "where they can be brought to any node while the stream goes on",
+    )  # fmt: skip
     # S-EDRP
     w_r: float = _setting(0.45, "", "weight of response time")
     w_c: float = _setting(0.45, "", "weight of cost")

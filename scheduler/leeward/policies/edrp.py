@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 
 from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.model import Node as ViewNode
-from leeward.core.plan import Plan, diff
+from leeward.core.plan import Plan, deployment, diff
 from leeward.core.settings import Settings
-from leeward.policies.placing import Deployment, carry, present_deployment, unbalanced
+from leeward.policies.placing import Deployment, carry, places, present_deployment, stops_work, unbalanced
 from leeward.solve import Bounds, Node, Operator, Problem, Stream, Weights, solve
 from leeward.solve.downtime import Live, Storm, downtime_of
 from leeward.solve.evaluate import Metrics, evaluate, verify
@@ -65,6 +65,13 @@ class Edrp:
         if not any(c.source and view.measured.get(c.id, Measured()).arrival_rate > 0 for c in view.components):
             return _keep(view, "no source emits: nothing is known of the load")
         problem, remarks = build_problem(view, self._settings)
+        plan = self._plan(view, problem, remarks)
+        if _is_too_cheap(view, problem, plan):
+            live = replace(problem.live, tasks=tasks_by_node(view))
+            plan = self._plan(view, replace(problem, live=live), remarks)
+        return plan
+
+    def _plan(self, view: ClusterView, problem: Problem, remarks: tuple[str, ...]) -> Plan:
         present = problem.current
         result = self._search(problem, remarks, seed=self._settings.seed)
         if result is None:
@@ -88,8 +95,10 @@ class Edrp:
         if hot and wanted == present:  # F takes load for even, so it cannot price what is gained
             del expected["objective_now"]
         uneven = [f"a replica of {name} has {1 + share:.1f} times the mean load" for name, share in hot.items()]
-        reason = _reason(view, present, wanted, (*_price(problem, wanted, metrics), *uneven, *result.remarks))
-        return carry(view, wanted, reason=reason, expected=expected, rebalance=hot)
+        remarks = (*_price(view, problem, wanted, metrics), *uneven, *result.remarks)
+        reason = _reason(view, present, wanted, remarks)
+        apart = self._settings.warm_apart
+        return carry(view, wanted, reason=reason, expected=expected, rebalance=hot, apart=apart)
 
     def _search(self, problem: Problem, remarks: tuple[str, ...], *, seed: int) -> _Result | None:
         """Try the method of the settings, then wider bounds, then the whole problem."""
@@ -149,14 +158,15 @@ def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple
         current=present_deployment(view),
         sync_s=settings.t_syn_s,
         downtime_model=settings.downtime,
-        live=_live(view) if settings.downtime == "live" else None,
+        live=_live(view, settings) if settings.downtime == "live" else None,
     )
     return problem, tuple(remarks)
 
 
-def _live(view: ClusterView) -> LiveDowntime:
+def _live(view: ClusterView, settings: Settings) -> LiveDowntime:
     constant_s, per_byte_s = view.handover_cost
-    return LiveDowntime(constant_s=constant_s, per_byte_s=per_byte_s, tasks=tasks_by_node(view))
+    tasks = places(view) if settings.mode == "live" else tasks_by_node(view)
+    return LiveDowntime(constant_s=constant_s, per_byte_s=per_byte_s, tasks=tasks)
 
 
 def tasks_by_node(view: ClusterView) -> dict[str, dict[str, int]]:
@@ -164,6 +174,24 @@ def tasks_by_node(view: ClusterView) -> dict[str, dict[str, int]]:
     nodes = {node.id for node in view.nodes}
     places = {task: slot.node for task, slot in view.assignment.items() if slot.node in nodes}
     return {c.id: dict(Counter(places[task] for task in c.tasks if task in places)) for c in view.components}
+
+
+def _brought(view: ClusterView, wanted: Deployment) -> tuple[str, ...]:
+    """Component and node of replicas for which no task is there, in words."""
+    here = tasks_by_node(view)
+    return tuple(
+        f"{name} on {node}"
+        for name, counts in sorted(wanted.items())
+        for node, count in sorted(counts.items())
+        if count > here[name].get(node, 0)
+    )
+
+
+def _is_too_cheap(view: ClusterView, problem: Problem, plan: Plan) -> bool:
+    """Priced as a handover, it would restart workers: it counts on one warm task in two places."""
+    if problem.live is None or view.first or plan.expected.get("restart") != 0.0:
+        return False
+    return bool(_brought(view, deployment(plan.tables, plan.placement))) and stops_work(view, plan.placement)
 
 
 def needs_restart(problem: Problem, wanted: Deployment) -> bool:
@@ -176,11 +204,13 @@ def needs_restart(problem: Problem, wanted: Deployment) -> bool:
     return isinstance(strategy, Storm)
 
 
-def _price(problem: Problem, wanted: Deployment, metrics: Metrics) -> tuple[str, ...]:
+def _price(view: ClusterView, problem: Problem, wanted: Deployment, metrics: Metrics) -> tuple[str, ...]:
     if problem.current is None or wanted == problem.current:
         return ()
     kind = "restart" if needs_restart(problem, wanted) else "handover" if problem.live else "pause"
-    return (f"priced as a {kind} of {metrics.T_D:.3g} s",)
+    brought = _brought(view, wanted) if kind == "handover" else ()
+    first = (f"warm tasks are brought first: {', '.join(brought)}",) if brought else ()
+    return (f"priced as a {kind} of {metrics.T_D:.3g} s", *first)
 
 
 def _raise_factor(view: ClusterView, settings: Settings) -> float:

@@ -38,7 +38,7 @@ class Even:
                 room[node] -= 1
                 counts[node] = counts.get(node, 0) + 1
             wanted[component.id] = counts
-        return carry(view, wanted, reason="replicas by load, dealt evenly")
+        return carry(view, wanted, reason="replicas by load, dealt evenly", apart=self._settings.warm_apart)
 
     def _replicas(self, view: ClusterView, component: Component) -> int:
         measured = view.measured.get(component.id)

@@ -4,7 +4,9 @@
 - A new replica on a node takes a warm task of its component there; if there is none, a warm task is moved there, if
   possible one out of a slot in which nothing works: then Storm restarts nobody who works (`core/migration/preparing`).
 - A task that does not have to move stays in its slot: a worker whose executors stay the same is not restarted.
-- What moves to a node shares one slot there, a free one if there is any.
+- What moves to a node shares one slot there, a free one if there is any, else one in which nothing works.
+- If warm tasks are to be *apart*, a plan that restarts workers anyway takes them out of slots in which others work:
+  they can be brought anywhere then.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Collection, Mapping
 from leeward.core.balance import TOLERANCE, balance, excess
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView, Component, Measured, Node
-from leeward.core.plan import Plan, Slot, deployment
+from leeward.core.plan import Plan, Slot, deployment, restarting
 from leeward.core.table import Table, replicas
 
 Deployment = Mapping[str, Mapping[str, int]]
@@ -47,16 +49,16 @@ def unbalanced(view: ClusterView, over: float) -> dict[str, float]:
 
 def carry(
     view: ClusterView, wanted: Deployment, *, reason: str = "", expected: Mapping[str, float] | None = None,
-    rebalance: Collection[str] = (),
+    rebalance: Collection[str] = (), apart: bool = False,
 ) -> Plan:  # fmt: skip
     """The plan that has `wanted` replicas on each node. Raises PlanError if there are not enough tasks or slots.
 
-    A component whose replicas stay the same keeps its table, unless it is named by `rebalance`.
+    A component whose replicas stay the same keeps its table, unless it is named by `rebalance`. `apart`: warm tasks.
     """
     nodes = {node.id: node for node in view.nodes}
     homes: dict[int, str] = {}  # task -> node it has to go to
     tables: dict[str, Table] = {}
-    busy = {view.assignment[task] for table in view.tables.values() for task in table if task in view.assignment}
+    busy = _busy(view, view.tables, view.assignment)
     for component in view.components:
         chosen = _choose(view, component, wanted.get(component.id, {}), busy)
         for task, node in chosen.items():
@@ -66,10 +68,54 @@ def carry(
         table = view.tables[component.id]
         stays = set(chosen) == set(table) and component.id not in rebalance
         tables[component.id] = table if stays else balance(table, sorted(chosen), _group_load(view, component))
-    homes |= _homeless(view, nodes, homes)
-    placement = _slots(view, nodes, homes)
+    for stay in (busy, ()):  # who works on a draining node leaves it by tables; its task where workers restart anyway
+        placement = _slots(view, nodes, homes | _homeless(view, nodes, homes, stay), busy)
+        if not stops_work(view, placement):
+            break
+    if apart and (view.first or stops_work(view, placement)):
+        placement = _apart(view, tables, placement)
     load = {component.id: _group_load(view, component) for component in view.components}
     return Plan(tables=tables, placement=placement, reason=reason, expected=dict(expected or {}), load=load)
+
+
+def stops_work(view: ClusterView, placement: Mapping[int, Slot]) -> bool:
+    """Storm would restart a worker in which a task works now."""
+    return not _warm(view, view.tables).issuperset(restarting(view.assignment, placement))
+
+
+def places(view: ClusterView) -> dict[str, dict[str, int]]:
+    """Component -> node -> tasks that could be replicas there with no worker restarted in which a task works.
+
+    They run there, or are warm in a slot in which nothing works, and the node has such a slot for them, too. Of those
+    each is counted wherever it could be brought, though it can be in one place only.
+    """
+    names = {node.id for node in view.nodes}
+    busy = _busy(view, view.tables, view.assignment)
+    room = {node.id for node in view.nodes if any(Slot(node.id, port) not in busy for port in node.ports)}
+    warm = _warm(view, view.tables)
+    result: dict[str, dict[str, int]] = {}
+    for component in view.components:
+        counts: Counter[str] = Counter()
+        for task in component.tasks:
+            slot = view.assignment.get(task)
+            if slot is None or slot.node not in names:
+                continue
+            counts[slot.node] += 1
+            if task in warm and slot not in busy:
+                counts.update(room - {slot.node})
+        result[component.id] = dict(sorted(counts.items()))
+    return result
+
+
+def _warm(view: ClusterView, tables: Mapping[str, Table]) -> set[int]:
+    owners = {task for table in tables.values() for task in table}
+    return {task for component in view.components for task in component.tasks} - owners
+
+
+def _busy(view: ClusterView, tables: Mapping[str, Table], placement: Mapping[int, Slot]) -> set[Slot]:
+    """Slots in which a task works, or one of Storm's own is."""
+    warm = _warm(view, tables)
+    return {slot for task, slot in placement.items() if task not in warm}
 
 
 def _group_load(view: ClusterView, component: Component) -> Mapping[int, float]:
@@ -96,15 +142,15 @@ def _choose(
         if node is not None and missing.get(node, 0) > 0:
             chosen[task] = node
             missing[node] -= 1
-    # then tasks from elsewhere: those that have to leave anyway, then warm ones, best out of a slot in which nothing
-    # works, then replicas given up
+    # then tasks from elsewhere: best out of a slot in which nothing works; those that have to leave anyway, then warm
+    # ones, then replicas given up
     draining = {node.id for node in view.nodes if node.draining}
     spare = sorted(
         (task for task in component.tasks if task not in chosen),
         key=lambda task: (
+            view.assignment.get(task) in busy,
             at.get(task) not in draining and task in at,
             owns[task],
-            view.assignment.get(task) in busy,
             task,
         ),
     )
@@ -114,8 +160,13 @@ def _choose(
     return chosen
 
 
-def _homeless(view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, str]) -> dict[int, str]:
-    """Where tasks go that have no place: not assigned, their node is gone, or it drains and others move anyway."""
+def _homeless(
+    view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, str], stay: Collection[Slot]
+) -> dict[int, str]:
+    """Where tasks go that have no place: not assigned, their node is gone, or it drains and others move anyway.
+
+    `stay`: slots that a node's draining alone is no reason to leave.
+    """
     usable = sorted(node.id for node in view.nodes if not node.draining) or sorted(nodes)
     load = Counter(slot.node for task, slot in view.assignment.items() if task not in homes)
     load.update(homes.values())
@@ -126,8 +177,8 @@ def _homeless(view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, 
             continue
         slot = view.assignment.get(task)
         gone = slot is None or slot.node not in nodes or slot.port not in nodes[slot.node].ports
-        leaves = slot is not None and slot.node in nodes and nodes[slot.node].draining and bool(homes)
-        if not (gone or leaves):
+        leaves = bool(homes) and slot not in stay
+        if not gone and not (nodes[slot.node].draining and leaves):
             continue
         component = component_of.get(task)
         allowed = [node for node in usable if not component or not component.pinned or node in component.pinned]
@@ -137,15 +188,30 @@ def _homeless(view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, 
     return result
 
 
-def _slots(view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, str]) -> dict[int, Slot]:
+def _slots(
+    view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, str], busy: Collection[Slot]
+) -> dict[int, Slot]:
     placement = {task: slot for task, slot in view.assignment.items() if task not in homes}
     load = Counter(placement.values())
     for node in sorted(set(homes.values())):
         ports = nodes[node].ports if node in nodes else ()
         if not ports:
             raise PlanError(f"node {node!r} has no free slot.", remedy="Name a node with a supervisor that has one.")
-        port = min(ports, key=lambda port: (load[Slot(node, port)], port))
-        for task, home in homes.items():
-            if home == node:
-                placement[task] = Slot(node, port)
+        slots = [Slot(node, port) for port in ports]
+        slot = min(slots, key=lambda slot: (slot in busy, load[slot], slot))
+        placement |= {task: slot for task, home in homes.items() if home == node}
     return dict(sorted(placement.items()))
+
+
+def _apart(view: ClusterView, tables: Mapping[str, Table], placement: Mapping[int, Slot]) -> dict[int, Slot]:
+    """Warm tasks leave slots in which others work, for one on the same node in which nobody does, if there is any."""
+    busy, warm, used = _busy(view, tables, placement), _warm(view, tables), Counter(placement.values())
+    result = dict(placement)
+    for node in view.nodes:
+        free = [slot for port in node.ports if (slot := Slot(node.id, port)) not in busy]
+        if not free:
+            continue
+        slot = min(free, key=lambda slot: (-used[slot], slot))  # a worker that is there costs no other one
+        leave = (task for task, old in placement.items() if task in warm and old.node == node.id and old in busy)
+        result |= dict.fromkeys(leave, slot)
+    return result

@@ -124,19 +124,6 @@ def rebalance(m: Machine, slots: Mapping[int, Slot]) -> Rebalance:
     return Rebalance(workers=len(set(slots.values())), executors=dict(sorted(executors.items())))
 
 
-def restarting(before: Mapping[int, Slot], after: Mapping[int, Slot]) -> tuple[int, ...]:
-    """Tasks in slots whose executors change: Storm restarts exactly those workers, seconds after it placed them."""
-    old, new = by_slot(before), by_slot(after)
-    return tuple(task for task in sorted(after) if old.get(after[task]) != new[after[task]])
-
-
-def by_slot(slots: Mapping[int, Slot]) -> dict[Slot, set[int]]:
-    workers: dict[Slot, set[int]] = {}
-    for task, slot in slots.items():
-        workers.setdefault(slot, set()).add(task)
-    return workers
-
-
 def is_placed(m: Machine) -> bool:
     """Storm has exactly the slots of the journal, by our placement of this epoch."""
     seen = m.seen

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from leeward.core.control import Phase, ahead_barrier, cut_barrier, handover_barrier
 from leeward.core.journal import Journal, StepName
-from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, restarting, watch
+from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, watch
 from leeward.core.migration.steps import in_order, moved_bytes, next_tables, witnesses_of
 from leeward.core.migration.telling import changes_of, summary_of
 from leeward.core.orders import (
@@ -24,6 +24,7 @@ from leeward.core.orders import (
     WriteControl,
     WriteJournal,
 )
+from leeward.core.plan import restarting
 from leeward.core.table import movers
 
 

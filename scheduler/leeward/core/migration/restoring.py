@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from leeward.core.control import Phase, ready_barrier
 from leeward.core.journal import StepName
-from leeward.core.migration.machine import Machine, Step, arrive, missing_of, restarting, watch
+from leeward.core.migration.machine import Machine, Step, arrive, missing_of, watch
 from leeward.core.migration.pausing import close
 from leeward.core.migration.telling import phase_note, result_of
 from leeward.core.orders import (
@@ -22,7 +22,7 @@ from leeward.core.orders import (
     WriteJournal,
     WritePlacement,
 )
-from leeward.core.plan import Placement
+from leeward.core.plan import Placement, restarting
 
 #: A report whose error starts so says that the cut itself cannot be read; other errors may pass by themselves.
 BAD_CUT = "SnapshotError"
