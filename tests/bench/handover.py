@@ -5,7 +5,7 @@
 tests/cluster/counting runs on three workers, one a node, of four nodes. Its count is scaled out, scaled in and moved
 (a) by Storm's `rebalance` with its default wait, on plain streamparse (tests/bench/stock);
 (b) by the papers' restart, with executors moved and, separately, where only tables change;
-(c) by handover to a warm task on another node.
+(c) by handover to a warm task on another node; and, of its own ("brought"), to a node to which one is brought first.
 Measured at the sink: the longest silence, the delay of tuples, what was lost or doubled. Then `--many` handovers in a
 row, and `--state` MB moved at once (below 100 MB several times), beside the time that the same bytes alone need on
 loopback, and that the least steps need at ZooKeeper: while the tuples go on, and on a quiet machine. Prints a table,
@@ -18,31 +18,30 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import redis
+from delays import delays_in, p999_of, quantiles, worst_of
+from handover_systems import MOVES, QUIET_S, Big, Brought, Handover, Restart, Stock
 from loopback import loopback_s
 from machine import add_halt_poll_option, facts, halt_polling, stolen_s
 from migration import _versions
 from rich.console import Console
 from rich.table import Table
-from sink_log import Row, Window, assess
+from sink_log import Window, assess
 from steps import LEAST, steps_s
-from systems import PATIENCE_S, ROOT, Ours, Plain, System, begin_run, stage, write_result
+from systems import ROOT, System, begin_run, stage, write_result
 
 from leeward.local import ClusterSpec, LocalCluster
 
-PARTS = ("handover", "restart", "state", "rebalance")
+PARTS = ("handover", "brought", "restart", "state", "rebalance")
 NODES, MANY, WARM_UP_S = 4, 1000, 15.0
-QUIET_S = 20.0  # in which nothing is done to the topology
 CALM = 0.01  # of the processors' time may be the host's in a repetition that tells of us
 REDIS_MB = 4096  # two checkpoints of the largest state
 STATE_MB = (0, 1, 10, 100, 1000)  # 0: the counts alone, a tenth of one: what a move takes however little goes
-MOVES, LARGE_MB = 10, 100  # moves of a state that is smaller
 DELAY_S, P999_S, TIMES = 0.100, 0.025, 50  # the bars of (c), and against (b)
 STATE_DELAY_S, STATE_TIMES = 0.250, 3.0  # of a large state: the longest delay, and its time against the bytes' alone
 NOTES = (
@@ -71,129 +70,6 @@ NOTES = (
 )
 
 
-class Restart(Ours):
-    """(b)."""
-
-    rate, keys, workers = 1000, 10_000, 3
-    title = "restart"
-
-    def repetition(self) -> None:
-        (home,) = self.count_nodes()
-        warm = self.warm_node(home)
-        self.reconfigure("scale-out, tables", (home, warm))
-        self.reconfigure("scale-in, tables", (home,))
-        self.reconfigure("move, tables", (warm,))
-        free = self.free_node()
-        self.reconfigure("scale-out, executors", (warm, free))
-        self.reconfigure("scale-in, tables", (warm,))
-        self.reconfigure("move, executors", (self.free_node(),))
-
-    def warm_node(self, *used: str) -> str:
-        """Another node that has a task of the count."""
-        slots = self.slots()
-        return min({slots[task].node for task in self.tasks("count")} - set(used))
-
-
-class Handover(Restart):
-    """(c)."""
-
-    title = "handover"
-
-    def repetition(self) -> None:
-        (home,) = self.count_nodes()
-        warm = self.warm_node(home)
-        self.reconfigure("scale-out", (home, warm))
-        self.reconfigure("scale-in", (home,))
-        self.reconfigure("move", (warm,))
-
-    def quiet(self) -> dict[str, float]:
-        """Delays while nothing is done to it: what the machine and the checkpoints do by themselves."""
-        began, stolen = time.time(), stolen_s()
-        time.sleep(QUIET_S)
-        ended, stolen = time.time(), stolen_s() - stolen
-        time.sleep(1.0)
-        return {**_quantiles(_delays(self.sink.rows(), began, ended)), "stolen_s": round(stolen, 2)}
-
-    def many(self, count: int) -> dict[str, Any]:
-        """So many handovers, one after the other."""
-        (first,) = self.count_nodes()
-        second = self.warm_node(first)
-        third = self.warm_node(first, second)
-        ring = [(first, second), (second,), (second, third), (third,), (first, second, third), (first,)]
-        self.sink.await_steady()
-        began = time.time()
-        answers: dict[str, int] = {}
-        for number in range(count):
-            answer = self.ask(ring[number % len(ring)])
-            answers[answer] = answers.get(answer, 0) + 1
-        window = Window(began_s=began, ended_s=time.time())
-        time.sleep(2.0)
-        return {"handovers": count, "seconds": round(window.ended_s - began, 1), "answers": answers, "window": window}
-
-
-class Big(Handover):
-    """(c) with a large state behind the count, which moves as a whole."""
-
-    def __init__(self, cluster: LocalCluster, project: Path, folder: Path, megabytes: int) -> None:
-        self.keys = max(Restart.keys, megabytes * 1000)
-        self.more = (f"counting.fill={megabytes * 1_000_000 // self.keys}",)
-        self.megabytes = megabytes
-        self._checkpoints = 0  # committed when the last move ended
-        super().__init__(cluster, project, folder)
-
-    def moves(self) -> dict[str, Any]:
-        """Move it, a little state several times: the best time, and the worst that tuples noticed until an answer."""
-        quiet, times = self.sink.await_steady(10.0), MOVES if self.megabytes < LARGE_MB else 1
-        self._checkpoints = self._committed()
-        measured = [self._move() for _ in range(times)]
-        runs = [run for run, _ in measured]
-        seconds = sorted(run["seconds"] for run in runs)
-        return {
-            "megabytes": self.megabytes, "keys": self.keys, "moves": times, "quiet_gap_s": quiet,
-            "answers": sorted({run["answer"] for run in runs}), "bytes": max(run["bytes"] for run in runs),
-            "seconds": seconds[0], "median_seconds": seconds[times // 2], **_worst(runs),
-            "p999_s": _p999(delays for _, delays in measured), "exact": all(run["exact"] for run in runs), "runs": runs,
-        }  # fmt: skip
-
-    def _move(self) -> tuple[dict[str, Any], list[float]]:
-        (home,) = self.count_nodes()
-        there = self.warm_node(home)
-        self._await_checkpoint()  # a plan waits for the end of one that is being written, and it may take seconds
-        began, stolen = time.time(), stolen_s()
-        answer = self.ask((there,))
-        ended, stolen = time.time(), stolen_s() - stolen
-        self._checkpoints = self._committed()
-        time.sleep(1.0)
-        event = self.told("reconfiguration_ended")[-1]
-        self.sink.await_steady()
-        rows = self.sink.rows()
-        (damage,) = assess(rows, [Window(began_s=began, ended_s=ended)])
-        delays = _delays(rows, began, ended)
-        return {
-            "answer": answer, "seconds": round(ended - began, 3), "bytes": event["bytes_imported"],
-            "phases": event["phases"], "pause_s": event["pause_s"], **_quantiles(delays), **asdict(damage),
-            "exact": damage.exact, "stolen_s": round(stolen, 2),
-        }, delays  # fmt: skip
-
-    def _await_checkpoint(self) -> None:
-        """Until another one is committed."""
-        until = time.monotonic() + PATIENCE_S
-        while self._committed() == self._checkpoints:
-            if time.monotonic() > until:
-                raise SystemExit(f"no checkpoint in {PATIENCE_S:g} s")
-            time.sleep(0.1)
-
-    def _committed(self) -> int:
-        return len(self.told("checkpoint_committed"))
-
-
-class Stock(Plain):
-    """(a)."""
-
-    rate, keys, workers = Restart.rate, Restart.keys, Restart.workers
-    title = "rebalance"
-
-
 def main() -> None:
     options = _options()
     folder, console = begin_run(options.folder)
@@ -206,13 +82,15 @@ def main() -> None:
     spec = ClusterSpec(**where, supervisors=NODES, slots=2, redis_mb=REDIS_MB)
     with halt_polling(options.halt_poll_us), LocalCluster(spec) as cluster:
         project = stage(ROOT / "tests/cluster/counting", folder / "ours", with_leeward=True)
-        for kind, mode in ((Handover, "live"), (Restart, "restart")):
+        for kind, *settings in ((Handover, "live"), (Brought, "live", "warm_apart=true"), (Restart, "restart")):
             if kind.title not in options.only:
                 continue
             (folder / kind.title).mkdir()
             system = kind(cluster, project, folder / kind.title)
-            with system.running(), system.serving(mode):
+            with system.running(), system.serving(*settings):
                 time.sleep(WARM_UP_S)
+                if isinstance(system, Brought):
+                    system.separate()
                 _repeat(system, repetitions, console)
                 if isinstance(system, Handover):
                     quiet = system.quiet()
@@ -289,20 +167,8 @@ def _measured(system: System, window: Window) -> dict[str, Any]:
     """Damage and delays in a window."""
     rows = system.sink.rows()
     (damage,) = assess(rows, [window])
-    delays = _delays(rows, window.began_s - 2.0, window.ended_s + 2.0)
-    return {**asdict(damage), "exact": damage.exact, **_quantiles(delays)}
-
-
-def _delays(rows: Sequence[Row], start_s: float, end_s: float) -> list[float]:
-    return sorted(row.delay_s for row in rows if start_s <= row.arrived_s <= end_s)
-
-
-def _quantiles(delays: Sequence[float]) -> dict[str, float]:
-    """`delays` in order."""
-    if not delays:
-        return {"longest_s": 0.0, "p999_s": 0.0, "median_s": 0.0}
-    at = [delays[min(len(delays) - 1, int(share * len(delays)))] for share in (0.5, 0.999)]
-    return {"longest_s": delays[-1], "p999_s": at[1], "median_s": at[0]}
+    delays = delays_in(rows, window.began_s - 2.0, window.ended_s + 2.0)
+    return {**asdict(damage), "exact": damage.exact, **quantiles(delays)}
 
 
 def _cases(system: System) -> list[dict[str, Any]]:
@@ -311,10 +177,10 @@ def _cases(system: System) -> list[dict[str, Any]]:
     damages = assess(rows, [event.window for event in system.events])
     cases: dict[str, list[tuple[dict[str, Any], list[float]]]] = {}
     for event, damage in zip(system.events, damages, strict=True):
-        delays = _delays(rows, event.window.began_s - 2.0, event.window.ended_s)
+        delays = delays_in(rows, event.window.began_s - 2.0, event.window.ended_s)
         processors_s = os.cpu_count() * (event.window.ended_s - event.window.began_s)
         run = {
-            **asdict(damage), "exact": damage.exact, **_quantiles(delays), "how": event.how,
+            **asdict(damage), "exact": damage.exact, **quantiles(delays), "how": event.how,
             "moved": dict(event.moved), "quiet_gap_s": event.quiet_gap_s, "load": event.load, **event.details,
             "calm": event.details["stolen_s"] < CALM * processors_s,
         }  # fmt: skip
@@ -327,21 +193,10 @@ def _together(measured: Sequence[tuple[dict[str, Any], list[float]]]) -> dict[st
     runs = [run for run, _ in measured]
     calm = [delays for run, delays in measured if run["calm"]]
     return {
-        **_worst(runs), "p999_s": _p999(delays for _, delays in measured),
-        "calm_p999_s": _p999(calm), "calm": len(calm), "repetitions": len(runs),
+        **worst_of(runs), "p999_s": p999_of(delays for _, delays in measured),
+        "calm_p999_s": p999_of(calm), "calm": len(calm), "repetitions": len(runs),
         "answered_s": sorted(run["call_s"] for run in runs)[len(runs) // 2], "runs": runs,
     }  # fmt: skip
-
-
-def _p999(delays: Iterable[Sequence[float]]) -> float:
-    return _quantiles(sorted(chain.from_iterable(delays)))["p999_s"]
-
-
-def _worst(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    worst = {name: max(run[name] for run in runs) for name in ("silence_s", "longest_s")}
-    total = {name: sum(run[name] for run in runs) for name in ("lost", "doubled", "forgotten", "out_of_order")}
-    best = min(run["silence_s"] for run in runs)
-    return {**worst, **total, "best_silence_s": best, "stolen_s": round(sum(run["stolen_s"] for run in runs), 2)}
 
 
 def _result(
@@ -351,14 +206,17 @@ def _result(
     ours = [run for case in cases if case["how"] != Stock.title for run in case["runs"]]
     live = [case for case in cases if case["how"] == Handover.title]
     papers = [case for case in cases if case["how"] == Restart.title and "executors" in case["case"]]
+    brought = [case for case in cases if case["how"] == Brought.title]
     bars: dict[str, dict[str, Any]] = {}
-    if live:
-        longest, p999 = max(case["longest_s"] for case in live), max(case["p999_s"] for case in live)
-        bars["longest delay, s"] = {"value": longest, "bar": DELAY_S, "met": longest <= DELAY_S}
-        bars["p99.9 delay, s"] = {"value": p999, "bar": P999_S, "met": p999 < P999_S}
-        if all(case["calm"] for case in live):
-            calm = max(case["calm_p999_s"] for case in live)
-            bars["p99.9 delay in calm repetitions, s"] = {"value": calm, "bar": P999_S, "met": calm < P999_S}
+    for which, found in (("", live), (", a task brought first", brought)):
+        if not found:
+            continue
+        longest, p999 = max(case["longest_s"] for case in found), max(case["p999_s"] for case in found)
+        bars[f"longest delay{which}, s"] = {"value": longest, "bar": DELAY_S, "met": longest <= DELAY_S}
+        bars[f"p99.9 delay{which}, s"] = {"value": p999, "bar": P999_S, "met": p999 < P999_S}
+        if all(case["calm"] for case in found):
+            calm = max(case["calm_p999_s"] for case in found)
+            bars[f"p99.9 delay{which} in calm repetitions, s"] = {"value": calm, "bar": P999_S, "met": calm < P999_S}
     if live and papers:
         times = min(case["best_silence_s"] for case in papers) / max(case["silence_s"] for case in live)
         bars["times shorter than (b)"] = {"value": round(times, 1), "bar": TIMES, "met": times >= TIMES}
