@@ -65,8 +65,8 @@ NOTES = (
     "0 MB: the same topology with its counts alone: what a move of the others takes beside their bytes",
     "steps_s: what no handover can do without, and nothing else: to be asked for, announced, reported and answered, "
     "each written to ZooKeeper and read by another process before the next; the best of several, as of the moves",
-    "the local cluster's ZooKeeper answers before its disk has what was written (forceSync=no): where it waits for the "
-    "disk, each of these steps, and each of a handover's, takes that much longer",
+    "zookeeper_sync: no: the local cluster's ZooKeeper answers before its disk has what was written; where it waits "
+    "for the disk (--zookeeper-sync), each of these steps, and each of a handover's, takes that much longer",
 )
 
 
@@ -79,7 +79,9 @@ def main() -> None:
     many: dict[str, Any] = {}
     quiet: dict[str, float] = {}
     where = {"dir": folder / "cluster", "base_port": options.base_port}
-    spec = ClusterSpec(**where, supervisors=NODES, slots=2, redis_mb=REDIS_MB)
+    spec = ClusterSpec(
+        **where, supervisors=NODES, slots=2, redis_mb=REDIS_MB, zookeeper_sync=options.zookeeper_sync
+    )  # fmt: skip
     with halt_polling(options.halt_poll_us), LocalCluster(spec) as cluster:
         project = stage(ROOT / "tests/cluster/counting", folder / "ours", with_leeward=True)
         for kind, *settings in ((Handover, "live"), (Brought, "live", "warm_apart=true"), (Restart, "restart")):
@@ -112,6 +114,7 @@ def main() -> None:
                 _repeat(plain, 1, console)
             cases += _cases(plain)
         versions, machine = _versions(cluster), {**facts(), "stolen_s": round(stolen_s() - stolen)}
+        machine["zookeeper_sync"] = "yes" if spec.zookeeper_sync else "no"
     result = _result(cases, quiet, many, big, versions, machine, repetitions, time.time() - began)
     _print(result, console)
     write_result(options.out, result, console)
@@ -127,6 +130,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--state", type=int, nargs="*", default=STATE_MB, help="moves of so many MB of state; 0: of the counts alone"
     )
+    parser.add_argument("--zookeeper-sync", action="store_true", help="ZooKeeper waits for its disk")
     add_halt_poll_option(parser)
     parser.add_argument("--base-port", type=int, default=23000, help="first port of the cluster")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench" / "handover", help="run folder, emptied")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -73,6 +74,13 @@ def test_a_supervisor_gets_its_name_ports_and_folder_even_with_commas_and_blanks
         "storm.workers.artifacts.dir": "/run/my cluster, 1/workers/127.0.0.12",
     }
     assert command[-1] == "org.apache.storm.daemon.supervisor.Supervisor"
+
+
+@pytest.mark.parametrize(("sync", "flag"), [(False, "no"), (True, "yes")])
+def test_zookeeper_waits_for_its_disk_if_it_is_told_to(sync, flag):
+    spec, install = make()
+    spec = replace(spec, zookeeper_sync=sync)
+    assert f"-Dzookeeper.forceSync={flag}" in render.command_of("zookeeper", spec, layout_of(spec), install)
 
 
 def test_a_plugin_outside_the_home_is_put_on_the_classpath():

@@ -39,6 +39,8 @@ class ClusterSpec:
     redis_mb: int = 1024
     #: Storm install to use; None means the one that set-up made
     storm_home: Path | None = None
+    #: ZooKeeper answers when its disk has what was written, as a real one does, and not before
+    zookeeper_sync: bool = False
     #: workers start from a class-data archive, or list their classes for one (`leeward.local.archive`)
     class_archive: bool = True
     #: settings over those of storm_conf/storm.yaml

@@ -88,7 +88,8 @@ def command_of(daemon: str, spec: ClusterSpec, layout: Layout, install: Install)
     if daemon == "redis":
         return [str(install.redis_server), str(spec.dir / "conf" / "redis.conf")]
     if daemon == "zookeeper":
-        flags = ["-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.forceSync=no"]
+        sync = "yes" if spec.zookeeper_sync else "no"
+        flags = ["-Dzookeeper.jmx.log4j.disable=true", f"-Dzookeeper.forceSync={sync}"]
         arguments = [*flags, ZOOKEEPER_MAIN, str(spec.dir / "conf" / "zoo.cfg")]
         return java(daemon, "zookeeper", spec, install, {}, arguments)
     options: dict[str, object] = {"storm.local.dir": spec.dir / daemon}
