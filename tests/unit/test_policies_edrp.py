@@ -116,6 +116,14 @@ def test_a_warm_task_that_is_counted_on_twice_is_counted_once():
     assert "brought" not in plan.reason and plan.expected["restart"] == 1.0, "only what is there for certain is cheap"
 
 
+def test_the_first_plan_that_takes_warm_tasks_apart_says_that_workers_restart():
+    before = crowded(first=True)
+    together, apart = (decide(before, replace(SETTINGS, warm_apart=it)) for it in (False, True))
+    assert together.tables == apart.tables and len(replicas(apart.tables["work"])) == 2
+    assert (together.expected["restart"], together.placement) == (0.0, before.assignment)
+    assert apart.expected["restart"] == 1.0 and apart.reason == f"{together.reason}, but workers restart"
+
+
 def test_downtime_has_no_weight_in_the_first_plan():
     weights = build_problem(view(first=True), SETTINGS)[0].weights
     assert (weights.r, weights.c, weights.d) == (0.5, 0.5, 0.0)

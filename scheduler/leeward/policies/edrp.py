@@ -66,10 +66,13 @@ class Edrp:
             return _keep(view, "no source emits: nothing is known of the load")
         problem, remarks = build_problem(view, self._settings)
         plan = self._plan(view, problem, remarks)
-        if _is_too_cheap(view, problem, plan):
-            live = replace(problem.live, tasks=tasks_by_node(view))
-            plan = self._plan(view, replace(problem, live=live), remarks)
-        return plan
+        if not _is_too_cheap(view, problem, plan):
+            return plan
+        if view.first:  # changes have no price
+            reason = f"{plan.reason}, but workers restart"
+            return replace(plan, reason=reason, expected={**plan.expected, "restart": 1.0})
+        live = replace(problem.live, tasks=tasks_by_node(view))
+        return self._plan(view, replace(problem, live=live), remarks)
 
     def _plan(self, view: ClusterView, problem: Problem, remarks: tuple[str, ...]) -> Plan:
         present = problem.current
@@ -188,10 +191,10 @@ def _brought(view: ClusterView, wanted: Deployment) -> tuple[str, ...]:
 
 
 def _is_too_cheap(view: ClusterView, problem: Problem, plan: Plan) -> bool:
-    """Priced as a handover, it would restart workers: it counts on one warm task in two places."""
-    if problem.live is None or view.first or plan.expected.get("restart") != 0.0:
+    """Priced as a handover, it would restart workers: it counts on one warm task in two places, or takes some apart."""
+    if problem.live is None or plan.expected.get("restart") != 0.0 or not stops_work(view, plan.placement):
         return False
-    return bool(_brought(view, deployment(plan.tables, plan.placement))) and stops_work(view, plan.placement)
+    return view.first or bool(_brought(view, deployment(plan.tables, plan.placement)))
 
 
 def needs_restart(problem: Problem, wanted: Deployment) -> bool:

@@ -68,8 +68,8 @@ def carry(
         table = view.tables[component.id]
         stays = set(chosen) == set(table) and component.id not in rebalance
         tables[component.id] = table if stays else balance(table, sorted(chosen), _group_load(view, component))
-    for stay in (busy, ()):  # who works on a draining node leaves it by tables; its task where workers restart anyway
-        placement = _slots(view, nodes, homes | _homeless(view, nodes, homes, stay), busy)
+    for leave in (False, True):  # replicas leave a draining node by tables, its tasks when workers restart anyway
+        placement = _slots(view, nodes, homes | _homeless(view, nodes, homes, leave), busy)
         if not stops_work(view, placement):
             break
     if apart and (view.first or stops_work(view, placement)):
@@ -161,12 +161,9 @@ def _choose(
 
 
 def _homeless(
-    view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, str], stay: Collection[Slot]
+    view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, str], leave: bool
 ) -> dict[int, str]:
-    """Where tasks go that have no place: not assigned, their node is gone, or it drains and others move anyway.
-
-    `stay`: slots that a node's draining alone is no reason to leave.
-    """
+    """Where tasks go that have no place: not assigned, their node is gone, or it drains and they shall `leave`."""
     usable = sorted(node.id for node in view.nodes if not node.draining) or sorted(nodes)
     load = Counter(slot.node for task, slot in view.assignment.items() if task not in homes)
     load.update(homes.values())
@@ -177,8 +174,7 @@ def _homeless(
             continue
         slot = view.assignment.get(task)
         gone = slot is None or slot.node not in nodes or slot.port not in nodes[slot.node].ports
-        leaves = bool(homes) and slot not in stay
-        if not gone and not (nodes[slot.node].draining and leaves):
+        if not gone and not (leave and nodes[slot.node].draining):
             continue
         component = component_of.get(task)
         allowed = [node for node in usable if not component or not component.pinned or node in component.pinned]
