@@ -11,9 +11,10 @@ from deployments import feasible, least_f
 from hypothesis import HealthCheck, given, settings
 from solve_builders import problems
 
-from leeward.solve import Problem
+from leeward.solve import Bounds, Node, Operator, Problem, Stream, Weights
 from leeward.solve.explain import Explanation, explain
 from leeward.solve.explain_json import explanation_to_json
+from leeward.solve.latency import MM1, Table
 from leeward.solve.outcome import Infeasible
 from leeward.solve.pareto import RESOLUTION, Point, Tracer, unbeaten
 
@@ -84,6 +85,20 @@ def test_explanations_agree_with_looking_at_everything(problem):
 @given(problem=problems(**TINY))
 def test_the_curve_is_that_of_looking_at_everything(problem):
     check_front(problem)
+
+
+def test_the_curve_where_the_least_cost_is_nothing():
+    """A bound of 0 would not be one, and so there was none: what pauses for less came first, at any cost."""
+    nodes = tuple(Node(id=f"n{number}", res=res) for number, res in enumerate((2.0, 2.0, 3.0)))
+    source = Operator(id="op0", k=1, curve=MM1(mu=333.0), cost=0.0, source_rate=10.0)
+    doubled = Operator(id="op1", k=2, curve=Table(values_s=(math.inf, 0.03125)), cost=0.0)
+    check_front(
+        Problem(
+            nodes=nodes, delay_s=((0.0,) * 3,) * 3, operators=(source, doubled),
+            streams=(Stream(source="op0", target="op1", rate=1.0),), weights=Weights(r=1.0, c=0.0, d=0.0),
+            bounds=Bounds(r=0.08, c=6.0, d=0.8), link_cost=0.02, current={"op0": {"n0": 1}, "op1": {"n1": 1}},
+        )
+    )  # fmt: skip
 
 
 @pytest.mark.slow

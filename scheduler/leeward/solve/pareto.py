@@ -195,9 +195,9 @@ class Tracer:
 
 
 def _up_to(bounds: Bounds, r: float, c: float) -> Bounds:
-    """Tightened to these values, with room for rounding; a bound of 0 would not be one."""
-    least_r, least_c = (math.inf if value <= 0 else value * (1 + RESOLUTION) for value in (r, c))
-    return replace(bounds, r=min(bounds.r, least_r), c=min(bounds.c, least_c))
+    """Tightened to these values, with room for rounding; a bound is never 0, so that of a 0 is next to nothing."""
+    r, c = max(r, RESOLUTION * bounds.r), max(c, RESOLUTION * bounds.c)
+    return replace(bounds, r=min(bounds.r, r * (1 + RESOLUTION)), c=min(bounds.c, c * (1 + RESOLUTION)))
 
 
 def unbeaten(points: list[Point]) -> list[Point]:
