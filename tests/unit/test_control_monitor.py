@@ -23,7 +23,7 @@ from leeward.control.ports import ComponentFacts, StreamFacts, Structure
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
 from leeward.core.errors import ConfigError, NotReadyError, ProtocolError
-from leeward.core.plan import Slot
+from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
 
@@ -221,3 +221,9 @@ def test_response_time_of_recent_results():
     streams = StreamFacts(results=((99.0, 99.5), (90.0, 91.5), (10.0, 50.0)))
     assert response_s(streams, 100.0) == pytest.approx(1.0)
     assert response_s(streams, 1000.0) is None
+
+
+@pytest.mark.parametrize(("id_", "first"), [(None, True), ("app-1-0", True), ("app-1-1", False)])
+def test_a_plan_is_the_first_of_its_topology_not_of_its_name(id_, first):
+    wanted = id_ and Placement(topology_id=id_, epoch=4, slots={})
+    assert build_view(facts(wanted=wanted), Settings()).first is first

@@ -14,6 +14,7 @@ from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.control import ControlRecord
 from leeward.core.errors import ConfigError
 from leeward.core.model import ClusterView, Component, Measured, Node
+from leeward.core.plan import Placement
 from leeward.core.settings import Settings
 
 MARKER_STREAM = "marker"
@@ -169,7 +170,7 @@ class Facts:
     streams: StreamFacts = field(default_factory=StreamFacts)
     draining: frozenset[str] = frozenset()
     handover_cost: tuple[float, float] = PRIOR  #: s, s/byte
-    first: bool = False
+    wanted: Placement | None = None  #: what a coordinator last asked the plugin for, under this name
 
 
 def check_structure(structure: Structure) -> None:
@@ -225,7 +226,8 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
         measured={entry.id: _measured(entry, facts, settings) for entry in facts.structure.components},
         stream_rate={stream: facts.rates.streams.get(stream, 0.0) for stream in streams},
         handover_cost=facts.handover_cost,
-        first=facts.first,
+        # the topology of this name before it may have left its own
+        first=facts.wanted is None or facts.wanted.topology_id != facts.structure.id,
     )
 
 

@@ -29,7 +29,7 @@ def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[
     facts = Facts(
         structure=structure, cluster=read_snapshot(ports.cluster.snapshot(lambda: None), structure.id),
         record=_record(ports, structure), rates=rates, service=monitor.service, draining=ports.cluster.draining(),
-        first=ports.open_topology(structure).control.read_placement() is None,
+        wanted=ports.open_topology(structure).control.read_placement(),
     )  # fmt: skip
     return build_view(facts, settings)
 

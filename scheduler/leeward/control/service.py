@@ -194,7 +194,7 @@ class Term:
             structure=self._structure, cluster=coordinator.snapshot, record=coordinator.machine.record,
             rates=self._rates, service=self._monitor.service, sizes=coordinator.machine.sizes, streams=self._streams,
             draining=self._ports.cluster.draining(), handover_cost=self._costs.fit(),
-            first=self._mine.control.read_placement() is None,
+            wanted=self._mine.control.read_placement(),
         )  # fmt: skip
         return build_view(facts, self._settings)
 
