@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -23,7 +22,15 @@ from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.model import Node as ViewNode
 from leeward.core.plan import Plan, deployment, diff
 from leeward.core.settings import Settings
-from leeward.policies.placing import Deployment, carry, places, present_deployment, stops_work, unbalanced
+from leeward.policies.placing import (
+    Deployment,
+    carry,
+    places,
+    present_deployment,
+    stops_work,
+    tasks_by_node,
+    unbalanced,
+)
 from leeward.solve import Bounds, Node, Operator, Problem, Stream, Weights, solve
 from leeward.solve.downtime import Live, Storm, downtime_of
 from leeward.solve.evaluate import Metrics, evaluate, verify
@@ -170,13 +177,6 @@ def _live(view: ClusterView, settings: Settings) -> LiveDowntime:
     constant_s, per_byte_s = view.handover_cost
     tasks = places(view) if settings.mode == "live" else tasks_by_node(view)
     return LiveDowntime(constant_s=constant_s, per_byte_s=per_byte_s, tasks=tasks)
-
-
-def tasks_by_node(view: ClusterView) -> dict[str, dict[str, int]]:
-    """Component -> node -> tasks that run there, replicas and warm ones."""
-    nodes = {node.id for node in view.nodes}
-    places = {task: slot.node for task, slot in view.assignment.items() if slot.node in nodes}
-    return {c.id: dict(Counter(places[task] for task in c.tasks if task in places)) for c in view.components}
 
 
 def _brought(view: ClusterView, wanted: Deployment) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def carry(
 ) -> Plan:  # fmt: skip
     """The plan that has `wanted` replicas on each node. Raises PlanError if there are not enough tasks or slots.
 
-    A component whose replicas stay the same keeps its table, unless it is named by `rebalance`. `apart`: warm tasks.
+    A component whose replicas stay the same keeps its table, unless `rebalance` names it. `apart`: see the module.
     """
     nodes = {node.id: node for node in view.nodes}
     homes: dict[int, str] = {}  # task -> node it has to go to
@@ -83,28 +83,29 @@ def stops_work(view: ClusterView, placement: Mapping[int, Slot]) -> bool:
     return not _warm(view, view.tables).issuperset(restarting(view.assignment, placement))
 
 
+def tasks_by_node(view: ClusterView) -> dict[str, dict[str, int]]:
+    """Component -> node -> tasks that run there, replicas and warm ones."""
+    nodes = {node.id for node in view.nodes}
+    at = {task: slot.node for task, slot in view.assignment.items() if slot.node in nodes}
+    return {c.id: dict(Counter(at[task] for task in c.tasks if task in at)) for c in view.components}
+
+
 def places(view: ClusterView) -> dict[str, dict[str, int]]:
     """Component -> node -> tasks that could be replicas there with no worker restarted in which a task works.
 
     They run there, or are warm in a slot in which nothing works, and the node has such a slot for them, too. Of those
     each is counted wherever it could be brought, though it can be in one place only.
     """
-    names = {node.id for node in view.nodes}
+    nodes, warm = {node.id for node in view.nodes}, _warm(view, view.tables)
     busy = _busy(view, view.tables, view.assignment)
     room = {node.id for node in view.nodes if any(Slot(node.id, port) not in busy for port in node.ports)}
-    warm = _warm(view, view.tables)
-    result: dict[str, dict[str, int]] = {}
+    result = {name: Counter(counts) for name, counts in tasks_by_node(view).items()}
     for component in view.components:
-        counts: Counter[str] = Counter()
-        for task in component.tasks:
+        for task in warm.intersection(component.tasks):
             slot = view.assignment.get(task)
-            if slot is None or slot.node not in names:
-                continue
-            counts[slot.node] += 1
-            if task in warm and slot not in busy:
-                counts.update(room - {slot.node})
-        result[component.id] = dict(sorted(counts.items()))
-    return result
+            if slot is not None and slot.node in nodes and slot not in busy:
+                result[component.id].update(room - {slot.node})
+    return {name: dict(sorted(counts.items())) for name, counts in result.items()}
 
 
 def _warm(view: ClusterView, tables: Mapping[str, Table]) -> set[int]:
