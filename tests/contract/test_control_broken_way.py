@@ -127,3 +127,15 @@ def test_who_was_replaced_while_the_way_was_broken_is_told_so(scene, loses):
     with pytest.raises(LostLeadershipError):
         writing.result(30)
     assert scene.epochs() == [3] * 3
+
+
+@pytest.mark.parametrize("deleted", ["control", "journal"])
+@pytest.mark.parametrize("loses", ["request", "answer"])
+def test_what_is_deleted_while_the_way_is_broken_is_written_with_the_rest(scene, loses, deleted):
+    writing = scene.write_and_lose(loses)
+    scene.clients[1].delete(getattr(scene.paths, deleted))
+    scene.way.mended.set()
+    writing.result(30)
+    assert scene.epochs() == [2] * 3
+    scene.control.write_record(ControlRecord(epoch=3, tables=FIRST), journal=Journal(epoch=3))
+    assert scene.epochs() == [3] * 3

@@ -9,7 +9,7 @@ import pytest
 
 from leeward.adapters.zookeeper import ZooControlStore, connect
 from leeward.control.errors import LostLeadershipError
-from leeward.core.control import ControlRecord, Paths
+from leeward.core.control import ControlRecord, Paths, Report
 from leeward.runtime.link import Link
 
 TABLES = {"work": (2, 2)}
@@ -54,7 +54,9 @@ def store(zoo, request):
     store = ZooControlStore(client, paths, "app")
     store.claim()
     store.write_record(ControlRecord(epoch=1, tables=TABLES))
-    yield SimpleNamespace(paths=paths, control=store, again=lambda: ZooControlStore(client, paths, "app"))
+    yield SimpleNamespace(
+        paths=paths, control=store, client=client, again=lambda: ZooControlStore(client, paths, "app")
+    )
     client.stop()
     client.close()
 
@@ -127,3 +129,40 @@ def test_a_coordinator_that_another_one_has_replaced_tells_nobody(store, task):
     new.write_record(record(3))
     bolt.hears(3)
     assert (9, 0) not in bolt.records
+
+
+@pytest.mark.parametrize("source", [True, False])
+def test_a_record_that_was_deleted_is_not_taken_for_the_first_one(store, task, source):
+    """The task runs under the record that it read last, and reads the next one though its znode is a new one."""
+    one = task(source=source)
+    store.control.write_record(record(7))
+    one.hears(7)
+    store.client.delete(store.paths.base, recursive=True)
+    time.sleep(5 * LEISURE_S)
+    assert one.records[-1][0] == 7, "no default record"
+    store.control.write_record(record(8))
+    one.hears(8)
+    store.control.write_record(record(9))
+    one.hears(9)
+
+
+def test_a_task_whose_joined_znode_was_deleted_still_counts_as_started(store, task):
+    """Else its next process would be taken for its first, and run without the state of this one."""
+    one = task()
+    store.client.delete(store.paths.base, recursive=True)
+    end = time.monotonic() + 10
+    while not store.client.exists(f"{store.paths.joined}/1"):
+        assert time.monotonic() < end, "joined again"
+        time.sleep(0.02)
+    store.control.write_record(record(2))
+    one.hears(2)
+
+
+def test_a_report_is_written_though_all_barriers_were_deleted(store, task):
+    one = task()
+    store.client.delete(store.paths.barriers, recursive=True)
+    one.link.report("ahead-3", Report(task=1, component="work"))
+    end = time.monotonic() + 10
+    while not store.client.exists(f"{store.paths.barrier('ahead-3')}/1"):
+        assert time.monotonic() < end, "reported"
+        time.sleep(0.02)

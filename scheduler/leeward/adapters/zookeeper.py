@@ -1,4 +1,4 @@
-"""ControlStore, BarrierStore, ClusterStore, RequestStore and LeaderLock on ZooKeeper, by kazoo.
+"""BarrierStore, ClusterStore, RequestStore and LeaderLock on ZooKeeper, by kazoo; ControlStore is in `control_store`.
 
 While ZooKeeper is away every call waits (its session timeout decides how long); kazoo's callbacks only wake somebody.
 """
@@ -9,28 +9,19 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import (
-    BadVersionError,
-    ConnectionLoss,
-    KazooException,
-    LockTimeout,
-    NoNodeError,
-    RolledBackError,
-)
+from kazoo.exceptions import KazooException, LockTimeout, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from leeward.control.errors import LostLeadershipError
-from leeward.control.ports import Claim, Wake
-from leeward.core.control import ControlRecord, Paths, Report
-from leeward.core.errors import ClusterRefusedError, PlanError, ProtocolError
-from leeward.core.journal import Journal
-from leeward.core.plan import Placement
+from leeward.adapters.control_store import ZooControlStore as ZooControlStore
+from leeward.adapters.control_store import answer, asking, commit
+from leeward.control.ports import Wake
+from leeward.core.control import Paths, Report
+from leeward.core.errors import ClusterRefusedError, ProtocolError
 from leeward.wire import zookeeper as wire
 
 #: A session outlives an outage of ZooKeeper this long, seconds; a dead leader's lock is free after it.
@@ -56,16 +47,6 @@ def connect(hosts: str, *, timeout_s: float = 15.0, session_s: float = SESSION_S
     return client
 
 
-@contextmanager
-def _asking(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (KazooException, KazooTimeoutError) as error:
-        raise ClusterRefusedError(
-            f"ZooKeeper, {what}: {type(error).__name__} {error}.", remedy="Check that ZooKeeper runs."
-        ) from error
-
-
 class _Watch:
     """A kazoo watch that wakes; equal for equal wakes, so that re-reading does not pile watches up."""
 
@@ -82,144 +63,6 @@ class _Watch:
         return hash(self._wake)
 
 
-class ZooControlStore:
-    """ControlStore: every write is conditional on the versions that the claim left behind."""
-
-    def __init__(self, client: KazooClient, paths: Paths, topology: str) -> None:
-        self._client, self._paths = client, paths
-        self._placement = Paths.placement(paths.root, topology)
-        self._versions: dict[str, int] = {}
-
-    def claim(self) -> Claim:
-        with _asking("claim"):
-            while True:
-                record, record_version = self._ensure(self._paths.control)
-                journal, journal_version = self._ensure(self._paths.journal)
-                self._ensure(self._paths.told)
-                for parent in (self._paths.answers, self._paths.barriers):
-                    self._client.ensure_path(parent)
-                transaction = self._client.transaction()
-                transaction.set_data(self._paths.control, record, version=record_version)
-                transaction.set_data(self._paths.journal, journal, version=journal_version)
-                if not any(isinstance(result, Exception) for result in _commit(transaction)):
-                    break
-        self._versions = {
-            self._paths.control: record_version + 1,
-            self._paths.journal: journal_version + 1,
-        }
-        return Claim(
-            record=ControlRecord.from_json(record) if record else None,
-            journal=Journal.from_json(journal) if journal else None,
-        )
-
-    def write_record(
-        self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None, barrier: str = ""
-    ) -> None:
-        texts = {self._paths.control: record.to_json()}
-        if told:
-            texts[self._paths.told] = texts[self._paths.control]
-        if journal is not None:
-            texts[self._paths.journal] = journal.to_json()
-        self._write(texts, lambda transaction: transaction.create(self._paths.barrier(barrier)) if barrier else None)
-
-    def write_journal(self, journal: Journal) -> None:
-        def answer(transaction: Any) -> None:
-            if journal.answers:
-                _answer(transaction, self._paths, journal.request, journal.result)
-
-        self._write({self._paths.journal: journal.to_json()}, answer)
-
-    def write_placement(self, placement: Placement | None) -> None:
-        with _asking("write placement"):
-            while True:
-                there = self._client.retry(self._client.exists, self._placement)
-                if placement is None and not there:
-                    return
-                transaction = self._client.transaction()
-                transaction.check(self._paths.journal, self._version(self._paths.journal))
-                if placement is None:
-                    transaction.delete(self._placement)
-                elif there:
-                    transaction.set_data(self._placement, placement.to_json().encode())
-                else:
-                    self._client.ensure_path(self._placement.rsplit("/", 1)[0])
-                    transaction.create(self._placement, placement.to_json().encode())
-                checked, done = _commit(transaction)
-                if isinstance(checked, Exception) and not isinstance(checked, RolledBackError):
-                    raise self._lost(self._placement)
-                if not isinstance(done, Exception):
-                    return
-
-    def read_record(self) -> ControlRecord | None:
-        with _asking("read control record"), contextlib.suppress(NoNodeError):
-            text, _ = self._client.retry(self._client.get, self._paths.control)
-            return ControlRecord.from_json(text) if text else None
-        return None
-
-    def read_placement(self) -> Placement | None:
-        with _asking("read placement"), contextlib.suppress(NoNodeError):
-            text, _ = self._client.retry(self._client.get, self._placement)
-            try:
-                return Placement.from_json(text)
-            except PlanError:
-                return None
-        return None
-
-    def _ensure(self, path: str) -> tuple[bytes, int]:
-        self._client.ensure_path(path)
-        text, stat = self._client.retry(self._client.get, path)
-        return text, stat.version
-
-    def _version(self, path: str) -> int:
-        if path not in self._versions:
-            raise self._lost(path)
-        return self._versions[path]
-
-    def _write(self, texts: Mapping[str, str], also: Callable[[Any], None]) -> None:
-        """At all of these paths or at none; the versions of the claimed ones, as the first is, say whether it may.
-
-        `also(transaction)` adds what goes with it, unless it cannot be done or was done before.
-        """
-        path, text = next(iter(texts.items()))
-        expected = self._version(path)
-        with _asking(f"write {path}"):
-            try:
-                self._client.retry(self._set, texts, also)
-            except NoNodeError:
-                raise self._lost(path) from None
-            except BadVersionError:
-                # the connection may have broken after the write and before its answer
-                there, stat = self._client.retry(self._client.get, path)
-                if there != text.encode() or stat.version != expected + 1:
-                    raise self._lost(path) from None
-        for claimed in self._versions.keys() & texts.keys():
-            self._versions[claimed] += 1
-
-    def _set(self, texts: Mapping[str, str], also: Callable[[Any], None]) -> None:
-        transaction = self._client.transaction()
-        for path, text in texts.items():
-            transaction.set_data(path, text.encode(), version=self._versions.get(path, -1))
-        also(transaction)
-        for number, result in enumerate(transaction.commit()):
-            if isinstance(result, Exception) and not isinstance(result, RolledBackError):
-                if number >= len(texts):
-                    return self._set(texts, lambda _: None)
-                raise result
-
-    def _lost(self, path: str) -> LostLeadershipError:
-        return LostLeadershipError(
-            f"another coordinator has written {path} since this one claimed it.", remedy="Stop this one."
-        )
-
-
-def _commit(transaction: Any) -> list:
-    """The results; if the connection broke, an answer that makes the caller look and try again."""
-    try:
-        return transaction.commit()
-    except ConnectionLoss:
-        return [RolledBackError(), RolledBackError()]
-
-
 class ZooBarriers:
     """BarrierStore."""
 
@@ -232,7 +75,7 @@ class ZooBarriers:
     ) -> Mapping[int, Report]:
         path, skip = self._paths.barrier(barrier), {str(task) for task in known}
         found: dict[int, Report] = {}
-        with _asking(f"read barrier {barrier}"):
+        with asking(f"read barrier {barrier}"):
             guesses = {str(task): self._client.get_async(f"{path}/{task}") for task in islice(likely, GUESSES)}
             tasks = [task for task in _children(self._client, path, wake) if task not in skip]
             texts = {}
@@ -248,7 +91,7 @@ class ZooBarriers:
 
     def recoveries(self, wake: Wake) -> Mapping[int, str]:
         parent = self._paths.recover(0).rsplit("/", 1)[0]
-        with _asking("read recovery requests"):
+        with asking("read recovery requests"):
             epochs = {int(name) for name in _children(self._client, parent, wake)}
             for epoch in epochs - self._whys.keys():
                 text, _ = self._client.retry(self._client.get, self._paths.recover(epoch))
@@ -259,7 +102,7 @@ class ZooBarriers:
     def drop(self, *, below: int, epoch: int) -> None:
         barriers = self._paths.barriers
         recover = self._paths.recover(0).rsplit("/", 1)[0]
-        with _asking("drop barriers"):
+        with asking("drop barriers"):
             for name in _children(self._client, barriers):
                 kind, _, number = name.partition("-")
                 if int(number) < (below if kind == "cut" else epoch):
@@ -276,7 +119,7 @@ class ZooBarriers:
             for task in self._client.retry(self._client.get_children, path):
                 transaction.delete(f"{path}/{task}")
             transaction.delete(path)
-            _commit(transaction)
+            commit(transaction)
 
 
 def _children(client: KazooClient, path: str, wake: Wake | None = None) -> list[str]:
@@ -306,7 +149,7 @@ class ZooClusterStore:
 
     def snapshot(self, wake: Wake) -> str | None:
         path, watch = Paths.snapshot(self._root), _Watch(wake)
-        with _asking("read snapshot"):
+        with asking("read snapshot"):
             try:
                 return self._client.retry(self._client.get, path, watch=watch)[0].decode()
             except NoNodeError:
@@ -314,23 +157,17 @@ class ZooClusterStore:
                 return None
 
     def draining(self) -> frozenset[str]:
-        with _asking("read draining nodes"):
+        with asking("read draining nodes"):
             return frozenset(_children(self._client, f"{self._root}/draining"))
 
     def set_draining(self, node: str, draining: bool) -> None:
         path = f"{self._root}/draining/{node}"
-        with _asking(f"{'drain' if draining else 'undrain'} {node}"):
+        with asking(f"{'drain' if draining else 'undrain'} {node}"):
             if draining:
                 self._client.ensure_path(path)
             else:
                 with contextlib.suppress(NoNodeError):
                     self._client.delete(path)
-
-
-def _answer(transaction: Any, paths: Paths, name: str, result: str) -> None:
-    """In one: whoever dies in between would leave a request undone, or to be carried out twice."""
-    transaction.create(f"{paths.answers}/{name}", result.encode())
-    transaction.delete(f"{paths.requests}/{name}")
 
 
 class ZooRequests:
@@ -340,13 +177,13 @@ class ZooRequests:
         self._client, self._paths = client, paths
 
     def ask(self, body: Mapping[str, object]) -> str:
-        with _asking("write a request"):
+        with asking("write a request"):
             path = f"{self._paths.requests}/r-"
             made = self._client.create(path, json.dumps(dict(body)).encode(), sequence=True, makepath=True)
         return made.rpartition("/")[2]
 
     def pending(self, wake: Wake) -> Mapping[str, Any] | None:
-        with _asking("read the requests"):
+        with asking("read the requests"):
             names = _children(self._client, self._paths.requests, wake)
             if not names:
                 return None
@@ -354,15 +191,15 @@ class ZooRequests:
         return {"id": names[0], **json.loads(text)}
 
     def answer(self, name: str, result: str) -> None:
-        with _asking("answer a request"):
+        with asking("answer a request"):
             self._client.ensure_path(self._paths.answers)
             both = self._client.transaction()
-            _answer(both, self._paths, name, result)
+            answer(both, self._paths, name, result)
             both.commit()
 
     def answer_to(self, name: str, wake: Wake | None = None) -> str | None:
         path, watch = f"{self._paths.answers}/{name}", _Watch(wake) if wake else None
-        with _asking("read an answer"):
+        with asking("read an answer"):
             while True:
                 with contextlib.suppress(NoNodeError):
                     return self._client.retry(self._client.get, path)[0].decode()
@@ -381,7 +218,7 @@ class ZooLock:
         client.add_listener(self._listener)
 
     def acquire(self, timeout_s: float) -> bool:
-        with _asking("wait for leadership"):
+        with asking("wait for leadership"):
             try:
                 self._held = self._lock.acquire(timeout=timeout_s)
             except LockTimeout:

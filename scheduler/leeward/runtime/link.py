@@ -50,6 +50,7 @@ class Link:
         self._post, self._on_record, self._default, self._metrics = post, on_record, default, metrics
         self._hurry, self._leisure = hurry, leisure
         self._asked = -1  # epoch in which it asked for a reset
+        self._known = False  # there was a record: if there is none any more, somebody has deleted it
         self._numbers = itertools.count()
         self._jobs: queue.SimpleQueue[tuple[float, int, Callable[[], None]]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="leeward-link", daemon=True)
@@ -171,8 +172,20 @@ class Link:
             if ask(self._client.exists, path, watch=self._record_changed):
                 self.soon(self._look)
             data = b""
+            self._deleted(path)
+        if self._known and not data:
+            return  # this task goes on under the record that it knows; the coordinator writes it again
+        self._known = bool(data)
         record = ControlRecord.from_json(data) if data else self._default
         self._post(lambda: self._on_record(record, self._first))
+
+    def _deleted(self, path: str) -> None:
+        """Whoever deleted the record may have deleted the znode, too, that keeps this task's next process from taking
+        itself for the first one.
+        """
+        if self._known:
+            log.warning("%s was deleted; this task goes on under the record that it read last", path)
+            self._create(f"{self._paths.joined}/{self._task}", "")
 
     def _record_changed(self, _event: object) -> None:
         self.soon(self._look, 0.0 if self._hurry() else self._leisure())
