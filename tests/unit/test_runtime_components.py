@@ -764,6 +764,15 @@ def test_what_key_groups_get_is_published(keyed_bolt):
     assert set(metrics["groups"]) == {str(key_group(key))} and metrics["looked_at"] > 5
 
 
+def test_a_step_of_the_wall_clock_does_not_reach_the_rates(keyed_bolt, monkeypatch):
+    """Rates are counts divided by the time between two lines of metrics."""
+    wall = time.time
+    before = json.loads(keyed_bolt.link.metrics())["t"]
+    assert before == pytest.approx(wall(), abs=60.0)
+    monkeypatch.setattr(time, "time", lambda: wall() - 3600.0)
+    assert 0.0 < json.loads(keyed_bolt.link.metrics())["t"] - before < 60.0
+
+
 def test_a_tick_waits_for_all_groups_and_several_become_one(keyed_bolt):
     table = even_table([5, 6])
     theirs = next(key for key in "abcdefgh" if table[key_group(key)] == 6)

@@ -182,7 +182,12 @@ class SnapshotStore(Protocol):
 
 
 class Clock(Protocol):
-    """Time and waiting. `now` is wall-clock seconds: it is compared with what tasks write."""
+    """Time and waiting.
+
+    `now` never steps, as deadlines and rates depend on it: it is the wall clock's time at the start of this process,
+    plus the time that has passed since. It is compared with the times that tasks write; they count in the same way.
+    Between two processes it differs by what the wall clock was corrected by, or drifted, between their starts.
+    """
 
     def now(self) -> float:
         """Seconds since 1970."""

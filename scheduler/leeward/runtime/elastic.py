@@ -89,6 +89,7 @@ class Elastic(Output):
         self._busy_s = 0.0
         self._state_bytes = 0  # as of the last export
         self._timer_due = 0.0
+        self._wall_offset_s = time.time() - time.monotonic()  # rates must not see the wall clock step
         self.state = KeyedState("a component that has not started", ())
 
     # --- start ---
@@ -354,7 +355,7 @@ class Elastic(Output):
             {
                 "task": self.task_id,
                 "component": self.component_name,
-                "t": time.time(),
+                "t": self._wall_offset_s + time.monotonic(),
                 "pid": self.pid,
                 "node": self._node,
                 "epoch": self._protocol.record.epoch if self._protocol.record else -1,
