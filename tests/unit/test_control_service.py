@@ -17,6 +17,7 @@ from leeward.control.memory import (
     MemoryBarriers,
     MemoryClusterStore,
     MemoryControlStore,
+    MemoryLeftovers,
     MemoryLock,
     MemoryNimbus,
     MemoryRequests,
@@ -103,6 +104,7 @@ def stage(policy, *, until, cluster=None, settings=None, fault=None, limit=4000)
     ports = Ports(
         nimbus=MemoryNimbus(world, place=cluster.schedule), snapshots=MemorySnapshots(world),
         cluster=MemoryClusterStore(world), clock=clock, sink=sink, open_topology=open_topology,
+        leftovers=MemoryLeftovers(world),
     )  # fmt: skip
     settings = settings or Settings(period_s=0.5, cool_down_s=2.0, window_s=1.0, minimum_gain=0.02)
     service = Service(

@@ -17,6 +17,10 @@ reset                      a process was lost: why, cut
 checkpoint_committed       cut, bytes
 checkpoint_failed          cut, why
 alert                      a person should look
+waiting                    a server, or the plugin, does not say yet what the service needs: why; it asks again
+topology_gone              Nimbus no longer runs the topology; the service ends
+tidied                     what it left is deleted: znodes, keys, placement
+tidy_failed                some of it is left: why; `leeward tidy` deletes it
 measured                   what the monitor saw: rates, replicas, response time
 """
 
@@ -37,6 +41,7 @@ _LEVELS = {
     "restore_failed": "warning",
     "checkpoint_failed": "warning",
     "reset": "warning",
+    "tidy_failed": "warning",
     "measured": "debug",
 }
 

@@ -6,6 +6,7 @@ Reads work on any Nimbus; rebalance needs the leader, which is looked up and con
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ _MARKERS = "leeward.grouping.MarkerGrouping"
 
 
 class NimbusClient:
-    """Nimbus port. Raises ClusterRefusedError after `tries` with growing pauses."""
+    """Nimbus port, for several threads. Raises ClusterRefusedError after `tries` with growing pauses."""
 
     def __init__(
         self,
@@ -34,6 +35,11 @@ class NimbusClient:
         self._seeds = [_address(seed) for seed in seeds]
         self._tries, self._pause_s, self._timeout_s, self._sleep = tries, pause_s, timeout_s, sleep
         self._client: Any = None
+        self._one_at_a_time = threading.Lock()
+
+    def conf(self) -> dict[str, Any]:
+        """Nimbus' own configuration."""
+        return json.loads(self._call(lambda client: client.getNimbusConf()))
 
     def topologies(self) -> Mapping[str, str]:
         info = self._call(lambda client: client.getClusterInfo())
@@ -67,6 +73,10 @@ class NimbusClient:
 
     def _call(self, ask: Callable[[Any], T]) -> T:
         """Ask the leader; find it again after a failure that another try may cure."""
+        with self._one_at_a_time:
+            return self._ask(ask)
+
+    def _ask(self, ask: Callable[[Any], T]) -> T:
         from streamparse.thrift import storm_thrift
         from thriftpy2.thrift import TException
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
@@ -41,6 +42,23 @@ class RedisSnapshots:
                 number = key[len(prefix) :].split(b":", 1)[0]
                 if number.isdigit() and int(number) < below:
                     doomed.append(key)
+            for start in range(0, len(doomed), _BATCH):
+                deleted += self._redis.unlink(*doomed[start : start + _BATCH])
+        return deleted
+
+    def keys_by_topology(self) -> Mapping[str, int]:
+        """Topology id -> number of Leeward's keys of it."""
+        counts: Counter[str] = Counter()
+        with self._asking():
+            for key in set(self._redis.scan_iter(match="leeward:*:*", count=_BATCH)):
+                counts[key.split(b":", 2)[1].decode(errors="replace")] += 1
+        return counts
+
+    def delete_topology(self, topology_id: str) -> int:
+        """Delete every key of Leeward's of this topology; how many."""
+        deleted = 0
+        with self._asking():
+            doomed = list(self._redis.scan_iter(match=_escaped(f"leeward:{topology_id}:") + "*", count=_BATCH))
             for start in range(0, len(doomed), _BATCH):
                 deleted += self._redis.unlink(*doomed[start : start + _BATCH])
         return deleted

@@ -14,7 +14,7 @@ from leeward.core.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leeward.control.ports import Structure
+    from leeward.control.ports import Clock, EventSink, Structure
     from leeward.control.service import Ports
 
 DEFAULT_ROOT = "/leeward"
@@ -45,13 +45,29 @@ def zookeeper_of(conf: Mapping[str, object]) -> str:
     return ",".join(f"{server}:{port}" for server in servers)
 
 
+def storm_root_of(conf: Mapping[str, object]) -> str:
+    """The znode under which Storm keeps its own."""
+    return str(conf.get("storm.zookeeper.root") or "/storm").rstrip("/")
+
+
+def sink_of(events: Path | None, clock: Clock, *, quiet: bool = False) -> EventSink:
+    """The log, unless `quiet`, and the file of events, if there is one."""
+    from leeward.adapters.events import Fan, JsonLines, Log
+
+    return Fan(*([] if quiet else [Log()]), *([JsonLines(events, clock)] if events else []))
+
+
 @contextmanager
 def open_ports(
-    topology: str, addresses: Addresses, *, events: Path | None = None, quiet: bool = False, session_s: float = 15.0
-) -> Iterator[Ports]:
-    """The service's ports on real servers. Raises ConfigError and ClusterRefusedError."""
+    topology: str, addresses: Addresses, *, events: Path | None = None, quiet: bool = False, session_s: float = 15.0,
+    sink: EventSink | None = None,
+) -> Iterator[Ports]:  # fmt: skip
+    """The service's ports on real servers. `sink` replaces the one that `events` and `quiet` describe.
+
+    Raises ConfigError if the topology does not run, ClusterRefusedError if a server does not answer.
+    """
     from leeward.adapters.clock import SystemClock
-    from leeward.adapters.events import Fan, JsonLines, Log
+    from leeward.adapters.leftovers import ServerLeftovers
     from leeward.adapters.nimbus import NimbusClient
     from leeward.adapters.redis import RedisSnapshots
     from leeward.adapters.zookeeper import (
@@ -89,8 +105,8 @@ def open_ports(
                 requests=ZooRequests(client, paths), lock=ZooLock(client, paths),
             )  # fmt: skip
 
-        sinks = [*([] if quiet else [Log()]), *([JsonLines(events, clock)] if events else [])]
         yield Ports(
-            nimbus=nimbus, snapshots=snapshots, cluster=ZooClusterStore(client, root), clock=clock, sink=Fan(*sinks),
-            open_topology=open_topology,
+            nimbus=nimbus, snapshots=snapshots, cluster=ZooClusterStore(client, root), clock=clock,
+            sink=sink or sink_of(events, clock, quiet=quiet), open_topology=open_topology,
+            leftovers=ServerLeftovers(client, root, snapshots, storm_root=storm_root_of(conf)),
         )  # fmt: skip

@@ -11,7 +11,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +21,7 @@ from leeward.cli.cluster import CLUSTER_VARIABLE, DEFAULT_DIR
 
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
+    from leeward.control.service import Ports
     from leeward.core.settings import Settings
 
 EXIT_REFUSED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -79,18 +80,33 @@ def serve(
 
 
 def _serve(topology: str, addresses: Addresses, settings: Settings, events: Path | None) -> int:
+    """Until stopped, or until the topology is gone and does not run under another id either."""
+    from leeward.adapters.clock import SystemClock
     from leeward.adapters.events import configure_logs
-    from leeward.adapters.wiring import open_ports
+    from leeward.adapters.wiring import open_ports, sink_of
     from leeward.control.loop import policy_of
+    from leeward.control.presence import patiently
     from leeward.control.service import Service
 
     configure_logs()
-    policy = policy_of(settings)  # imports the solver before anything waits for it
-    with (
-        _signals() as (stop, interrupted),
-        open_ports(topology, addresses, events=events, session_s=settings.session_s) as ports,
-    ):
-        Service(topology=topology, ports=ports, settings=settings, policy=policy).run(stop)
+    policy_of(settings)  # imports the solver before anything waits for it
+    sink = sink_of(events, SystemClock())
+
+    def waiting(why: str) -> None:
+        sink.emit("waiting", {"topology": topology, "why": why})
+
+    with _signals() as (stop, interrupted):
+        served: Service | None = None
+        while not stop.is_set() and (served is None or served.successor):
+            with ExitStack() as stack:
+
+                def open_all(stack: ExitStack = stack) -> Ports:
+                    return stack.enter_context(open_ports(topology, addresses, session_s=settings.session_s, sink=sink))
+
+                ports = patiently(open_all, stop, waiting)
+                if ports is not None:
+                    served = Service(topology=topology, ports=ports, settings=settings, policy=policy_of(settings))
+                    served.run(stop)
     return EXIT_INTERRUPTED if interrupted.is_set() else 0
 
 

@@ -7,3 +7,7 @@ from leeward.core.errors import LeewardError
 
 class LostLeadershipError(LeewardError):
     """Another coordinator has claimed this topology: this one must stop at once."""
+
+
+class TopologyGoneError(LeewardError):
+    """Nimbus no longer runs the topology: there is nothing to lead."""

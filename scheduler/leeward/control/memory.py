@@ -15,6 +15,7 @@ from leeward.control.ports import Claim, StreamFacts, Structure, Wake
 from leeward.core.control import ControlRecord, Report
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.journal import Journal
+from leeward.core.leftovers import Leftover
 from leeward.core.plan import Placement, Slot
 
 
@@ -198,6 +199,39 @@ class MemorySnapshots:
 
     def close(self) -> None:
         pass
+
+
+class MemoryLeftovers:
+    """LeftoverStore: a world's record and journal are those of the topology that is deleted."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def found(self) -> Mapping[str, Leftover]:
+        world = self._world
+        ids = {*world.cuts, *world.metrics, *world.fences}
+        placed = {world.placement.topology_id} if world.placement else set()
+        return {
+            topology_id: Leftover(
+                placement=topology_id.rsplit("-", 2)[0] if topology_id in placed else "",
+                keys=sum(topology_id in kept for kept in (world.cuts, world.metrics, world.fences)),
+            )
+            for topology_id in ids | placed
+        }
+
+    def delete(self, topology_id: str) -> Leftover:
+        world = self._world
+        world.check("redis")
+        deleted = self.found().get(topology_id, Leftover())
+        znodes = sum(text is not None for text in (world.record, world.told, world.journal))
+        for kept in (world.cuts, world.metrics, world.fences):
+            kept.pop(topology_id, None)
+        world.record = world.told = world.journal = None
+        world.barriers.clear()
+        world.recoveries.clear()
+        if deleted.placement:
+            world.placement = None
+        return deleted + Leftover(znodes=znodes)
 
 
 class MemoryNimbus:

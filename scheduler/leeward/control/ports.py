@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from leeward.core.control import ControlRecord, Report
 from leeward.core.journal import Journal
+from leeward.core.leftovers import Leftover
 from leeward.core.plan import Placement
 
 #: Called from any thread when something watched may have changed; it must only wake somebody.
@@ -179,6 +180,16 @@ class SnapshotStore(Protocol):
 
     def close(self) -> None:
         """Hang up."""
+
+
+class LeftoverStore(Protocol):
+    """What Leeward keeps of topologies in ZooKeeper and Redis, whether they run or not."""
+
+    def found(self) -> Mapping[str, Leftover]:
+        """By topology id; changes nothing."""
+
+    def delete(self, topology_id: str) -> Leftover:
+        """Delete everything of this topology; what was deleted. A placement stays if it is another topology's."""
 
 
 class Clock(Protocol):

@@ -2,7 +2,8 @@
 
 One thread. It waits for the lock (a standby does only that), takes over what its predecessor left, and then works in
 rounds: what watches brought, what the policy decided, what people asked for. Losing the lock or ZooKeeper sends it
-back to waiting; the next leader, perhaps itself, reads journal and record and goes on.
+back to waiting; the next leader, perhaps itself, reads journal and record and goes on. When Nimbus says that the
+topology no longer runs, the service deletes what it has left, and ends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.costs import HandoverCosts
-from leeward.control.errors import LostLeadershipError
+from leeward.control.errors import LostLeadershipError, TopologyGoneError
 from leeward.control.guard import changes_nothing, check_plan, with_present
 from leeward.control.loop import Loop, Policy
 from leeward.control.monitor import (
@@ -34,13 +35,16 @@ from leeward.control.ports import (
     ControlStore,
     EventSink,
     LeaderLock,
+    LeftoverStore,
     Nimbus,
     RequestStore,
     SnapshotStore,
     StreamFacts,
     Structure,
 )
+from leeward.control.presence import Presence, patiently
 from leeward.control.snapshot import read_snapshot
+from leeward.control.tidying import clear
 from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError
 from leeward.core.model import ClusterView
 from leeward.core.plan import Plan
@@ -77,6 +81,7 @@ class Ports:
     clock: Clock
     sink: EventSink
     open_topology: Callable[[Structure], TopologyPorts]
+    leftovers: LeftoverStore
 
 
 class Service:
@@ -95,28 +100,40 @@ class Service:
         self._topology, self._ports, self._settings, self._policy = topology, ports, settings, policy
         self._fault, self._executor = fault, executor
         self.term: Term | None = None  #: while it leads
+        self.successor: str | None = None  #: new id of the topology, if it was killed and submitted again
 
     def run(self, stop: threading.Event, *, until: str | None = None) -> str:
-        """Serve until `stop`, or until the request of id `until` is answered: then the answer, else "".
+        """Serve until `stop`, until the topology is gone, or until the request of id `until` is answered: then the
+        answer, else "".
 
-        Raises ConfigError if the topology does not run or is not one of Leeward's.
+        Waits while Nimbus is away. Raises ConfigError if the topology does not run or is not one of Leeward's.
         """
-        structure = self._ports.nimbus.structure(self._topology)
+        nimbus = self._ports.nimbus
+        structure = patiently(
+            lambda: nimbus.structure(self._topology), stop, self._wait_for, patience=self._ports.clock.patience
+        )
+        if structure is None:
+            return ""
         check_structure(structure)
         self._emit("service_started", {"topology_id": structure.id, "policy": self._settings.policy})
+        presence = Presence(nimbus, structure, self._executor)
         while not stop.is_set():
             try:
-                result = self._lead(structure, stop, until)
+                result = self._lead(structure, presence, stop, until)
             except (LostLeadershipError, ClusterRefusedError) as error:
                 self._emit("leadership_lost", {"why": str(error)})
                 stop.wait(1.0)
                 continue
+            except TopologyGoneError as error:
+                self._clear(structure, error, stop)
+                return f"{REFUSED}{error}" if until else ""
             if result is not None:
                 return result
         return ""
 
-    def _lead(self, structure: Structure, stop: threading.Event, until: str | None) -> str | None:
+    def _lead(self, structure: Structure, presence: Presence, stop: threading.Event, until: str | None) -> str | None:
         """One term. None when stopped."""
+        presence.check(self._ports.clock.now())
         ports = self._ports.open_topology(structure)
         waited = False
         try:
@@ -126,10 +143,11 @@ class Service:
                 if not waited:
                     self._emit("standby", {})
                     waited = True
+                presence.check(self._ports.clock.now())
             self._emit("leading", {"topology_id": structure.id})
             self.term = Term(
                 structure=structure, ports=self._ports, mine=ports, settings=self._settings, policy=self._policy,
-                fault=self._fault, executor=self._executor,
+                fault=self._fault, executor=self._executor, presence=presence,
             )  # fmt: skip
             return self.term.work(stop, until)
         finally:
@@ -137,6 +155,23 @@ class Service:
                 self.term.close()
             self.term = None
             ports.lock.release()
+
+    def _clear(self, structure: Structure, gone: TopologyGoneError, stop: threading.Event) -> None:
+        """Nobody leads any more: delete what the topology has left."""
+        self._emit("topology_gone", {"topology_id": structure.id, "why": str(gone)})
+        try:
+            self.successor = self._ports.nimbus.topologies().get(self._topology)
+            deleted = clear(
+                self._ports.leftovers, structure.id, self._ports.clock, stop, patient=self.successor is None
+            )
+        except ClusterRefusedError as error:
+            self._emit("tidy_failed", {"topology_id": structure.id, "why": str(error), "remedy": "leeward tidy"})
+            return
+        fields = {"znodes": deleted.znodes, "keys": deleted.keys, "placement": deleted.placement}
+        self._emit("tidied", {"topology_id": structure.id, **fields})
+
+    def _wait_for(self, why: str) -> None:
+        self._emit("waiting", {"why": why})
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._topology, **fields})
@@ -147,8 +182,9 @@ class Term:
 
     def __init__(
         self, *, structure: Structure, ports: Ports, mine: TopologyPorts, settings: Settings, policy: Policy | None,
-        fault: FaultHook | None, executor: Executor | None,
+        fault: FaultHook | None, executor: Executor | None, presence: Presence,
     ) -> None:  # fmt: skip
+        self._presence = presence
         self._structure, self._ports, self._mine, self._settings = structure, ports, mine, settings
         self._fault = fault
         self._loop = Loop(
@@ -172,6 +208,7 @@ class Term:
         while not stop.is_set():
             coordinator.wait(min(1.0, self._settings.period_s))
             coordinator.work()
+            self._presence.check(self._ports.clock.now())
             if not self._mine.lock.held():
                 raise LostLeadershipError("the session with ZooKeeper was lost.", remedy="Another service goes on.")
             self._round(coordinator)
@@ -212,7 +249,8 @@ class Term:
                 if not told:
                     self._emit("waiting", {"why": str(error)})
                     told = True
-                stop.wait(0.5)
+                self._presence.check(self._ports.clock.now())
+                stop.wait(self._ports.clock.patience(0.5))
         else:
             return None
         mine = members(self._structure, tasks)

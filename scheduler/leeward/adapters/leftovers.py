@@ -1,0 +1,90 @@
+"""LeftoverStore on ZooKeeper and Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError, NoNodeError, NotEmptyError
+
+from leeward.adapters.control_store import asking
+from leeward.adapters.redis import RedisSnapshots
+from leeward.core.control import Paths
+from leeward.core.errors import PlanError
+from leeward.core.leftovers import Leftover
+from leeward.core.plan import Placement
+
+
+class ServerLeftovers:
+    """See the module. Redis goes first: a topology's znode says that there may be keys of it."""
+
+    def __init__(
+        self, client: KazooClient, root: str, snapshots: RedisSnapshots, *, storm_root: str = "/storm"
+    ) -> None:
+        """`storm_root`: below it Storm keeps its own znodes (storm.zookeeper.root)."""
+        self._client, self._root, self._snapshots, self._storm_root = client, root, snapshots, storm_root
+
+    def found(self) -> Mapping[str, Leftover]:
+        keys = self._snapshots.keys_by_topology()
+        with asking("look for what topologies have left"):
+            placed = {placement.topology_id: name for name, placement, _ in self._placements()}
+            ids = {*_children(self._client, f"{self._root}/topologies"), *placed, *keys}
+            return {
+                topology_id: Leftover(
+                    znodes=sum(1 for _ in _tree(self._client, Paths(self._root, topology_id).base)),
+                    placement=placed.get(topology_id, ""),
+                    keys=keys.get(topology_id, 0),
+                    listed=self._listed(topology_id),
+                )
+                for topology_id in ids
+            }
+
+    def delete(self, topology_id: str) -> Leftover:
+        keys = self._snapshots.delete_topology(topology_id)
+        with asking(f"delete what {topology_id} has left"):
+            placement = next((name for name, mine, version in self._placements()
+                              if mine.topology_id == topology_id and self._drop(name, version)), "")  # fmt: skip
+            tree = _tree(self._client, Paths(self._root, topology_id).base)
+            znodes = sum(_delete(self._client, path) for path in tree)
+        return Leftover(znodes=znodes, placement=placement, keys=keys)
+
+    def _placements(self) -> Iterator[tuple[str, Placement, int]]:
+        """Name, placement and version of those that can be read."""
+        parent = Paths.placement(self._root, "").rstrip("/")
+        for name in _children(self._client, parent):
+            try:
+                text, stat = self._client.retry(self._client.get, f"{parent}/{name}")
+                yield name, Placement.from_json(text), stat.version
+            except (NoNodeError, PlanError):
+                continue
+
+    def _drop(self, name: str, version: int) -> bool:
+        """Unless a topology of the same name has written its own meanwhile."""
+        return _delete(self._client, Paths.placement(self._root, name), version)
+
+    def _listed(self, topology_id: str) -> bool:
+        return self._client.retry(self._client.exists, f"{self._storm_root}/storms/{topology_id}") is not None
+
+
+def _children(client: KazooClient, path: str) -> list[str]:
+    try:
+        return sorted(client.retry(client.get_children, path))
+    except NoNodeError:
+        return []
+
+
+def _tree(client: KazooClient, path: str) -> Iterator[str]:
+    """The znode and all below it, the lowest first; nothing if it is not there."""
+    for name in _children(client, path):
+        yield from _tree(client, f"{path}/{name}")
+    if client.retry(client.exists, path):
+        yield path
+
+
+def _delete(client: KazooClient, path: str, version: int = -1) -> bool:
+    """False if it is not there, has another version, or somebody has just written below it."""
+    try:
+        client.retry(client.delete, path, version=version)
+        return True
+    except (NoNodeError, NotEmptyError, BadVersionError):
+        return False
