@@ -126,6 +126,7 @@ def check(line: str, said: str) -> None:
         "leeward serve query1 --once": '"deployment"',
         "leeward reconfigure": "done",
         "leeward drain": "127.0.0.13 drains",
+        "leeward tidy": "killed topologies have left nothing",
         "leeward reference": "2013-01-16 04:0",
         "leeward solve": "optimal",
         "leeward experiment edrp-table4": "9.4 / 9.46",

@@ -100,12 +100,15 @@ class Bots:
             report = Report(task=task, component=component, bytes=100)
             self.client.create(f"{PATHS.barrier(barrier)}/{task}", report.to_json().encode(), makepath=True)
 
-    def close(self) -> None:
+    def stop(self) -> None:
         self._stop.set()
         self._thread.join()
-        self.client.delete("/leeward", recursive=True)
         self.client.stop()
         self.client.close()
+
+    def close(self) -> None:
+        self.client.delete("/leeward", recursive=True)
+        self.stop()
 
 
 class App(FakeNimbus):
@@ -151,9 +154,9 @@ def bots(servers):
     bots.close()
 
 
-def leeward(*arguments, **options):
+def leeward(*arguments, nimbus=True, **options):
     command = [sys.executable, "-c", "from leeward.cli import app; app()", *map(str, arguments)]
-    if arguments[0] != "drain" or "--zookeeper" not in arguments:
+    if nimbus and (arguments[0] != "drain" or "--zookeeper" not in arguments):
         command += ["--nimbus", f"127.0.0.1:{NIMBUS}"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=options.pop("cwd", None), **options

@@ -28,6 +28,7 @@ class Cluster:
         self.both = True
         self.calls = []
         self.refuse = []
+        self.running = {"app": "app-1-1"}
 
 
 class FakeNimbus:
@@ -44,10 +45,16 @@ class FakeNimbus:
             )
             for p in ports
         ]
-        topology = storm_thrift.TopologySummary(
-            id="app-1-1", name="app", num_tasks=3, num_executors=3, num_workers=1, uptime_secs=1, status="ACTIVE"
-        )
-        return storm_thrift.ClusterSummary(supervisors=[], topologies=[topology], nimbuses=nimbuses)
+        topologies = [
+            storm_thrift.TopologySummary(
+                id=id, name=name, num_tasks=3, num_executors=3, num_workers=1, uptime_secs=1, status="ACTIVE"
+            )
+            for name, id in self.cluster.running.items()
+        ]
+        return storm_thrift.ClusterSummary(supervisors=[], topologies=topologies, nimbuses=nimbuses)
+
+    def getNimbusConf(self):
+        return json.dumps({"storm.zookeeper.root": "/storm"})
 
     def rebalance(self, name, options):
         self.cluster.calls.append((self.port, name, options.wait_secs, options.num_workers, options.num_executors))
@@ -154,6 +161,20 @@ def test_a_refusal_for_good_is_not_tried_again(both):
 def test_nobody_answers():
     with pytest.raises(ClusterRefusedError, match=r"127\.0\.0\.1:20119"):
         client(20119).topologies()
+
+
+def test_its_own_configuration(both):
+    assert client(LEADER).conf() == {"storm.zookeeper.root": "/storm"}
+
+
+def test_several_threads_ask_one_after_the_other(both):
+    nimbus, answers = client(LEADER), []
+    threads = [threading.Thread(target=lambda: answers.append(nimbus.topologies())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [{"app": "app-1-1"}] * 8
 
 
 def test_structure(both):

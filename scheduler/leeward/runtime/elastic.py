@@ -53,6 +53,7 @@ from leeward.runtime.pipe import PipeSerializer, give_stdout_back, protect_stdou
 from leeward.runtime.service import Server
 from leeward.runtime.state import KeyedState
 from leeward.runtime.store import TaskStore
+from leeward.runtime.swap import drop_gone
 
 log = logging.getLogger(__name__)
 
@@ -153,9 +154,15 @@ class Elastic(Output):
             leisure=self._until_told,
         )
         self._link.start()
+        if not conf.get("leeward.swap.dir"):  # else it may be shared with tasks of another cluster
+            self._link.soon(lambda: self._drop_swaps(conf), _AFTER_S)
         if self.kind == "stateful":
             self._link.soon(courier.warm)
         _give_back()
+
+    def _drop_swaps(self, conf: dict) -> None:
+        storms = f"{(conf.get('storm.zookeeper.root') or '/storm').rstrip('/')}/storms"
+        drop_gone(self._swap, conf["storm.id"], lambda name: self._link.exists(f"{storms}/{name}"), time.time())
 
     # --- the task's own thread ---
 

@@ -132,6 +132,10 @@ class Link:
         """Read the record now, if that was put off; it is read again when it changes."""
         self.soon(self._look)
 
+    def exists(self, path: str) -> bool:
+        """Whether the znode is there; waits for ZooKeeper, so it is for jobs."""
+        return self._client.retry(self._client.exists, path) is not None
+
     def soon(self, job: Callable[[], None], after_s: float = 0.0) -> None:
         """Do something that may block, not before so many seconds have passed."""
         self._jobs.put((time.monotonic() + after_s, next(self._numbers), job))
