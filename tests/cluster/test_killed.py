@@ -1,4 +1,4 @@
-"""A topology is killed while the service serves it: nothing of it is left, and the next one of its name starts clean."""
+"""A topology is killed while it is served: nothing of it is left, and the next one of its name starts clean."""
 
 from __future__ import annotations
 
