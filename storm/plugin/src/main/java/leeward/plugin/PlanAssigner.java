@@ -33,12 +33,14 @@ final class PlanAssigner {
     private final Topologies topologies;
     private final Cluster cluster;
     private final Setbacks setbacks;
+    private final Ports ports;
 
-    /** A pass; the setbacks are those of the passes before, and it adds its own. */
-    PlanAssigner(Topologies topologies, Cluster cluster, Setbacks setbacks) {
+    /** A pass; setbacks and ports are remembered from the passes before, and this one adds its own. */
+    PlanAssigner(Topologies topologies, Cluster cluster, Setbacks setbacks, Ports ports) {
         this.topologies = topologies;
         this.cluster = cluster;
         this.setbacks = setbacks;
+        this.ports = ports;
     }
 
     /**
@@ -47,7 +49,7 @@ final class PlanAssigner {
      * @param wishes by topology name; empty as long as ZooKeeper has not been read
      */
     Map<String, Verdict> verdicts(Optional<Map<String, Wish>> wishes) {
-        PlanCheck check = new PlanCheck(cluster, setbacks);
+        PlanCheck check = new PlanCheck(cluster, setbacks, ports);
         setbacks.retain(Set.copyOf(topologies.getAllIds()));
         Map<String, Verdict> verdicts = new TreeMap<>();
         for (TopologyDetails topology : inOrder()) {

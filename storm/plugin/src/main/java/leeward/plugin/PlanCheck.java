@@ -20,11 +20,13 @@ import org.apache.storm.scheduler.WorkerSlot;
  * Whether plans fit the cluster. Changes nothing in it.
  *
  * <p>A plan fits iff it is for the running topology; every executor is a single task and listed once; every node is a
- * known supervisor host that is not blacklisted; every port is one of its ports; no slot is another topology's.
+ * known supervisor host that is not blacklisted; every port is one of its ports ({@link Ports}: also one that Nimbus
+ * withholds while executors there are dead); no slot is another topology's.
  */
 final class PlanCheck {
     private final Cluster cluster;
     private final Setbacks setbacks;
+    private final Ports ports;
     /** Who has a slot, once the plans that fitted so far are carried out. */
     private final Map<WorkerSlot, String> owners = new HashMap<>();
 
@@ -35,9 +37,10 @@ final class PlanCheck {
         }
     }
 
-    PlanCheck(Cluster cluster, Setbacks setbacks) {
+    PlanCheck(Cluster cluster, Setbacks setbacks, Ports ports) {
         this.cluster = cluster;
         this.setbacks = setbacks;
+        this.ports = ports;
         for (SchedulerAssignment assignment : cluster.getAssignments().values()) {
             assignment.getSlots().forEach(slot -> owners.put(slot, assignment.getTopologyId()));
         }
@@ -109,8 +112,12 @@ final class PlanCheck {
     }
 
     private WorkerSlot slot(TopologyDetails topology, PlacementPlan.Slot wanted) throws NoFit {
-        WorkerSlot slot = new WorkerSlot(supervisor(wanted).getId(), wanted.port());
+        SupervisorDetails supervisor = supervisor(topology, wanted);
+        WorkerSlot slot = new WorkerSlot(supervisor.getId(), wanted.port());
         String owner = owners.getOrDefault(slot, topology.getId());
+        if (!supervisor.getAllPorts().contains(wanted.port()) && !owners.containsKey(slot)) {
+            owner = ports.user(slot, topology, cluster).orElse(owner);
+        }
         if (!owner.equals(topology.getId())) {
             throw new NoFit("plan wants slot " + wanted + ", which topology '" + owner + "' uses");
         }
@@ -118,7 +125,7 @@ final class PlanCheck {
     }
 
     /** The supervisor on the wanted node that offers the wanted port; several may run on one host. */
-    private SupervisorDetails supervisor(PlacementPlan.Slot wanted) throws NoFit {
+    private SupervisorDetails supervisor(TopologyDetails topology, PlacementPlan.Slot wanted) throws NoFit {
         List<SupervisorDetails> there = cluster.getSupervisorsByHost(wanted.node());
         if (there.isEmpty()) {
             throw new NoFit("plan names unknown node '" + wanted.node() + "'");
@@ -127,16 +134,26 @@ final class PlanCheck {
             throw new NoFit("plan names blacklisted node '" + wanted.node() + "'");
         }
         for (SupervisorDetails supervisor : there) {
-            if (supervisor.getAllPorts().contains(wanted.port())) {
+            if (ports.of(supervisor).contains(wanted.port())) {
                 return supervisor;
             }
+        }
+        if (there.size() == 1 && homeless(topology).containsAll(wanted.tasks())
+            && ports.accept(there.get(0), wanted.port())) {
+            return there.get(0);
         }
         throw new NoFit("plan names port " + wanted.port() + ", which node '" + wanted.node() + "' does not offer");
     }
 
     private List<PlacementPlan.Slot> lost(TopologyDetails topology, PlacementPlan plan) {
+        Set<Integer> homeless = homeless(topology);
+        return plan.slots().stream().filter(slot -> slot.tasks().stream().anyMatch(homeless::contains)).toList();
+    }
+
+    /** The tasks that run nowhere. */
+    private Set<Integer> homeless(TopologyDetails topology) {
         Set<Integer> homeless = new HashSet<>();
         cluster.getUnassignedExecutors(topology).forEach(executor -> homeless.add(executor.getStartTask()));
-        return plan.slots().stream().filter(slot -> slot.tasks().stream().anyMatch(homeless::contains)).toList();
+        return homeless;
     }
 }

@@ -42,6 +42,7 @@ public final class PlanScheduler implements IScheduler {
 
     private Link link;
     private final Setbacks setbacks = new Setbacks();
+    private final Ports ports = new Ports();
     private String lastFailure = "";
 
     /** For Nimbus. */
@@ -67,7 +68,8 @@ public final class PlanScheduler implements IScheduler {
         String failure = "";
         try {
             Map<String, SchedulerAssignment> before = copy(cluster.getAssignments());
-            PlanAssigner assigner = new PlanAssigner(topologies, cluster, setbacks);
+            ports.observe(cluster);
+            PlanAssigner assigner = new PlanAssigner(topologies, cluster, setbacks, ports);
             Map<String, Verdict> verdicts;
             try {
                 verdicts = assigner.verdicts(link.wishes());
@@ -79,7 +81,8 @@ public final class PlanScheduler implements IScheduler {
                 verdicts = withoutPlans(topologies, "the plugin failed: " + e);
                 carryOutOrRestore(assigner, verdicts, cluster, before);
             }
-            link.publish(Snapshot.of(topologies, cluster, verdicts));
+            ports.remember(cluster);
+            link.publish(Snapshot.of(topologies, cluster, ports, verdicts));
         } catch (Throwable e) {
             failure = failed(e);
         }

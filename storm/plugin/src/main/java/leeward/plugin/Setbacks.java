@@ -6,12 +6,11 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Plans that were given up, and how long they have fitted again since. The plugin's only memory between passes.
+ * Plans that were given up, and how long they have fitted again since; remembered between passes.
  *
- * <p>When a worker dies, Storm withholds its port for one pass. The plan does not fit in that pass and the dead
- * executors are placed elsewhere; in the next pass it fits again. To follow it at once would stop them again, and if the
- * whole node has died would give them back to it until their launch time is over. So a plan that was given up has to fit
- * for {@link #PASSES} passes in a row; another plan counts at once.
+ * <p>When a node is lost, the plan does not fit and the executors of that node are placed elsewhere. When the node is
+ * back, the plan fits again. To follow it at once would stop these executors again, perhaps for a node that comes and
+ * goes. So a plan that was given up has to fit for {@link #PASSES} passes in a row; another plan counts at once.
  */
 final class Setbacks {
     /** With passes of a second: longer than ZooKeeper takes to notice a dead supervisor. */

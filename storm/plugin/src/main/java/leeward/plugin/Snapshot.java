@@ -7,7 +7,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.TreeSet;
 import org.apache.storm.scheduler.Cluster;
 import org.apache.storm.scheduler.ExecutorDetails;
 import org.apache.storm.scheduler.SchedulerAssignment;
@@ -27,23 +26,23 @@ final class Snapshot {
     private Snapshot() {
     }
 
-    static String of(Topologies topologies, Cluster cluster, Map<String, Verdict> verdicts) {
+    static String of(Topologies topologies, Cluster cluster, Ports ports, Map<String, Verdict> verdicts) {
         Map<String, Object> snapshot = new LinkedHashMap<>();
         snapshot.put("version", VERSION);
         snapshot.put("supervisors", cluster.getSupervisors().values().stream()
             .sorted(Comparator.comparing(SupervisorDetails::getId))
-            .map(supervisor -> supervisor(supervisor, cluster)).toList());
+            .map(supervisor -> supervisor(supervisor, cluster, ports)).toList());
         snapshot.put("topologies", topologies.getTopologies().stream()
             .sorted(Comparator.comparing(TopologyDetails::getId))
             .map(topology -> topology(topology, cluster, verdicts.get(topology.getId()))).toList());
         return Json.write(snapshot);
     }
 
-    private static Map<String, Object> supervisor(SupervisorDetails supervisor, Cluster cluster) {
+    private static Map<String, Object> supervisor(SupervisorDetails supervisor, Cluster cluster, Ports ports) {
         Map<String, Object> json = new LinkedHashMap<>();
         json.put("id", supervisor.getId());
         json.put("node", supervisor.getHost());
-        json.put("ports", new TreeSet<>(supervisor.getAllPorts()));
+        json.put("ports", ports.of(supervisor));
         json.put("meta", supervisor.getSchedulerMeta() instanceof Map<?, ?> meta ? new TreeMap<>(meta) : Map.of());
         json.put("blacklisted", cluster.isBlackListed(supervisor.getId()));
         return json;

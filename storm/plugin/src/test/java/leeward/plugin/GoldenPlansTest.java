@@ -50,7 +50,7 @@ class GoldenPlansTest {
         String text = golden.get("plan") instanceof String string ? string : Json.write(golden.get("plan"));
         Wish wish = Wish.read(text.getBytes(StandardCharsets.UTF_8));
         Cluster cluster = scene.cluster();
-        Verdict verdict = new PlanCheck(cluster, new Setbacks())
+        Verdict verdict = new PlanCheck(cluster, new Setbacks(), new Ports())
             .verdict(cluster.getTopologies().getById((String) setting.get("topology_id")), wish);
 
         assertEquals(expect.get("valid"), wish instanceof PlacementPlan);

@@ -166,59 +166,131 @@ class PlanSchedulerTest {
         assertTrue(snapshot.contains("{\"component\":\"c2\",\"tasks\":[2,2],\"node\":null,\"port\":null}"), snapshot);
     }
 
-    /** The second worker of q has died: Storm withholds its port in this pass. */
+    /** Both workers of q live. */
+    private static Scene whole() {
+        return new Scene().supervisor("n1", 6701, 6702, 6703).supervisor("n2", 6701, 6702, 6703, 6704, 6705)
+            .topology("q", 2, 2).runs("q", "n1", 6701, 1).runs("q", "n2", 6701, 2);
+    }
+
+    /** The second worker of q has died: Nimbus withholds its port as long as no new one has sent a heartbeat. */
     private static Scene withheld() {
         return new Scene().supervisor("n1", 6701, 6702, 6703).supervisor("n2", 6702, 6703, 6704, 6705)
             .topology("q", 2, 2).runs("q", "n1", 6701, 1);
     }
 
-    /** In the next pass the port is there again, and the dead executor has been placed on n1. */
-    private static Scene offeredAgain() {
+    /** The node n2 is gone, and with it the second worker of q. */
+    private static Scene gone() {
+        return new Scene().supervisor("n1", 6701, 6702, 6703).topology("q", 2, 2).runs("q", "n1", 6701, 1);
+    }
+
+    /** The node n2 is back, and the second executor of q has been placed on n1. */
+    private static Scene backAgain() {
         return new Scene().supervisor("n1", 6701, 6702, 6703).supervisor("n2", 6701, 6702, 6703, 6704, 6705)
             .topology("q", 2, 2).runs("q", "n1", 6701, 1).runs("q", "n1", 6702, 2);
     }
 
     @Test
-    void aDeadWorkersExecutorsGoToAnotherNodeAtOnceAndStayThere() {
+    void aDeadWorkersExecutorsStayInItsSlotWhileTheNodeIsThere() {
+        wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
+        pass(whole());
+        for (int pass = 0; pass < 3; pass++) {
+            Scene.Watched cluster = pass(withheld());
+            assertEquals(Map.of("n1:6701", Set.of(1), "n2:6701", Set.of(2)), placement(cluster, "q"));
+            assertEquals(List.of("assign n2:6701"), cluster.touched);
+            assertEquals("leeward: epoch 4 placed", cluster.getStatus("q-1-0"));
+            assertTrue(snapshot.contains("\"node\":\"n2\",\"ports\":[6701,6702,6703,6704,6705]"), snapshot);
+        }
+        assertEquals(List.of(), pass(whole()).touched);
+    }
+
+    @Test
+    void aNimbusThatStartedAfterTheLossKeepsTheSlotToo() {
+        wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
+        Scene.Watched cluster = pass(withheld());
+        assertEquals(Map.of("n1:6701", Set.of(1), "n2:6701", Set.of(2)), placement(cluster, "q"));
+        assertTrue(snapshot.contains("\"node\":\"n2\",\"ports\":[6701,6702,6703,6704,6705]"), snapshot);
+    }
+
+    @Test
+    void aPlanMayMoveALivingWorkerWhileAnotherIsDead() {
+        pass(whole());
+        wishes.put("q", plan("q", 5, "n1:6702 1", "n2:6701 2"));
+        Scene.Watched cluster = pass(withheld());
+        assertEquals(Map.of("n1:6702", Set.of(1), "n2:6701", Set.of(2)), placement(cluster, "q"));
+    }
+
+    @Test
+    void aPortThatWasNeverOfferedIsRefusedBesideADeadWorker() {
+        pass(whole());
+        wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6709 2"));
+        Cluster cluster = pass(withheld());
+        assertEquals("leeward: default scheduler: plan names port 6709, which node 'n2' does not offer",
+            cluster.getStatus("q-1-0"));
+    }
+
+    @Test
+    void aPortThatIsMissingWhileAllLiveIsOfferedNoLonger() {
+        pass(whole());
+        pass(new Scene().supervisor("n1", 6701, 6702, 6703).supervisor("n2", 6702).topology("q", 2, 2)
+            .runs("q", "n1", 6701, 1).runs("q", "n2", 6702, 2));
         wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
         Cluster cluster = pass(withheld());
-        assertEquals(Map.of("n1:6701", Set.of(1), "n1:6702", Set.of(2)), placement(cluster, "q"), "n2 may be dying");
         assertEquals("leeward: default scheduler: plan names port 6701, which node 'n2' does not offer",
             cluster.getStatus("q-1-0"));
+    }
 
-        Scene.Watched next = pass(offeredAgain());
+    @Test
+    void aWithheldSlotBelongsToTheTopologyWhoseWorkerDiedThere() {
+        pass(whole().topology("a", 1, 1).runs("a", "n1", 6702, 1));
+        wishes.put("a", plan("a", 1, "n2:6701 1"));
+        wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
+        Cluster cluster = pass(withheld().topology("a", 1, 1).runs("a", "n1", 6702, 1));
+        assertEquals("leeward: default scheduler: plan wants slot n2:6701, which topology 'q-1-0' uses",
+            cluster.getStatus("a-1-0"));
+        assertEquals(Map.of("n1:6701", Set.of(1), "n2:6701", Set.of(2)), placement(cluster, "q"));
+    }
+
+    @Test
+    void aLostNodesExecutorsGoToAnotherNodeAtOnceAndStayThere() {
+        wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
+        pass(whole());
+        Cluster cluster = pass(gone());
+        assertEquals(Map.of("n1:6701", Set.of(1), "n1:6702", Set.of(2)), placement(cluster, "q"));
+        assertEquals("leeward: default scheduler: plan names unknown node 'n2'", cluster.getStatus("q-1-0"));
+
+        Scene.Watched next = pass(backAgain());
         assertEquals(List.of(), next.touched);
         assertEquals("leeward: default scheduler: plan was given up and has to fit for 30 passes first "
-            + "(plan names port 6701, which node 'n2' does not offer)", next.getStatus("q-1-0"));
+            + "(plan names unknown node 'n2')", next.getStatus("q-1-0"));
     }
 
     @Test
     void aPlanThatWasGivenUpIsFollowedAgainWhenItHasFittedForLong() {
         wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
-        pass(withheld());
+        pass(gone());
         for (int pass = 0; pass < 10; pass++) {
-            assertEquals(List.of(), pass(offeredAgain()).touched);
+            assertEquals(List.of(), pass(backAgain()).touched);
         }
-        pass(offeredAgain().without("n2")); // counting starts anew
+        pass(backAgain().without("n2")); // counting starts anew
         for (int pass = 0; pass < Setbacks.PASSES; pass++) {
-            assertEquals(List.of(), pass(offeredAgain()).touched, "pass " + pass);
+            assertEquals(List.of(), pass(backAgain()).touched, "pass " + pass);
         }
-        assertEquals(List.of("free n1:6702", "assign n2:6701"), pass(offeredAgain()).touched);
-        assertEquals(List.of("free n1:6702", "assign n2:6701"), pass(offeredAgain()).touched, "the setback is over");
+        assertEquals(List.of("free n1:6702", "assign n2:6701"), pass(backAgain()).touched);
+        assertEquals(List.of("free n1:6702", "assign n2:6701"), pass(backAgain()).touched, "the setback is over");
     }
 
     @Test
     void anotherPlanIsFollowedAtOnceAfterASetback() {
         wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
-        pass(withheld());
+        pass(gone());
         wishes.put("q", plan("q", 5, "n1:6701 1", "n2:6701 2"));
-        assertEquals("leeward: epoch 5 placed", pass(offeredAgain()).getStatus("q-1-0"));
+        assertEquals("leeward: epoch 5 placed", pass(backAgain()).getStatus("q-1-0"));
     }
 
     @Test
     void aRebalanceEndsASetback() {
         wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
-        pass(withheld());
+        pass(gone());
         Scene hidden = new Scene().supervisor("n1", 6701, 6702, 6703).supervisor("n2", 6701, 6702).topology("q", 2, 2);
         assertEquals("leeward: epoch 4 placed", pass(hidden).getStatus("q-1-0"));
     }
@@ -226,16 +298,16 @@ class PlanSchedulerTest {
     @Test
     void aMisfitThatMovedNothingIsNoSetback() {
         wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
-        pass(offeredAgain().without("n2"));
-        assertEquals("leeward: epoch 4 placed", pass(offeredAgain()).getStatus("q-1-0"));
+        pass(backAgain().without("n2"));
+        assertEquals("leeward: epoch 4 placed", pass(backAgain()).getStatus("q-1-0"));
     }
 
     @Test
-    void aDyingNodeIsUsedIfThereIsNoOther() {
-        wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2"));
-        Cluster cluster = pass(new Scene().supervisor("n1", 6701).supervisor("n2", 6702).topology("q", 2, 2).runs("q",
+    void aNodeThatLostAWorkerIsUsedIfThereIsNoOther() {
+        wishes.put("q", plan("q", 4, "n1:6701 1", "n2:6701 2", "n9:6701 3"));
+        Cluster cluster = pass(new Scene().supervisor("n1", 6701).supervisor("n2", 6702).topology("q", 2, 3).runs("q",
             "n1", 6701, 1));
-        assertEquals(Map.of("n1:6701", Set.of(1), "n2:6702", Set.of(2)), placement(cluster, "q"));
+        assertEquals(Map.of("n1:6701", Set.of(1), "n2:6702", Set.of(2, 3)), placement(cluster, "q"));
     }
 
     @Test
