@@ -86,6 +86,27 @@ final class BatchedOutput {
         }
     }
 
+    /**
+     * From now on nothing is written, and what comes is refused.
+     *
+     * @return false if another thread is still writing after that time
+     */
+    boolean close(long patienceMs) throws InterruptedException {
+        if (!lock.tryLock(patienceMs, TimeUnit.MILLISECONDS)) {
+            return false;
+        }
+        try {
+            if (failure == null) {
+                failure = new IOException("the process has ended");
+            }
+            items = 0;
+            something.signal();
+        } finally {
+            lock.unlock();
+        }
+        return true;
+    }
+
     private void write(long now) throws IOException {
         if (items == 0) {
             return;
@@ -111,7 +132,7 @@ final class BatchedOutput {
             long due;
             lock.lock();
             try {
-                if (items == 0 && !awaitItems()) {
+                if (failure != null || items == 0 && !awaitItems()) {
                     flusher = null;
                     return;
                 }

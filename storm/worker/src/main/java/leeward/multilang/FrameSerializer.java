@@ -38,18 +38,38 @@ public final class FrameSerializer implements ISerializer {
     @Override
     public void initialize(OutputStream processIn, InputStream processOut) {
         Starting.HERE.begin();
+        open(processIn, processOut);
+    }
+
+    /** Takes the streams of a process that does not count among those with which the worker starts. */
+    void open(OutputStream processIn, InputStream processOut) {
         input = new PipeInput(processOut);
         output = new BatchedOutput(processIn);
+    }
+
+    /** From now on nothing is written; false if another thread is still writing after that time. */
+    boolean closeOutput(long patienceMs) throws InterruptedException {
+        return output.close(patienceMs);
+    }
+
+    /** Whether the reading thread waits for input. */
+    boolean waits() {
+        return input.waits();
     }
 
     @Override
     public Number connect(Map<String, Object> conf, TopologyContext context) throws IOException, NoOutputException {
         try {
-            return connect(conf, context.toJSONString(), context.getPIDDir(),
-                "task " + context.getThisTaskId() + " of component '" + context.getThisComponentId() + "'");
+            return shakeHands(conf, context);
         } finally {
             Starting.HERE.end();
         }
+    }
+
+    /** The handshake. */
+    Number shakeHands(Map<String, Object> conf, TopologyContext context) throws IOException, NoOutputException {
+        return connect(conf, context.toJSONString(), context.getPIDDir(),
+            "task " + context.getThisTaskId() + " of component '" + context.getThisComponentId() + "'");
     }
 
     /** The handshake, apart from Storm's context; {@code task} names the component in errors. */

@@ -3,7 +3,6 @@ package leeward.multilang;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -18,7 +17,6 @@ import org.apache.storm.task.ShellBolt;
 import org.apache.storm.task.TopologyContext;
 import org.apache.storm.tuple.Tuple;
 import org.apache.storm.utils.ShellLogHandler;
-import org.apache.storm.utils.ShellProcess;
 import org.apache.storm.utils.ShellUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -27,28 +25,27 @@ import org.slf4j.LoggerFactory;
  * Storm's ShellBolt without a queue, a map entry, an ack and a look at the error stream for each tuple: the executor's
  * own thread puts tuples into the pipe's next batch, another reads what comes back.
  *
+ * <p>A process that is lost is replaced, and the worker lives on ({@link Child}). Tuples that come meanwhile wait. Those
+ * that the lost process had received fail, where they have ids; where they have none, Leeward's protocol notices.
+ *
  * <p>With another serializer than {@link FrameSerializer} it is Storm's ShellBolt.
  */
 public final class PipeBolt extends ShellBolt {
     private static final long serialVersionUID = 1L;
     private static final Logger LOG = LoggerFactory.getLogger(PipeBolt.class);
     /** Storm's exit code of a worker that has lost a shell component. */
-    private static final int LOST = 11;
+    static final int LOST = 11;
     /** What the component prints is passed on to the log this often; one that prints more than a pipe holds waits. */
-    private static final long LOG_MS = 20;
+    static final long LOG_NS = TimeUnit.MILLISECONDS.toNanos(20);
+    private static final long BEAT_MS = 500;
 
     private final String[] command;
-    private transient ShellProcess process;
-    private transient Dialect dialect;
+    private transient Child child;
     private transient OutputCollector collector;
     private transient ShellLogHandler logs;
     private transient ScheduledExecutorService timer;
     /** Tuples under way by id; stays empty where tuples have none. */
     private transient Map<String, Tuple> inputs;
-    private transient long patienceMs;
-    private transient volatile long heardAt;
-    private transient volatile boolean running;
-    private transient volatile RuntimeException failure;
 
     public PipeBolt(String command, String script) {
         super(command, script);
@@ -63,37 +60,31 @@ public final class PipeBolt extends ShellBolt {
         }
         collector = out;
         inputs = new ConcurrentHashMap<>();
-        Object patience = conf.getOrDefault(Config.TOPOLOGY_SUBPROCESS_TIMEOUT_SECS,
-            conf.get(Config.SUPERVISOR_WORKER_TIMEOUT_SECS));
-        patienceMs = TimeUnit.SECONDS.toMillis(((Number) patience).longValue());
-        process = new ShellProcess(command);
-        LOG.info("Launched subprocess with pid {}", process.launch(conf, context, true));
-        dialect = ((FrameSerializer) process.serializer).dialect();
         logs = ShellUtils.getLogHandler(conf);
-        logs.setUpContext(ShellBolt.class, process, context);
-        heardAt = System.currentTimeMillis();
-        running = true;
-        String name = context.getThisComponentId() + "-" + context.getThisTaskId();
-        daemon(this::readAll, "leeward-read-" + name).start();
-        timer = Executors.newSingleThreadScheduledExecutor(work -> daemon(work, "leeward-beat-" + name));
-        timer.scheduleAtFixedRate(this::beat, 1, 1, TimeUnit.SECONDS);
-    }
-
-    private static Thread daemon(Runnable work, String name) {
-        Thread thread = new Thread(work, name);
-        thread.setDaemon(true);
-        return thread;
+        child = Child.of(conf, context, command, new Life());
+        ComponentProcess first = child.start();
+        Child.daemon(() -> readAll(first, context), "leeward-read-" + child).start();
+        timer = Executors.newSingleThreadScheduledExecutor(work -> Child.daemon(work, "leeward-beat-" + child));
+        timer.scheduleAtFixedRate(this::beat, BEAT_MS, BEAT_MS, TimeUnit.MILLISECONDS);
     }
 
     @Override
     public void execute(Tuple input) {
-        if (dialect == null) {
+        if (child == null) {
             super.execute(input);
             return;
         }
-        if (failure != null) {
-            throw failure;
+        ComponentProcess process;
+        try {
+            process = child.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return;
         }
+        if (process == null) {
+            return; // the bolt is shutting down
+        }
+        Dialect dialect = process.dialect();
         String id = null;
         if (dialect.ids()) {
             id = Long.toString(ThreadLocalRandom.current().nextLong());
@@ -105,45 +96,57 @@ public final class PipeBolt extends ShellBolt {
         } catch (InterruptedIOException e) {
             Thread.currentThread().interrupt();
         } catch (IOException e) {
-            die(e);
+            child.broken(process, e);
+            if (id != null && inputs.remove(id) != null) {
+                collector.fail(input);
+            }
         }
     }
 
     @Override
     public void cleanup() {
-        if (dialect == null) {
+        if (child == null) {
             super.cleanup();
             return;
         }
-        running = false;
         timer.shutdownNow();
-        process.destroy();
+        child.close();
     }
 
     // --- from the component
 
-    private void readAll() {
-        long logged = 0;
-        while (running) {
+    private void readAll(ComponentProcess first, TopologyContext context) {
+        ComponentProcess process = first;
+        while (process != null) {
+            logs.setUpContext(ShellBolt.class, process.shown(command, context.getThisComponentId()), context);
+            process.expect(true);
+            Throwable cause;
             try {
-                ShellMsg message = dialect.read();
-                heardAt = System.currentTimeMillis();
-                if (heardAt - logged > LOG_MS) {
-                    logged = heardAt;
-                    logPrinted();
-                }
-                handle(message);
+                cause = readAll(process);
             } catch (Throwable t) {
-                die(t);
-                return;
+                cause = t;
             }
+            process = child.replace(process, cause);
         }
     }
 
-    private void handle(ShellMsg message) throws Exception {
+    /** Never returns normally. */
+    private Throwable readAll(ComponentProcess process) throws Exception {
+        long logged = 0;
+        while (true) {
+            ShellMsg message = process.read();
+            if (process.heardAt() - logged > LOG_NS) {
+                logged = process.heardAt();
+                process.logPrinted();
+            }
+            handle(process, message);
+        }
+    }
+
+    private void handle(ComponentProcess process, ShellMsg message) throws Exception {
         switch (message.getCommand()) {
             case "emit":
-                emit(message);
+                emit(process, message);
                 break;
             case "ack":
                 collector.ack(forget(message));
@@ -158,8 +161,7 @@ public final class PipeBolt extends ShellBolt {
                 logs.log(message);
                 break;
             case "metrics":
-                throw new IllegalArgumentException("metric '" + message.getMetricName() + "' is not registered: a shell "
-                    + "component cannot register one; publish it through self.counters");
+                throw Child.unregistered(message);
             default: // sync: that it came is what counts
         }
     }
@@ -173,7 +175,7 @@ public final class PipeBolt extends ShellBolt {
         return tuple;
     }
 
-    private void emit(ShellMsg message) throws Exception {
+    private void emit(ComponentProcess process, ShellMsg message) throws Exception {
         List<Tuple> anchors = null;
         if (message.getAnchors() != null) {
             anchors = new ArrayList<>();
@@ -191,39 +193,48 @@ public final class PipeBolt extends ShellBolt {
         }
         List<Integer> tasks = collector.emit(message.getStream(), anchors, message.getTuple());
         if (message.areTaskIdsNeeded()) {
-            dialect.taskIds(tasks);
+            process.dialect().taskIds(tasks);
         }
     }
 
     // --- its life
 
-    /** Once in a second. */
+    /** Twice in a second. A component takes the absence of heartbeats for the absence of its worker. */
     private void beat() {
+        ComponentProcess process = null;
         try {
-            logPrinted();
-            long silent = System.currentTimeMillis() - heardAt;
-            if (silent > patienceMs) {
-                throw new IllegalStateException("subprocess heartbeat timeout: nothing heard for " + silent + " ms");
+            process = child.current();
+            if (process != null) {
+                process.dialect().heartbeat();
             }
-            dialect.heartbeat();
-        } catch (Exception e) {
-            die(e);
+        } catch (IOException e) {
+            child.broken(process, e);
+        } catch (RuntimeException e) {
+            LOG.debug("No heartbeat to {}: {}", child, e.toString());
         }
     }
 
-    private synchronized void logPrinted() {
-        process.logErrorStream();
-    }
-
-    private synchronized void die(Throwable cause) {
-        if (!running) {
-            return; // the bolt is shutting down, or has told why already
+    private final class Life implements Child.Owner {
+        @Override
+        public void ended() {
+            for (String id : new ArrayList<>(inputs.keySet())) {
+                Tuple tuple = inputs.remove(id);
+                if (tuple != null) {
+                    collector.fail(tuple);
+                }
+            }
         }
-        running = false;
-        String about = process.getProcessInfoString() + process.getProcessTerminationInfoString();
-        failure = new RuntimeException(about, cause);
-        LOG.error("Halting process: the component died. Command: {}, {}", Arrays.toString(command), about, cause);
-        collector.reportError(cause);
-        System.exit(LOST);
+
+        @Override
+        public void report(Throwable error) {
+            collector.reportError(error);
+        }
+
+        @Override
+        public void giveUp(RuntimeException failure) {
+            LOG.error("Halting process: the component died", failure);
+            collector.reportError(failure);
+            System.exit(LOST);
+        }
     }
 }

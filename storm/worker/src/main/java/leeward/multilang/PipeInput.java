@@ -16,6 +16,7 @@ final class PipeInput {
     private int end;
     private final byte[] header = new byte[Frames.HEADER];
     private byte[] frame = new byte[PIECE];
+    private volatile boolean waits;
 
     PipeInput(InputStream in) {
         this.in = in;
@@ -80,7 +81,7 @@ final class PipeInput {
         int got = 0;
         while (got < length) {
             if (position == end && length - got >= PIECE) {
-                int count = in.read(target, got, length - got);
+                int count = receive(target, got, length - got);
                 if (count < 0) {
                     return got;
                 }
@@ -100,8 +101,20 @@ final class PipeInput {
 
     private boolean fill() throws IOException {
         position = 0;
-        end = Math.max(0, in.read(piece, 0, PIECE));
+        end = Math.max(0, receive(piece, 0, PIECE));
         return end > 0;
+    }
+
+    private int receive(byte[] target, int offset, int length) throws IOException {
+        waits = true;
+        int count = in.read(target, offset, length);
+        waits = false;
+        return count;
+    }
+
+    /** Whether the reading thread waits for input. Callable from any thread. */
+    boolean waits() {
+        return waits;
     }
 
     private static NoOutputException gone(String task, String where) {
