@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from pystorm.component import StormHandler
 from streamparse import JavaBolt, JavaSpout, Spout, Stream
-from streamparse.thrift import Bolt
+from streamparse.thrift import Bolt, SpoutSpec
 from thriftpy2.utils import deserialize, serialize
 
 from leeward.core import protocol
@@ -884,6 +884,21 @@ def test_storm_is_told_of_our_bolt_and_streamparse_of_a_shell_component():
         "/venv/bin/streamparse_run",
         f"{Pass.__module__}.Pass",
     ]
+
+
+def test_storm_receives_our_spout_and_streamparse_a_shell_component():
+    source = Source.spec(name="source", config={"a": 1})
+    source.component_object.shell.execution_command = "/venv/bin/streamparse_run"  # as `sparse submit` does
+    spout = deserialize(SpoutSpec(), serialize(SpoutSpec(spout_object=source.component_object, common=source.common)))
+    assert spout.spout_object.shell is None
+    java = spout.spout_object.java_object
+    assert java.full_class_name == "leeward.multilang.PipeSpout"
+    assert [argument.string_arg for argument in java.args_list] == [
+        "/venv/bin/streamparse_run",
+        f"{Source.__module__}.Source",
+    ]
+    conf = json.loads(spout.common.json_conf)
+    assert (conf["a"], conf["leeward.kind"]) == (1, "source")
 
 
 def test_specs_tell_by_which_fields_their_input_is_keyed():

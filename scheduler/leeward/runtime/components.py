@@ -33,7 +33,16 @@ from leeward.core.alignment import Channel
 from leeward.core.errors import ConfigError
 from leeward.core.instructions import Deliver, Instruction, Kind, Marker, Send
 from leeward.runtime import hot
-from leeward.runtime.dsl import KIND, MARKER_STREAM, PipedBolt, RoutedBoltSpec, with_marker_inputs, with_marker_output
+from leeward.runtime.dsl import (
+    BOLT_CLASS,
+    KIND,
+    MARKER_STREAM,
+    SPOUT_CLASS,
+    Piped,
+    RoutedBoltSpec,
+    with_marker_inputs,
+    with_marker_output,
+)
 from leeward.runtime.elastic import Elastic, Pulse
 from leeward.runtime.output import BoltOutput, SpoutOutput
 from leeward.runtime.pipe import LATE_S
@@ -62,7 +71,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
             config={**(cls.config or {}), **(config or {}), KIND: cls.kind},
         )
         spec.outputs = spec.common.streams = spec._sanitize_outputs(cls, with_marker_output(cls.outputs))
-        spec.component_object = PipedBolt(spec.component_object.shell)
+        spec.component_object = Piped(spec.component_object.shell, BOLT_CLASS)
         spec.__class__ = RoutedBoltSpec
         return spec
 
@@ -152,6 +161,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
             )
         spec = super().spec(name=name, par=1, config={**(cls.config or {}), **(config or {}), KIND: cls.kind})
         spec.outputs = spec.common.streams = spec._sanitize_outputs(cls, with_marker_output(cls.outputs))
+        spec.component_object = Piped(spec.component_object.shell, SPOUT_CLASS)
         return spec
 
     def emit_pulse(self, number: int, data: dict[str, Any] | None = None) -> None:

@@ -21,6 +21,9 @@ KIND = "leeward.kind"
 #: Component configuration key that tells a task by which fields its input is keyed: component -> stream -> fields.
 KEYED = "leeward.keyed"
 _KEYED_CLASS = "leeward.grouping.KeyedGrouping"
+#: Storm's shell components, with our pipe and a process that is replaced when it is lost.
+BOLT_CLASS = "leeward.multilang.PipeBolt"
+SPOUT_CLASS = "leeward.multilang.PipeSpout"
 
 
 def keyed(*fields: str) -> object:
@@ -35,23 +38,23 @@ def balanced() -> object:
     return Grouping.custom_object("leeward.grouping.BalancedGrouping", [])
 
 
-class PipedBolt(ComponentObject):
-    """What Storm is told of a bolt: our Java class, with the command as its arguments.
+class Piped(ComponentObject):
+    """A component as Storm receives it: our Java class, with the command as its arguments.
 
     To streamparse, which puts the virtualenv's path into the command, it is a shell component like any other.
     """
 
     thrift_spec: ClassVar = {3: ComponentObject.thrift_spec[3]}
 
-    def __init__(self, shell: ShellComponent) -> None:
-        self.shell = shell
+    def __init__(self, shell: ShellComponent, java_class: str) -> None:
+        self.shell, self._java_class = shell, java_class
 
     @property
     def java_object(self) -> JavaObject:
-        """As Storm is told."""
+        """The form that goes to Storm."""
         arguments = (self.shell.execution_command, self.shell.script)
         return JavaObject(
-            full_class_name="leeward.multilang.PipeBolt",
+            full_class_name=self._java_class,
             args_list=[JavaObjectArg(string_arg=argument) for argument in arguments],
         )
 
