@@ -146,6 +146,12 @@ final class BinaryDialect extends Dialect {
     }
 
     @Override
+    void end() {
+        ended = true;
+        LockSupport.unpark(waiting);
+    }
+
+    @Override
     void command(String name, Object id) throws IOException {
         output.lock.lock();
         try {
@@ -186,7 +192,7 @@ final class BinaryDialect extends Dialect {
                 }
             }
         } catch (IOException | NoOutputException e) {
-            ended = true;
+            end();
             throw e;
         }
     }

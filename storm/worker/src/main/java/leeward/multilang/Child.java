@@ -148,15 +148,14 @@ final class Child {
     /** The process in use; waits for one. Null when the component has been closed. */
     ComponentProcess await() throws InterruptedException {
         ComponentProcess process = current();
-        if (process == null) {
-            synchronized (this) {
-                while (current == null && !closed && failure == null) {
-                    wait();
-                }
-            }
-            process = current();
+        return process == null ? awaitNext() : process;
+    }
+
+    private synchronized ComponentProcess awaitNext() throws InterruptedException {
+        while (current() == null && !closed) {
+            wait();
         }
-        return process;
+        return current;
     }
 
     /** Writing to the process failed. Its reader will read what it still has to say, and then replace it. */
@@ -185,7 +184,7 @@ final class Child {
         try {
             Throwable why = process.cause();
             if (why instanceof Error) {
-                giveUp(why, process); // out of memory, say: nothing that another process would change
+                giveUp("the worker itself is in trouble", why, process);
                 return null;
             }
             if (!lay(process, why)) {
@@ -208,9 +207,9 @@ final class Child {
                     }
                 }
             }
-            giveUp(why, newest);
+            giveUp(MOST_STARTS + " new ones within a minute were lost, too", why, newest);
         } catch (IOException | RuntimeException e) {
-            giveUp(e, newest);
+            giveUp(String.valueOf(e.getMessage()), e, newest);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
@@ -229,8 +228,8 @@ final class Child {
         if (isClosed()) {
             return false;
         }
-        LOG.error("Process {} of {} was lost with exit code {}: {}{}", process.pid(), this, code, why,
-            process.lastPrinted());
+        LOG.error("Process {} of {} was lost with exit code {}: {}{}", process.pid(), this, code,
+            String.valueOf(why).trim(), process.lastPrinted());
         owner.ended();
         return true;
     }
@@ -242,6 +241,7 @@ final class Child {
             new Absence(settings.awayNs, 2 * Watch.PERIOD_NS), settings.patienceNs,
             LoggerFactory.getLogger(settings.component));
         newest = process;
+        process.expect(count > 1); // a worker that starts waits as long as Storm does
         process.connect(handshake);
         return process;
     }
@@ -271,19 +271,18 @@ final class Child {
         if (process != null) {
             IOException hopeless = process.look(now);
             if (hopeless != null) {
-                daemon(() -> giveUp(hopeless, process), "leeward-give-up").start();
+                daemon(() -> giveUp(hopeless.getMessage(), hopeless, process), "leeward-give-up").start();
             }
         }
     }
 
-    private void giveUp(Throwable cause, ComponentProcess process) {
+    private void giveUp(String why, Throwable cause, ComponentProcess process) {
         if (isClosed() || !givenUp.compareAndSet(false, true)) {
             return;
         }
         Watch.remove(this);
-        RuntimeException lost = new RuntimeException("the process of " + this + " is lost, and was started "
-            + MOST_STARTS + " times in a minute at most. Command: " + Arrays.toString(settings.command)
-            + process.lastPrinted(), cause);
+        RuntimeException lost = new RuntimeException("the process of " + this + " is lost and is not replaced: " + why
+            + ". Command: " + Arrays.toString(settings.command) + process.lastPrinted(), cause);
         synchronized (this) {
             failure = lost;
             current = null;

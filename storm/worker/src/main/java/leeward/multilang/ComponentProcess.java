@@ -69,7 +69,7 @@ final class ComponentProcess {
         pipe.open(process.getOutputStream(), process.getInputStream());
         pid = handshake.over(pipe).longValue();
         dialect = pipe.dialect();
-        heardAt = System.nanoTime();
+        expect(false);
     }
 
     long pid() {
@@ -165,6 +165,9 @@ final class ComponentProcess {
      * @throws IOException if a thread goes on writing to it
      */
     int end(String pidDir) throws IOException, InterruptedException {
+        if (dialect != null) {
+            dialect.end();
+        }
         if (!process.waitFor(EXIT_MS, TimeUnit.MILLISECONDS)) {
             kill();
         }

@@ -35,6 +35,10 @@ abstract class Dialect {
     void awaitRoom() throws IOException {
     }
 
+    /** Nobody reads from the component any more: whoever waits for room waits in vain. */
+    void end() {
+    }
+
     /** A tuple for a bolt; {@code id} is how Storm knows it. */
     final void tuple(String id, String component, String stream, long task, List<Object> values) throws IOException {
         awaitRoom();

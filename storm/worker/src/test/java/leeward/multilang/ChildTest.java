@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(60)
 class ChildTest {
     private static final String GREETING = "message() { while IFS= read -r line; do [ \"$line\" = end ] && return; done; "
-        + "exit 3; }; message; printf '{\"pid\": %d}\\nend\\n' $$; ";
+        + "exit 3; }; message; printf '{\"pid\": %d%s}\\nend\\n' $$ \"$pipe\"; ";
 
     @TempDir
     Path folder;
@@ -200,6 +200,16 @@ class ChildTest {
     }
 
     @Test
+    void aNewProcessThatDoesNotAnswerIsReplacedToo() throws Exception {
+        conf.put("topology.subprocess.timeout.secs", 1);
+        Path hangs = folder.resolve("hangs");
+        ComponentProcess first = child("exit 1", "[ -e " + hangs + " ] && rm " + hangs + " && exec sleep 60; ").start();
+        Throwable end = lastWords(first);
+        Files.createFile(hangs);
+        assertEquals(3, child.replace(first, end).number);
+    }
+
+    @Test
     void writersWaitForTheNextProcess() throws Exception {
         ComponentProcess first = child("message; exit 1").start();
         first.dialect().tuple("1", "source", "default", 1, List.of());
@@ -219,6 +229,21 @@ class ChildTest {
     }
 
     @Test
+    void whoWaitsForRoomIsReleasedWhenNobodyReadsAnyMore() throws Exception {
+        conf.put("topology.acker.executors", 0);
+        ComponentProcess first = child("exec cat >/dev/null", "pipe=', \"leeward.pipe\": 1';").start();
+        CompletableFuture<Throwable> writer = CompletableFuture.supplyAsync(() -> assertThrows(IOException.class, () -> {
+            while (true) {
+                first.dialect().tuple(null, "source", "default", 1, List.of("x"));
+            }
+        }));
+        Thread.sleep(200);
+        assertFalse(writer.isDone(), "the process takes nothing");
+        assertNotNull(child.replace(first, new IllegalArgumentException("a message that cannot be handled")));
+        assertNotNull(writer.get(10, TimeUnit.SECONDS));
+    }
+
+    @Test
     void nobodyIsStartedWhileTheWorkerIsBeingEnded() throws Exception {
         ComponentProcess first = child("kill -TERM $$").start();
         Throwable end = lastWords(first);
@@ -233,7 +258,7 @@ class ChildTest {
 
     @Test
     void aPipeThatAnotherProcessHoldsOpenIsTheEndOfTheWorker() throws Exception {
-        ComponentProcess first = child("sleep 15 & exit 1").start();
+        ComponentProcess first = child("sleep 15 & sleep 0.5; exit 1").start();
         Child.daemon(() -> lastWords(first), "reader").start();
         assertTrue(given.await(12, TimeUnit.SECONDS));
     }

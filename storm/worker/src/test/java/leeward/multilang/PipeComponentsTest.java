@@ -1,0 +1,213 @@
+package leeward.multilang;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
+import org.apache.storm.generated.StormTopology;
+import org.apache.storm.metrics2.StormMetricRegistry;
+import org.apache.storm.spout.ISpoutOutputCollector;
+import org.apache.storm.spout.SpoutOutputCollector;
+import org.apache.storm.task.IOutputCollector;
+import org.apache.storm.task.OutputCollector;
+import org.apache.storm.task.TopologyContext;
+import org.apache.storm.tuple.Fields;
+import org.apache.storm.tuple.Tuple;
+import org.apache.storm.tuple.TupleImpl;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The bolt and the spout as Storm calls them, with shell scripts as their components. */
+@Timeout(60)
+class PipeComponentsTest {
+    private static final String HELLO = """
+        message() { while IFS= read -r line; do [ "$line" = end ] && return; text=$line; done; exit 3; }
+        message
+        printf '{"pid": %d}\\nend\\n' $$
+        while :; do
+          message
+          case $text in
+        """;
+    private static final String BOLT = HELLO + """
+            *__heartbeat*) echo >>heartbeats; printf '{"command": "sync"}\\nend\\n' ;;
+            *poison*) exit 1 ;;
+            *) id=${text#*\\"id\\":\\"}; printf '{"command": "ack", "id": "%s"}\\nend\\n' "${id%%\\"*}" ;;
+          esac
+        done
+        """;
+    private static final String SPOUT = HELLO + """
+            *next*) [ -e die ] && rm die && exit 1
+              printf '{"command": "emit", "id": "a", "tuple": [1], "need_task_ids": false}\\nend\\n' ;;
+          esac
+          printf '%s\\n' "$text" >>commands
+          printf '{"command": "sync"}\\nend\\n'
+        done
+        """;
+
+    @TempDir
+    Path folder;
+    private final Map<String, Object> conf = new HashMap<>();
+    private TopologyContext context;
+
+    @BeforeEach
+    void configure() throws IOException {
+        conf.put("topology.multilang.serializer", FrameSerializer.class.getName());
+        conf.put("topology.subprocess.timeout.secs", 30);
+        Files.writeString(folder.resolve("bolt.sh"), BOLT);
+        Files.writeString(folder.resolve("spout.sh"), SPOUT);
+        context = new TopologyContext(new StormTopology(), conf, new TreeMap<>(Map.of(1, "source", 5, "count")),
+            Map.of(), Map.of("source", Map.of("default", new Fields("value"))), Map.of(), "topology-1", folder.toString(), folder.toString(), 5, 6701, List.of(1, 5),
+            new HashMap<>(), new HashMap<>(), new HashMap<>(), new HashMap<>(), new AtomicBoolean(),
+            new StormMetricRegistry()) {
+            @Override
+            public String toJSONString() {
+                return "{}";
+            }
+        };
+    }
+
+    private static void await(BooleanSupplier done) throws InterruptedException {
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+        while (!done.getAsBoolean()) {
+            assertTrue(System.nanoTime() < until, "waited in vain");
+            Thread.sleep(10);
+        }
+    }
+
+    /** Keeps what a bolt says to Storm. */
+    private static final class BoltRecord implements IOutputCollector {
+        final List<Object> acked = Collections.synchronizedList(new ArrayList<>());
+        final List<Object> failed = Collections.synchronizedList(new ArrayList<>());
+        final List<Throwable> errors = Collections.synchronizedList(new ArrayList<>());
+
+        @Override
+        public List<Integer> emit(String stream, Collection<Tuple> anchors, List<Object> tuple) {
+            return List.of();
+        }
+
+        @Override
+        public void emitDirect(int task, String stream, Collection<Tuple> anchors, List<Object> tuple) {
+            throw new AssertionError("nothing is emitted");
+        }
+
+        @Override
+        public void ack(Tuple input) {
+            acked.add(input.getValues().get(0));
+        }
+
+        @Override
+        public void fail(Tuple input) {
+            failed.add(input.getValues().get(0));
+        }
+
+        @Override
+        public void resetTimeout(Tuple input) {
+            throw new AssertionError("not used");
+        }
+
+        @Override
+        public void flush() {
+            throw new AssertionError("not used");
+        }
+
+        @Override
+        public void reportError(Throwable error) {
+            errors.add(error);
+        }
+    }
+
+    @Test
+    void tuplesThatALostProcessHadReceivedFailAndOthersAreAcked() throws Exception {
+        BoltRecord record = new BoltRecord();
+        PipeBolt bolt = new PipeBolt("/bin/sh", "bolt.sh");
+        bolt.prepare(conf, context, new OutputCollector(record));
+        try {
+            List<String> sent = List.of("first", "poison", "close behind", "later");
+            for (String value : sent) {
+                bolt.execute(new TupleImpl(context, List.of(value), "source", 1, "default"));
+                if (value.equals("close behind")) {
+                    await(() -> record.failed.contains("poison"));
+                }
+            }
+            await(() -> record.acked.size() + record.failed.size() == sent.size());
+            assertTrue(record.acked.containsAll(List.of("first", "later")), record.acked.toString());
+            assertFalse(record.acked.contains("poison"));
+            await(() -> record.errors.size() == 1);
+            assertTrue(record.errors.get(0).getMessage().contains("was started in its place"));
+            await(() -> Files.exists(folder.resolve("heartbeats")));
+        } finally {
+            bolt.cleanup();
+        }
+    }
+
+    /** Keeps what a spout emits. */
+    private static final class SpoutRecord implements ISpoutOutputCollector {
+        final List<Object> ids = new ArrayList<>();
+
+        @Override
+        public List<Integer> emit(String stream, List<Object> tuple, Object id) {
+            ids.add(id);
+            return List.of();
+        }
+
+        @Override
+        public void emitDirect(int task, String stream, List<Object> tuple, Object id) {
+            throw new AssertionError("not used");
+        }
+
+        @Override
+        public long getPendingCount() {
+            return 0;
+        }
+
+        @Override
+        public void flush() {
+            throw new AssertionError("not used");
+        }
+
+        @Override
+        public void reportError(Throwable error) {
+            assertTrue(error.getMessage().contains("was started in its place"), error.getMessage());
+        }
+    }
+
+    @Test
+    void aNewProcessOfASpoutIsActivatedAndHearsNothingOfOldTuples() throws Exception {
+        SpoutRecord record = new SpoutRecord();
+        PipeSpout spout = new PipeSpout("/bin/sh", "spout.sh");
+        spout.open(conf, context, new SpoutOutputCollector(record));
+        try {
+            spout.activate();
+            spout.nextTuple();
+            assertEquals(1, record.ids.size());
+            Files.createFile(folder.resolve("die"));
+            spout.nextTuple();
+            await(() -> {
+                spout.nextTuple(); // returns at once while there is no process
+                return record.ids.size() > 1;
+            });
+            spout.ack(record.ids.get(0));
+            spout.fail(record.ids.get(1));
+            spout.deactivate();
+            assertEquals(List.of("activate", "next", "activate", "next", "fail", "deactivate"),
+                Files.readAllLines(folder.resolve("commands")).stream().map(line -> line.split("\"")[3]).toList());
+        } finally {
+            spout.close();
+        }
+    }
+}
