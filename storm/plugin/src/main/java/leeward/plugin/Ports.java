@@ -14,9 +14,10 @@ import org.apache.storm.scheduler.WorkerSlot;
 /**
  * The ports that supervisors offer, remembered from pass to pass.
  *
- * <p>Nimbus leaves the ports of dead executors out of a supervisor's ports. The supervisor still offers them, and starts
- * a dead worker there again. So a port that was offered in an earlier pass counts as offered as long as its supervisor is
- * there. It is forgotten when it is missing in a pass in which every executor lives, as Nimbus withholds nothing then.
+ * <p>Nimbus leaves the ports of dead executors out of a supervisor's ports. The supervisor still offers them, and
+ * starts a dead worker there again. So a port that was offered in an earlier pass counts as offered as long as its
+ * supervisor is there. It is forgotten when it is missing in a pass in which every executor lives, as Nimbus withholds
+ * nothing then.
  */
 final class Ports {
     /**
@@ -62,8 +63,8 @@ final class Ports {
     }
 
     /**
-     * Takes a plan's word that the supervisor offers a port: Nimbus may have withheld it in every pass since this plugin
-     * was started. False if a complete pass has shown that it does not.
+     * Takes a plan's word that the supervisor offers a port: Nimbus may have withheld it in every pass since this
+     * plugin was started. False if a complete pass has shown that it does not.
      */
     boolean accept(SupervisorDetails supervisor, int port) {
         Offer offer = offers.get(supervisor.getId());

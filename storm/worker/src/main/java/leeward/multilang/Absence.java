@@ -6,8 +6,8 @@ import java.nio.file.Files;
 import java.nio.file.Paths;
 
 /**
- * For how long a process has been stopped (by a signal or a debugger) or a zombie, counted from look to look. Linux only:
- * elsewhere no process counts as absent.
+ * For how long a process has been stopped (by a signal or a debugger) or a zombie, counted from look to look. Linux
+ * only: elsewhere no process counts as absent.
  */
 final class Absence {
     /** Of one process in {@code /proc}, where that exists. */

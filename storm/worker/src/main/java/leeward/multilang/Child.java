@@ -29,7 +29,7 @@ final class Child {
     private static final double AWAY_DEFAULT = 2;
     private static final int MOST_STARTS = 5;
     private static final long WITHIN_NS = TimeUnit.MINUTES.toNanos(1);
-    /** The exit code of a process that a signal to terminate has ended. Storm sends one to all processes of a worker. */
+    /** The exit code of a process that SIGTERM has ended, which Storm sends to all processes of a worker. */
     private static final int TERMINATED = 143;
     private static final long LEAVING_MS = 1_000;
     private static volatile boolean leaving;
@@ -64,7 +64,8 @@ final class Child {
         final long awayNs;
         final long patienceNs;
 
-        Settings(String name, String component, String[] command, File folder, String pidDir, Map<String, Object> conf) {
+        Settings(String name, String component, String[] command, File folder, String pidDir,
+                 Map<String, Object> conf) {
             this.name = name;
             this.component = component;
             this.command = command;

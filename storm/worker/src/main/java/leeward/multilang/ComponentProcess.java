@@ -112,7 +112,8 @@ final class ComponentProcess {
     }
 
     /**
-     * Kills the process if it has been stopped or silent for too long, or does not end although it failed. Does not wait.
+     * Kills the process if it has been stopped or silent for too long, or does not end although it failed. Does not
+     * wait.
      *
      * @return why it cannot be replaced; null as long as it can
      */

@@ -70,8 +70,9 @@ class PipeComponentsTest {
         conf.put("topology.subprocess.timeout.secs", 30);
         Files.writeString(folder.resolve("bolt.sh"), BOLT);
         Files.writeString(folder.resolve("spout.sh"), SPOUT);
+        Map<String, Map<String, Fields>> fields = Map.of("source", Map.of("default", new Fields("value")));
         context = new TopologyContext(new StormTopology(), conf, new TreeMap<>(Map.of(1, "source", 5, "count")),
-            Map.of(), Map.of("source", Map.of("default", new Fields("value"))), Map.of(), "topology-1", folder.toString(), folder.toString(), 5, 6701, List.of(1, 5),
+            Map.of(), fields, Map.of(), "topology-1", folder.toString(), folder.toString(), 5, 6701, List.of(1, 5),
             new HashMap<>(), new HashMap<>(), new HashMap<>(), new HashMap<>(), new AtomicBoolean(),
             new StormMetricRegistry()) {
             @Override
