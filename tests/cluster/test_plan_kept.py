@@ -12,13 +12,15 @@ from tests.cluster.harness import Running, await_, moved
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 
-#: Longer than Nimbus waits for heartbeats of an executor (`nimbus.task.timeout.secs` in storm_conf/storm.yaml).
-DEAD_S = 22.0
+#: Longer than Nimbus waits for an executor that was just placed, and for the next heartbeat of an older one
+#: (`nimbus.task.launch.secs` and `nimbus.task.timeout.secs` in storm_conf/storm.yaml).
+PLACED_S, DEAD_S = 65.0, 24.0
 
 
 def test_a_stopped_and_then_killed_worker_is_started_again_where_the_plan_wants_it(counting: Running) -> None:
     with counting.pilot() as pilot:
         pilot.reconfigure(moved("count"))
+        time.sleep(PLACED_S)
         pilot.checkpoint()
         planned = dict(counting.snapshot().assigned.slots)
         slot = planned[counting.tasks("count")[0]]
