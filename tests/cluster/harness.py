@@ -84,7 +84,7 @@ class Stage:
         """The counting topology, with numbers flowing; killed at the end."""
         out = self.folder / f"{name}.out"
         options = [f"counting.rate={rate}", f"counting.keys={KEYS}", f"counting.out={out}", *options]
-        with self.submitted("counting", name, self._counting_jar(), COUNTING, options, workers) as running:
+        with self.submitted("counting", name, self.project_jar(COUNTING), COUNTING, options, workers) as running:
             running.stream = Stream(out)
             running.stream.flow(100, timeout_s=LONG_S)
             yield running
@@ -109,13 +109,15 @@ class Stage:
         """Of this checkout's src/."""
         return self._jar("query1", checkout() / "src")
 
-    def _counting_jar(self) -> Path:
-        src = self.folder / "counting-src"
+    def project_jar(self, project: Path) -> Path:
+        """Of a project's src/ and this checkout's package."""
+        src = self.folder / f"{project.name}-src"
         if not src.exists():
             src.mkdir()
             (src / "leeward").symlink_to(checkout() / "scheduler" / "leeward")
-            shutil.copy(COUNTING / "src" / "counting_bolts.py", src)
-        return self._jar("counting", src)
+            for file in (project / "src").glob("*.py"):
+                shutil.copy(file, src)
+        return self._jar(project.name, src)
 
     def _jar(self, name: str, src: Path) -> Path:
         jar = self.folder / f"{name}.jar"
@@ -424,9 +426,10 @@ def _scale(view: ClusterView, component: str, count: int) -> dict[str, tuple[int
 
 
 @contextmanager
-def stage(folder: Path, base_port: int) -> Iterator[Stage]:
-    """Three nodes of two slots each."""
-    with LocalCluster(ClusterSpec(dir=folder / "cluster", base_port=base_port, supervisors=3, slots=2)) as cluster:
+def stage(folder: Path, base_port: int, *, supervisors: int = 3) -> Iterator[Stage]:
+    """Nodes of two slots each."""
+    spec = ClusterSpec(dir=folder / "cluster", base_port=base_port, supervisors=supervisors, slots=2)
+    with LocalCluster(spec) as cluster:
         stage = Stage(cluster, folder)
         try:
             yield stage

@@ -1,0 +1,15 @@
+"""The topology of the fault run (see src/faulty_bolts.py)."""
+
+from faulty_bolts import Count, Join, Left, Pass, Right, Sink
+from streamparse import Topology
+
+from leeward.runtime import balanced, keyed
+
+
+class Faulty(Topology):
+    left = Left.spec()
+    right = Right.spec()
+    passing = Pass.spec(inputs={left: balanced(), right: balanced()}, par=3)
+    count = Count.spec(inputs={passing: keyed("key")}, par=3)
+    join = Join.spec(inputs={left: keyed("key"), right: keyed("key")}, par=3)
+    sink = Sink.spec(inputs={count: keyed("id"), join: keyed("id")}, par=2, config={"leeward.max_replicas": 1})

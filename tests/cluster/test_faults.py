@@ -1,0 +1,47 @@
+"""Faults of all kinds, one after the other, while a topology is reconfigured every second or two.
+
+Nobody touches anything by hand: daemons and services are started again as a service manager would, all else has to come
+right by itself. `python -m tests.cluster.faults --seed S --faults N` does the same for people.
+"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.faults.report import MEDIAN_S, RECOVERY_S, Result, slow, table
+from tests.cluster.faults.run import run, write
+from tests.servers import port_block
+
+OUT = Path(__file__).parents[2] / "out" / "faults"
+SEED = 1
+
+
+def suffered(faults: int, folder: Path) -> Result:
+    """The run, with its report in out/faults and on the standard output."""
+    result = run(SEED, faults, folder, port_block(), print)
+    path = write(result, OUT)
+    print(f"\n{table(result)}\n\n{slow(result)}\n\n{path}")
+    return result
+
+
+def check(result: Result, faults: int) -> None:
+    """Equal output, and every recovery in time."""
+    assert result.exact, table(result)
+    assert len(result.outcomes) == faults
+    assert not result.ended, table(result)
+    assert max(result.recoveries) < RECOVERY_S, f"{table(result)}\n\n{slow(result, RECOVERY_S)}"
+    assert statistics.median(result.recoveries) < MEDIAN_S, table(result)
+
+
+@pytest.mark.timeout(900)
+def test_ten_faults_change_no_result(tmp_path: Path):
+    check(suffered(10, tmp_path), 10)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(5400)
+def test_sixty_faults_change_no_result(tmp_path: Path):
+    check(suffered(60, tmp_path), 60)
