@@ -16,12 +16,15 @@ from tests.cluster.faults.run import run, write
 from tests.servers import port_block
 
 OUT = Path(__file__).parents[2] / "out" / "faults"
-SEED = 1
+#: Ten faults cannot be of all thirteen kinds. With this seed the kinds that are left out are a paused service, a
+#: paused Redis and a killed Nimbus, and a task of the join is killed in the middle of a handover of the join.
+SEED_OF_TEN = 446
+SEED_OF_SIXTY = 1
 
 
-def suffered(faults: int, folder: Path) -> Result:
+def suffered(seed: int, faults: int, folder: Path) -> Result:
     """The run, with its report in out/faults and on the standard output."""
-    result = run(SEED, faults, folder, port_block(), print)
+    result = run(seed, faults, folder, port_block(), print)
     path = write(result, OUT)
     print(f"\n{table(result)}\n\n{slow(result)}\n\n{path}")
     return result
@@ -38,10 +41,10 @@ def check(result: Result, faults: int) -> None:
 
 @pytest.mark.timeout(900)
 def test_ten_faults_change_no_result(tmp_path: Path):
-    check(suffered(10, tmp_path), 10)
+    check(suffered(SEED_OF_TEN, 10, tmp_path), 10)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(5400)
 def test_sixty_faults_change_no_result(tmp_path: Path):
-    check(suffered(60, tmp_path), 60)
+    check(suffered(SEED_OF_SIXTY, 60, tmp_path), 60)
