@@ -1,10 +1,11 @@
 # Leeward. `make` alone lists the targets.
 #   PYTHON=/path/to/python3  STORM_VERSION=2.8.3  STORM_HOME=/path/to/storm   choose what set-up uses
 #   CSV=path  KEEP=1  MODE=restart                                                   are settings of the demo
+#   SEED=1  FAULTS=60                                                              are settings of test-faults
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-java test-cluster test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
+.PHONY: help setup demo down test test-fast test-java test-cluster test-faults test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 pytest := pytest -q
@@ -37,6 +38,9 @@ test-java: ## JUnit tests of the plugin and the worker classes
 
 test-cluster: ## everything on a real local Storm, slow tests too
 	$(pytest) tests/cluster
+
+test-faults: setup ## a seeded fault run; FAULTS=60 SEED=1, the report also in out/faults
+	python -m tests.cluster.faults --seed $(or $(SEED),1) --faults $(or $(FAULTS),60)
 
 test-all: setup ## everything, slow tests too
 	$(MAKE) --no-print-directory test-java

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cluster.faults.report import MEDIAN_S, RECOVERY_S, Result, slow, table
 from tests.cluster.faults.run import run, write
+from tests.cluster.faults.schedule import schedule
 from tests.servers import port_block
 
 OUT = Path(__file__).parents[2] / "out" / "faults"
@@ -24,7 +25,7 @@ SEED_OF_SIXTY = 1
 
 def suffered(seed: int, faults: int, folder: Path) -> Result:
     """The run, with its report in out/faults and on the standard output."""
-    result = run(seed, faults, folder, port_block(), print)
+    result = run(schedule(seed, faults), seed, folder, port_block(), print)
     path = write(result, OUT)
     print(f"\n{table(result)}\n\n{slow(result)}\n\n{path}")
     return result

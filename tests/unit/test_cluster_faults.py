@@ -74,6 +74,13 @@ def test_half_of_the_faults_are_aimed_at_handovers_and_no_kind_is_left_out(count
     assert len(set(first)) == len(first)
 
 
+def test_a_schedule_can_be_of_some_kinds_only():
+    kinds = {fault.kind for fault in schedule(3, 20, ["kill task", "restart redis"])}
+    assert kinds == {"kill task", "restart redis"}
+    with pytest.raises(ValueError, match=r"'kill redis' is unknown; choose from kill task, "):
+        schedule(3, 20, ["kill redis"])
+
+
 def test_every_component_is_struck():
     struck = {fault.component for fault in schedule(3, 60) if fault.target is Target.TASK}
     assert struck == set(COMPONENTS)
@@ -201,6 +208,7 @@ def test_the_table_has_a_row_for_each_kind_and_one_for_all():
     rows = {line.split("  ")[0]: line.split() for line in text.splitlines()}
     assert rows["kill task"][2:6] == ["2", "0", "4.0", "6.0"]
     assert rows["all"][1:5] == ["3", "0", "4.0", "6.0"]
+    assert "3 faults made results come more than 1 s late; of these, the median is 4.0 s" in text
     assert "output equal to that of the undisturbed run" in text and "10.0% of the results" in text
 
 

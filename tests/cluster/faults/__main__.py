@@ -26,11 +26,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.faults", description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=1, help="of the schedule and of the reconfigurations")
     parser.add_argument("--faults", type=int, default=10, help="how many")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="KIND", help="such as 'kill task'; repeat for more kinds"
+    )
     parser.add_argument("--list", action="store_true", help="print the schedule and end")
     parser.add_argument("--keep", type=Path, help="run in this new folder, and leave logs and events there")
     arguments = parser.parse_args()
+    try:
+        faults = schedule(arguments.seed, arguments.faults, arguments.only)
+    except ValueError as error:
+        parser.error(f"--only: {error}")
     if arguments.list:
-        print("\n".join(f"{fault.number:3} {fault.text}" for fault in schedule(arguments.seed, arguments.faults)))
+        print("\n".join(f"{fault.number:3} {fault.text}" for fault in faults))
         return 0
     start = time.monotonic()
 
@@ -40,7 +47,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="leeward-faults-") as temporary:
         folder = arguments.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        result = run(arguments.seed, arguments.faults, folder, port_block(), report)
+        result = run(faults, arguments.seed, folder, port_block(), report)
     path = write(result, OUT)
     print(f"\n{table(result)}\n\n{slow(result)}\n\n{path}")
     recoveries = result.recoveries

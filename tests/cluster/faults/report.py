@@ -14,6 +14,8 @@ from tests.cluster.faults.schedule import Fault
 RECOVERY_S, MEDIAN_S = 10.0, 3.0
 #: Recoveries from here on are shown with what happened meanwhile.
 SLOW_S = 5.0
+#: A fault that makes no result come later than this did not interrupt the stream.
+FELT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class Result:
     repeated: int
     odd: Sequence[str]
     reconfigurations: Mapping[str, int]
+    requests: Sequence[Mapping[str, Any]] = ()  #: all that were sent
     ended: Sequence[str] = ()  #: service processes that ended with no fault
     stuck: str = ""  #: why the run was given up before its last fault
     host: Mapping[str, float] = field(default_factory=dict)
@@ -78,7 +81,7 @@ def table(result: Result) -> str:
         "  ".join(cell.ljust(width) if not i else cell.rjust(width) for i, (cell, width) in enumerate(pairs))
         for pairs in (list(zip(row, widths, strict=True)) for row in rows)
     ]
-    return "\n".join([*lines, "", *_verdict(result)])
+    return "\n".join([*lines, "", _felt(result), *_verdict(result)])
 
 
 def slow(result: Result, over_s: float = SLOW_S) -> str:
@@ -156,6 +159,16 @@ def _row(kind: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
         f"{max(control):.1f}" if control else "-",
         str(sum(o.repeated for o in outcomes)),
         str(sum(o.lost for o in outcomes)),
+    )
+
+
+def _felt(result: Result) -> str:
+    """Half of the kinds need not touch the stream, so the median of all faults says little about the others."""
+    felt = [recovery for recovery in result.recoveries if recovery > FELT_S]
+    if not felt:
+        return f"no fault made a result come more than {FELT_S:g} s late"
+    return f"{len(felt)} faults made results come more than {FELT_S:g} s late; of these, the median is " + (
+        f"{statistics.median(felt):.1f} s"
     )
 
 

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.cluster.faults.actors import Actors
 from tests.cluster.faults.driver import Driver, Request
 from tests.cluster.faults.ledger import Ledger, Write, shown
 from tests.cluster.faults.report import Outcome, Result, document
-from tests.cluster.faults.schedule import Fault, schedule
+from tests.cluster.faults.schedule import Fault
 from tests.cluster.faults.services import Services
 from tests.cluster.faulty.src.faulty_numbers import SOURCES, expected, expected_ids
 from tests.cluster.harness import LONG_S, Stage, await_, stage
@@ -181,12 +181,12 @@ class Run:
         return sorted(starts)
 
 
-def run(seed: int, count: int, folder: Path, base_port: int, report: Report = lambda line: None) -> Result:
-    """`count` faults on a cluster of their own in `folder`, and what came of them."""
+def run(faults: Sequence[Fault], seed: int, folder: Path, base_port: int, report: Report) -> Result:
+    """These faults on a cluster of their own in `folder`, and what came of them. `seed`: of the reconfigurations."""
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # ZooKeeper goes away on purpose
     load, stolen = os.getloadavg()[0], stolen_s()
     with _up(seed, folder, base_port, report) as running:
-        for fault in schedule(seed, count):
+        for fault in faults:
             running.suffer(fault)
             if running.stuck:
                 break
@@ -246,6 +246,7 @@ def _result(running: Run, seed: int, limit: int, host: dict[str, Any]) -> Result
         seed=seed, outcomes=running.outcomes, rate=ledger.rate, limit=limit, results=len(ids),
         missing=sorted(ids - output.keys()), wrong=wrong, wrong_writes=ledger.wrong, writes=ledger.writes,
         repeated=ledger.repeated, odd=ledger.odd, reconfigurations=running.driver.outcomes(), ended=ended,
+        requests=[asdict(request) for request in running.driver.requests],
         stuck=running.stuck, host=host,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -83,11 +83,19 @@ class Fault:
         return what + how_long + when
 
 
-def schedule(seed: int, count: int) -> tuple[Fault, ...]:
-    """`count` faults, half of them aimed at the middle of handovers; no kind comes twice before all came once."""
+def schedule(seed: int, count: int, only: Collection[str] = ()) -> tuple[Fault, ...]:
+    """`count` faults, half of them aimed at the middle of handovers; no kind comes twice before all came once.
+
+    `only`: of these kinds, as `Fault.kind` names them. Raises ValueError for one that there is not.
+    """
+    names = {f"{action} {target}": (action, target) for action, target in KINDS}
+    for name in only:
+        if name not in names:
+            raise ValueError(f"kind of fault {name!r} is unknown; choose from {', '.join(names)}")
     rng = random.Random(seed)
     aimed = set(rng.sample(range(count), count // 2))
-    kinds, components = _dealt(rng, KINDS, MORE), _dealt(rng, COMPONENTS)
+    cards = tuple(names[name] for name in names if name in only)
+    kinds, components = _dealt(rng, cards or KINDS, () if cards else MORE), _dealt(rng, COMPONENTS)
     elastic = _dealt(rng, ELASTIC)
     faults = []
     for index in range(count):
