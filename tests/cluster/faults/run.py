@@ -16,7 +16,7 @@ from typing import Any
 import redis
 
 from leeward.local import LocalCluster
-from tests.cluster.faults.actors import Actors
+from tests.cluster.faults.actors import Actors, Blow, NoVictimError
 from tests.cluster.faults.driver import Driver, Request
 from tests.cluster.faults.ledger import Ledger, Write, shown
 from tests.cluster.faults.report import Outcome, Result, document
@@ -88,8 +88,10 @@ class Run:
 
     def suffer(self, fault: Fault) -> None:
         """One fault, until the topology is well again."""
+        blow = self._aim(fault)
+        if blow is None:
+            return
         before = self.actors.living()
-        blow = self.actors.aim(fault)
         self.report(f"fault {fault.number}: {fault.text} ({blow.victim})")
         with self.driver.hold():
             request = self._reconfigure(fault)
@@ -120,6 +122,18 @@ class Run:
         """The results as a user of the sink would read them."""
         with redis.Redis.from_url(self.stage.cluster.redis_url) as client:
             return {name.decode(): result.decode() for name, result in client.hgetall(RESULTS).items()}
+
+    def _aim(self, fault: Fault) -> Blow | None:
+        """None, and the run is stuck, if no process of this kind appears in time."""
+        until = time.monotonic() + STUCK_S
+        while True:
+            try:
+                return self.actors.aim(fault)
+            except NoVictimError as error:
+                if time.monotonic() > until:
+                    self.stuck = str(error)
+                    return None
+            time.sleep(1.0)
 
     def _reconfigure(self, fault: Fault) -> Request | None:
         if fault.after_ms is None:
