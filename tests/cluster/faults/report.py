@@ -17,6 +17,13 @@ SLOW_S = 5.0
 #: A fault that makes no result come later than this did not interrupt the stream.
 FELT_S = 1.0
 
+LEGEND = """\
+in handover: struck while a reconfiguration was under way
+median, longest: of the recoveries; each is the longest that a result came after its sources should have sent it
+caught up: from the fault to the last result that was more than a second late
+control: from the fault until a reconfiguration that was asked for afterwards had been carried out
+repeated: writes of results that had been written before; lost: results that never came"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -81,7 +88,7 @@ def table(result: Result) -> str:
         "  ".join(cell.ljust(width) if not i else cell.rjust(width) for i, (cell, width) in enumerate(pairs))
         for pairs in (list(zip(row, widths, strict=True)) for row in rows)
     ]
-    return "\n".join([*lines, "", _felt(result), *_verdict(result)])
+    return "\n".join([*lines, "", LEGEND, "", _felt(result), *_verdict(result)])
 
 
 def slow(result: Result, over_s: float = SLOW_S) -> str:

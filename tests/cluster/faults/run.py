@@ -23,7 +23,7 @@ from tests.cluster.faults.report import Outcome, Result, document
 from tests.cluster.faults.schedule import Fault
 from tests.cluster.faults.services import Services
 from tests.cluster.faulty.src.faulty_numbers import SOURCES, expected, expected_ids
-from tests.cluster.harness import LONG_S, Stage, await_, stage
+from tests.cluster.harness import Stage, await_, stage
 
 FAULTY = Path(__file__).parents[1] / "faulty"
 NAME = "faulty"
@@ -77,13 +77,12 @@ class Run:
         return self.ledger
 
     def calm(self) -> bool:
-        """All results that are due have come, a service leads, and all processes are there."""
+        """All results that are due have come, and a service leads."""
         self.poll()
         return (
             self.ledger.started
             and not self.ledger.overdue(time.time() * 1000)
             and self.services.leader() is not None
-            and self.actors.whole(TASKS)
         )
 
     def suffer(self, fault: Fault) -> None:
@@ -146,11 +145,14 @@ class Run:
     def _settle(self, struck: float, request: Request | None) -> bool:
         """Wait for calm, and for a reconfiguration asked for after the fault; False if that does not come."""
         calm_since: float | None = None
+        whole = False  # looked at until it holds: to find the processes takes a tenth of a second of a processor
         until = time.time() + PATIENCE_S
         while (now := time.time()) < until:
             if request is not None:
                 self.driver.look(request)
             if self.calm() and self.driver.answered_since(struck) is not None:
+                whole = whole or self.actors.whole(TASKS)
+            if whole and self.calm():
                 calm_since = calm_since or now
                 if now - calm_since >= CALM_S:
                     return True
@@ -244,7 +246,10 @@ def _up(seed: int, folder: Path, base_port: int, report: Report) -> Iterator[Run
         driver = stack.enter_context(Driver(topology, random.Random(f"driver {seed}")))
         actors = Actors(on.cluster, topology, services, driver)
         running = Run(on, services, driver, actors, Ledger(RATE), stop_file, report)
-        await_(lambda: running.calm() and driver.answered_since(0.0), "results and a reconfiguration", LONG_S)
+        await_(
+            lambda: running.calm() and actors.whole(TASKS) and driver.answered_since(0.0),
+            "results, all processes and a reconfiguration",
+        )
         time.sleep(CALM_S)
         report("results flow")
         yield running
