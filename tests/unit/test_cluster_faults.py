@@ -208,7 +208,7 @@ def test_the_table_has_a_row_for_each_kind_and_one_for_all():
     rows = {line.split("  ")[0]: line.split() for line in text.splitlines()}
     assert rows["kill task"][2:6] == ["2", "0", "4.0", "6.0"]
     assert rows["all"][1:5] == ["3", "0", "4.0", "6.0"]
-    assert "3 faults made results come more than 1 s late; of these, the median is 4.0 s" in text
+    assert "results came more than 1 s late after 3 of the faults; their median is 4.0 s" in text
     assert "output equal to that of the undisturbed run" in text and "10.0% of the results" in text
 
 
@@ -243,5 +243,5 @@ def test_the_stages_of_a_recovery_are_those_before_and_after_its_first_reset():
     one = replace(one, events=[*one.events, restored], caught_up_s=4.0)
     assert list(stages(one).values()) == [0.5, 2.0, 2.5, 2.9, 3.0, 4.0]
     assert stages(replace(one, events=[])) == {}
-    assert "1 faults led to a reset" in where(result(one)) and "the service resets 2.5" in where(result(one))
+    assert "faults that led to a reset: 1;" in where(result(one)) and "the service resets 2.5" in where(result(one))
     assert "no fault led to a reset" in where(result())

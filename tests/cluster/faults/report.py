@@ -134,7 +134,7 @@ def where(result: Result) -> str:
         return "no fault led to a reset"
     resets = len(times["the service resets"])
     medians = ", ".join(f"{stage} {statistics.median(values):.1f}" for stage, values in times.items())
-    return f"{resets} faults led to a reset; medians, seconds after the fault: {medians}"
+    return f"faults that led to a reset: {resets}; medians, seconds after the fault: {medians}"
 
 
 def _end(outcome: Outcome) -> float:
@@ -174,9 +174,8 @@ def _felt(result: Result) -> str:
     felt = [recovery for recovery in result.recoveries if recovery > FELT_S]
     if not felt:
         return f"no fault made a result come more than {FELT_S:g} s late"
-    return f"{len(felt)} faults made results come more than {FELT_S:g} s late; of these, the median is " + (
-        f"{statistics.median(felt):.1f} s"
-    )
+    median = statistics.median(felt)
+    return f"results came more than {FELT_S:g} s late after {len(felt)} of the faults; their median is {median:.1f} s"
 
 
 def _verdict(result: Result) -> list[str]:
@@ -190,6 +189,8 @@ def _verdict(result: Result) -> list[str]:
         "reconfigurations: " + ", ".join(f"{count} {how}" for how, count in sorted(result.reconfigurations.items())),
     ]
     lines.append(where(result))
+    host = ", ".join(f"{name} {value:.1f}" for name, value in result.host.items())
+    lines += [f"machine: {host}"] if host else []
     lines += [f"missing: {', '.join(result.missing[:10])}"] if result.missing else []
     lines += [f"wrong: {text}" for text in [*result.wrong[:10], *result.odd[:10]]]
     lines += [f"ended by itself: {text}" for text in result.ended]
