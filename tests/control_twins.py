@@ -1,220 +1,229 @@
-"""In-memory tasks and plugin around `leeward.control.memory.World`: they behave as the protocol says, and may die."""
+"""A small topology of real tasks in memory for the coordinator's tests; a test says what happens, step by step."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import Any
 
 from leeward.control.coordinator import Coordinator
-from leeward.control.memory import (
-    ListSink,
-    ManualClock,
-    MemoryBarriers,
-    MemoryClusterStore,
-    MemoryControlStore,
-    MemoryNimbus,
-    MemorySnapshots,
-    World,
-    snapshot_text,
-)
-from leeward.core.control import Phase, Report, ahead_barrier, cut_barrier, handover_barrier, ready_barrier
-from leeward.core.errors import FencedError
+from leeward.core.keys import GROUPS, key_group
 from leeward.core.orders import Limits
-from leeward.core.plan import Placement, Plan, Slot
-from leeward.core.table import Table, even_table, givers
+from leeward.core.plan import Plan, Slot
+from leeward.core.table import Table, even_table
+from leeward.sim.application import Shape
+from leeward.sim.memory import ListSink, ManualClock
+from leeward.sim.process import Process
+from leeward.sim.rig import Rig
+from leeward.sim.storm import Worker
+from leeward.sim.vault import Vault
 
 ID, NAME = "app-1-1", "app"
 TASKS = {1: "source", 2: "work", 3: "work", 4: "work", 5: "sink"}
 NODES = {"n1": (1, 2), "n2": (1, 2), "n3": (1, 2)}
 FIRST = {"source": even_table([1]), "work": even_table([2]), "sink": even_table([5])}
 SLOTS = {1: Slot("n1", 1), 2: Slot("n1", 1), 3: Slot("n2", 1), 4: Slot("n2", 1), 5: Slot("n3", 1)}
+SHAPE = Shape(
+    tasks=TASKS,
+    targets={"source": ("work",), "work": ("sink",), "sink": ()},
+    keyed=frozenset({("source", "work"), ("work", "sink")}),
+    kinds={"source": "source", "work": "stateful", "sink": "stateful"},
+    single=("source", "sink"),
+    pulses=False,
+)
+#: Numbers that the source emits: each key group of `work` gets two of them.
+LIMIT = 2 * GROUPS
+#: Of those, how many it emits each time that it acts.
+AT_ONCE = 64
 
 
 class Killed(Exception):
     """The coordinator's process ended here."""
 
 
-@dataclass
-class Cluster:
-    """The plugin and Storm: nodes, where tasks are, and the cuts that tasks have written."""
-
-    world: World = field(default_factory=World)
-    nodes: dict[str, tuple[int, ...]] = field(default_factory=lambda: dict(NODES))
-    slots: dict[int, Slot] = field(default_factory=lambda: dict(SLOTS))
-    saved: dict[int, dict[int, dict[str, Table]]] = field(default_factory=dict)  #: cut -> task -> tables
-    tasks: dict[int, Task] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.tasks = {task: Task(cluster=self, id=task) for task in TASKS}
-        self.schedule()
-
-    def schedule(self, *_: object) -> None:
-        """One pass of the plugin: place if the placement fits, else what lost its node goes anywhere."""
-        wanted = self.world.placement
-        reason = self._misfit(wanted)
-        if wanted is not None and not reason:
-            self.move(dict(wanted.slots))
-        else:
-            homes = [Slot(node, port) for node, ports in sorted(self.nodes.items()) for port in ports]
-            self.move(
-                {
-                    task: slot if slot.node in self.nodes else homes[task % len(homes)]
-                    for task, slot in self.slots.items()
-                }
-            )
-        self.world.snapshot = snapshot_text(
-            nodes=self.nodes, topology_id=ID, name=NAME, tasks=TASKS, slots=self.slots,
-            managed=not reason, epoch=wanted.epoch if wanted else None, reason=reason,
-        )  # fmt: skip
-        self.world.changed()
-
-    def _misfit(self, wanted: Placement | None) -> str:
-        if wanted is None:
-            return "no plan"
-        for slot in wanted.slots.values():
-            if slot.port not in self.nodes.get(slot.node, ()):
-                return f"plan names unknown node '{slot.node}'"
-        return ""
-
-    def move(self, slots: dict[int, Slot]) -> None:
-        """A worker whose tasks change starts anew, with all its tasks."""
-
-        def workers(slots: dict[int, Slot]) -> dict[int, tuple[Slot, frozenset[int]]]:
-            return {t: (s, frozenset(o for o in slots if slots[o] == s)) for t, s in slots.items()}
-
-        before, after = workers(self.slots), workers(slots)
-        self.slots = slots
-        for task in sorted(slots):
-            if before.get(task) != after[task]:
-                self.tasks[task].die()
+def _key_of_each_group() -> tuple[str, ...]:
+    keys: dict[int, str] = {}
+    number = 0
+    while len(keys) < GROUPS:
+        keys.setdefault(key_group(f"k{number}"), f"k{number}")
+        number += 1
+    return tuple(keys[group] for group in range(GROUPS))
 
 
-@dataclass
+KEYS = _key_of_each_group()
+
+
+class Ledger:
+    """The user's code: `work` and `sink` keep each number under its key, one key for each key group."""
+
+    def next_tuple(self, process: Process) -> bool:
+        number = process.state.get("at", 0) + 1
+        if number > LIMIT:
+            return False
+        process.state["at"] = number
+        process.emit("work", number, self.key("work", number))
+        return True
+
+    def key(self, component: str, number: int) -> str:
+        return KEYS[number % GROUPS]
+
+    def process(self, process: Process, number: int) -> None:
+        key = self.key(process.component_name, number)
+        before = process.state.get(key, [])
+        assert number not in before, f"task {process.task_id} counts {number} twice"
+        process.state[key] = [*before, number]
+        if process.component_name == "work":
+            process.emit("sink", number, key)
+
+    def durable(self, process: Process, state: dict | None) -> None:
+        pass
+
+    def check_cut(self, states: dict[str, list[dict[str, Any]]]) -> None:
+        """Of the source exactly what it had sent by then is in `work` and in `sink`, once."""
+        at = sum(part["at"] for part in states.get("source", []))
+        for name in ("work", "sink"):
+            numbers = sorted(n for part in states.get(name, []) for values in part.values() for n in values)
+            assert numbers == list(range(1, at + 1)), f"{name} has {numbers}, the source was at {at}"
+
+
+class FailingVault(Vault):
+    """Cuts that some tasks cannot write: `failing` has the errors of a task's next exports."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.failing: dict[int, list[str]] = {}
+
+    def export(self, *, task: int, **about: Any) -> None:
+        if errors := self.failing.get(task):
+            error = errors.pop()
+            name, _, text = error.partition(": ")
+            raise type(name, (Exception,), {})(text)
+        super().export(task=task, **about)
+
+
 class Task:
-    """One task's process; `act` is one look at the control record."""
+    """A task as a test sees it: its newest process."""
 
-    cluster: Cluster
-    id: int
-    mode: str = "starting"  #: starting, running, paused, restoring, lost, away
-    base: int = -1
-    first: bool = True  #: no process of this task has run before
-    tables: dict[str, Table] = field(default_factory=dict)
-    checkpoint: int = 0
-    ahead: int = 0  #: handover that it copies ahead for
-    handover: int = 0  #: newest one that it has passed
-    owes: bool = False  #: its report of that
-    awaited: bool = False  #: this process is the one that comes back where the task is absent
-    heard: int = 0  #: newest epoch in which it has heard those who were absent
-    awaits: set[int] = field(default_factory=set)  #: tasks whose groups it is to get, in that handover
-    fail_next: str = ""  #: error of the next export
-    deaths: int = 0
+    def __init__(self, cluster: Cluster, task: int) -> None:
+        self._cluster, self.id = cluster, task
 
-    def die(self) -> None:
-        """The process ends and Storm starts another."""
-        started = self.mode != "starting" or self.deaths
-        self.first = self.first and not started
-        self.mode, self.base, self.tables, self.handover = "starting", -1, {}, 0
-        self.awaits, self.ahead, self.owes, self.awaited, self.heard = set(), 0, False, False, 0
-        self.deaths += 1
+    @property
+    def process(self) -> Process:
+        return self._cluster.processes[self.id][-1]
+
+    @property
+    def there(self) -> bool:
+        """A process of it runs."""
+        return any(map(self._cluster.runs, self._cluster.processes[self.id]))
 
     def act(self) -> None:
-        record = self.cluster.world.record
-        if record is None:
-            if self.mode == "starting" and self.first:
-                self.mode, self.base, self.tables, self.first = "running", 0, dict(FIRST), False
+        """Do all that this task can do by itself, and take what there is for it."""
+        if not self.there:
             return
-        if record.phase is Phase.RESTORE:
-            self._restore(record)
-        elif record.phase is Phase.RUN:
-            self._run(record)
-        elif self.mode == "starting":
-            self._lose(record, "started again outside RUN")
-        elif self.mode == "lost":
-            self._lose(record, "still lost")
-        elif record.phase is Phase.PAUSE and self.mode == "running":
-            self.mode = "paused"
-            self._export(record.cut, record)
+        cluster, process = self._cluster, self.process
+        process.looks = True
+        cluster.exhaust(process)
+        for channel, queue in cluster.network.queues.items():
+            while channel[1] == self.id and queue and cluster.deliver_from(channel):
+                pass
+        cluster.exhaust(process)
+        if process.kind == "source":
+            for _ in range(AT_ONCE):
+                process.next_tuple()
 
-    def _run(self, record) -> None:
-        if self.mode == "starting" and record.base == 0 and self.first and not record.handover:
-            self.base, self.tables, self.checkpoint = 0, dict(record.tables), record.checkpoint
-        elif self.mode == "starting" and self.id in record.restarts:
-            self.mode, self.base, self.awaited = "away", record.base, True
-            self.tables, self.handover, self.checkpoint = dict(record.tables), record.handover, record.checkpoint
-        elif self.base != record.base:
-            self._lose(record, "not of this base")
-            return
-        self.first = False
-        if record.restarts and self.heard < record.epoch and (self.mode != "away" or self.awaited):
-            self.heard = record.epoch
-            self._report(ready_barrier(record.epoch), "")
-        if self.mode != "away":
-            self.mode = "running"
-        if record.checkpoint > self.checkpoint:
-            self._export(record.checkpoint, record)
-        if record.ahead != self.ahead and "redis" not in self.cluster.world.refuse:
-            self.ahead, error, self.fail_next = record.ahead, self.fail_next, ""
-            if self.id in givers(record.tables, record.coming):
-                self._report(ahead_barrier(self.ahead), error)
-        if record.handover > self.handover:
-            self._pass(record)
-        if self.owes:
-            self._hand_over()
+    def die(self) -> None:
+        """kill -9: all that was on its way to the process is lost. Its worker starts another one."""
+        cluster, worker = self._cluster, self._worker
+        cluster.storm.kill_process(self.process)
+        cluster.network.clear(channel for channel in cluster.network.queues if channel[1] == self.id)
+        cluster.storm.start_process(worker, self.id)
 
-    def _pass(self, record) -> None:
-        """From the route marker on it owns by the new tables."""
-        pairs = zip(self.tables[TASKS[self.id]], record.tables[TASKS[self.id]], strict=True)
-        self.awaits = {old for old, new in pairs if new == self.id != old}
-        if TASKS[self.id] == "sink":
-            self.awaits |= {owner for table in self.tables.values() for owner in table} - {self.id}
-        self.owes = not record.witnesses or self.id in record.witnesses
-        self.tables, self.handover = record.tables, record.handover
-        self.mode, self.awaited = "away" if self.id in record.absent else "running", False
+    def stop(self) -> None:
+        """kill -STOP: it is silent."""
+        self.process.stopped = True
 
-    def _hand_over(self) -> None:
-        """The report comes when all that gave up a group to this task have done so, and at a sink when all that worked
-        have passed.
-        """
-        givers = [self.cluster.tasks[task] for task in self.awaits]
-        given = all((giver.base, giver.handover) == (self.base, self.handover) for giver in givers)
-        if given and "redis" not in self.cluster.world.refuse:
-            self.owes = False
-            self._report(handover_barrier(self.handover), "")
+    def go_on(self) -> None:
+        """kill -CONT."""
+        self.process.stopped = False
 
-    def _restore(self, record) -> None:
-        if self.base == record.base:
-            return
-        self.mode, self.base, self.checkpoint = "restoring", record.base, max(self.checkpoint, record.checkpoint)
-        self.first = False
-        error = ""
-        if record.cut and self.cluster.saved.get(record.cut, {}).keys() != TASKS.keys():
-            error = f"SnapshotError: cut {record.cut} is missing"
-            self.base = -1
-        self.tables, self.handover, self.awaits, self.owes = record.tables, record.handover, set(), False
-        self._report(ready_barrier(record.epoch), error)
+    @property
+    def _worker(self) -> Worker:
+        return next(worker for worker in self._cluster.storm.workers.values() if self.id in worker.tasks)
 
-    def _export(self, cut: int, record) -> None:
-        self.checkpoint = max(cut, self.checkpoint)
-        world, error = self.cluster.world, self.fail_next
-        self.fail_next = ""
-        if "redis" in world.refuse:
-            error = "ConnectionError: redis"
-        elif world.fences.get(ID, 0) > record.epoch:
-            error = f"{FencedError.__name__}: fenced"
-        if not error:
-            self.cluster.saved.setdefault(cut, {})[self.id] = dict(self.tables)
-            world.cuts.setdefault(ID, set()).add(cut)
-        self._report(cut_barrier(cut), error)
+    @property
+    def mode(self) -> str:
+        return str(self.process.mode)
 
-    def _report(self, barrier: str, error: str) -> None:
-        report = Report(task=self.id, component=TASKS[self.id], error=error, bytes=10, keys=1, waited=0.3)
-        self.cluster.world.barriers.setdefault(barrier, {})[self.id] = report
-        self.cluster.world.changed()
+    @property
+    def base(self) -> int:
+        return self.process.protocol.base
 
-    def _lose(self, record, why: str) -> None:
-        self.mode, self.base = "lost", -1
-        self.cluster.world.recoveries[record.epoch] = f"task {self.id}: {why}"
-        self.cluster.world.changed()
+    @property
+    def handover(self) -> int:
+        """Epoch of the newest one that it has passed."""
+        return self.process.protocol.handover
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """In force here."""
+        return dict(self.process.protocol.tables)
+
+
+class Cluster(Rig):
+    """The topology, with every task placed and started. Supervisors act as soon as the plugin has placed."""
+
+    topology, topology_id = NAME, ID
+
+    def __init__(self) -> None:
+        super().__init__(SHAPE, rng=random.Random(0), sink=ListSink(), limit=LIMIT)
+        self.vault, self.application = FailingVault(self.world, ID), Ledger()
+        self.place(NODES, SLOTS)
+        self.tasks = {task: Task(self, task) for task in TASKS}
+
+    @property
+    def slots(self) -> dict[int, Slot]:
+        """Where Storm has each task."""
+        return dict(self.storm.slots)
+
+    @property
+    def written(self) -> dict[int, set[int]]:
+        """Cut -> tasks that have written their part of it."""
+        return {cut: {t for tasks in parts.values() for t in tasks} for cut, parts in self.vault.parts.items()}
+
+    def schedule(self) -> None:
+        """One pass of the plugin, and what supervisors do about it; new workers are connected at once."""
+        self.storm.plugin_passes()
+        self.supervise_all()
+        self.supervise_all()  # where a worker was ended
+        self.network.down.clear()
+
+    def rebalanced(self, *_: object) -> None:
+        """Nimbus does not answer before all that is done."""
+        self.schedule()
+
+    def lose_node(self, node: str) -> None:
+        """It is off, and what was on it is gone."""
+        self.storm.down.add(node)
+        for slot in [slot for slot in self.storm.workers if slot.node == node]:
+            self.storm.kill_worker(slot)
+        self.vault.lost_swap |= {(node, cut) for cut in self.vault.parts}
+
+    def all_act(self, *, but: tuple[int, ...] = ()) -> None:
+        """Each task acts once, upstream tasks first."""
+        for task in self.tasks.values():
+            if task.id not in but:
+                task.act()
+
+    def fail(self, task: int, error: str, times: int = 1) -> None:
+        """The next exports of the task fail so."""
+        self.vault.failing[task] = [error] * times
+
+    @property
+    def runs_by_the_record(self) -> bool:
+        """Every task runs, with the state of the base in force."""
+        record = self.world.record
+        tasks = self.tasks.values()
+        return all(task.there and task.mode == "running" and task.base == record.base for task in tasks)
 
 
 def coordinator(
@@ -225,33 +234,26 @@ def coordinator(
     fault: Callable[[str], None] | None = None,
     limits: Limits | None = None,
 ) -> Coordinator:
-    """A coordinator on the twins; call `start`."""
-    world = cluster.world
-    return Coordinator(
-        topology=NAME, topology_id=ID, tasks=TASKS, sinks=("sink",), initial=FIRST, control=MemoryControlStore(world),
-        barriers=MemoryBarriers(world), cluster=MemoryClusterStore(world), snapshots=MemorySnapshots(world),
-        nimbus=MemoryNimbus(world, place=cluster.schedule), clock=clock, sink=sink, limits=limits, fault=fault,
-    )  # fmt: skip
+    """A coordinator of that topology; call `start`."""
+    cluster.clock, cluster.sink = clock, sink
+    return cluster.new_coordinator(limits=limits, fault=fault)
 
 
 def settle(cluster: Cluster, clock: ManualClock, coord: Coordinator, *, rounds: int = 200) -> None:
     """Everybody acts until the stream runs and nothing is in progress."""
     for _ in range(rounds):
+        coord.silence(cluster.storm.silent())
         coord.work()
         cluster.schedule()
-        for task in cluster.tasks.values():
-            task.act()
+        cluster.all_act()
         coord.work()
+        cluster.check_cuts()
         coord.tidy()
-        record = cluster.world.record
-        if (
-            coord.machine.state == "idle"
-            and all(task.mode == "running" and task.base == record.base for task in cluster.tasks.values())
-            and not coord.machine.journal.open
-        ):
+        cluster.vault.forget()
+        if coord.machine.state == "idle" and cluster.runs_by_the_record and not coord.machine.journal.open:
             return
         clock.time += 1.0
-    tasks = {id: (task.mode, task.base, task.handover) for id, task in cluster.tasks.items()}
+    tasks = {id: (task.mode, task.base, task.handover) for id, task in cluster.tasks.items() if task.there}
     raise AssertionError(f"not settled: {coord.machine.state} {coord.machine.story[-6:]} {tasks}")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from bolts.query1.logic import GlobalRank, Ranked, result_row
 from bolts.query1.settings import read_settings
 from bolts.query1.stores import Result, open_sink
+from leeward.core.errors import FencedError
 from leeward.runtime import StatefulBolt
 
 
@@ -16,7 +17,7 @@ class GlobalRankSink(StatefulBolt):
     """state: see GlobalRank."""
 
     def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
-        self._sink = open_sink(read_settings(conf))
+        self._sink = open_sink(read_settings(conf), str(conf.get("storm.id", "")))
 
     def process(self, tup: Any) -> None:
         GlobalRank(self.state).candidate(Ranked(*tup.values))
@@ -28,7 +29,10 @@ class GlobalRankSink(StatefulBolt):
         if routes is None:
             return
         row = result_row(pulse.data["pickup"], pulse.data["dropoff"], routes)
-        new = self._sink.publish(
-            Result(number=pulse.number, row=row, w=f"{time.time():.3f}", w0=pulse.data["w0"])
-        )
+        result = Result(number=pulse.number, row=row, w=f"{time.time():.3f}", w0=pulse.data["w0"])
+        try:
+            new = self._sink.publish(result, self.fencing_token)
+        except FencedError:  # this process was replaced: its successor writes the result
+            self.counters["fenced"] += 1
+            return
         self.counters["results" if new else "repeats"] += 1

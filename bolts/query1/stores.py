@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bolts.query1.settings import Settings
 from leeward.core.errors import ConfigError, LeewardError
+from leeward.runtime import FencedRedis, FencingToken
 
 if TYPE_CHECKING:
     import redis
 
+#: Of a topology that has no bases, as a stock one.
+UNFENCED = FencingToken(base=0, epoch=0)
 #: Tries of one command before the task gives up; with the pauses between them, about 15 s.
 _TRIES = 20
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
@@ -101,24 +104,29 @@ def _row(seq: int, fields: Mapping[bytes, bytes]) -> Row:
 class Sink(Protocol):
     """Where results go. Results come in order of their number; after a recovery some come again."""
 
-    def publish(self, result: Result) -> bool:
-        """Publishes durably; False if it saw that the result was there already."""
+    def publish(self, result: Result, token: FencingToken = UNFENCED) -> bool:
+        """Publishes durably; False if it saw that the result was there already.
+
+        Raises FencedError if the store knows that this process was replaced.
+        """
         ...
 
 
 class RedisSink:
     """A Redis stream; the entry's id is `<number>-0`, so that Redis itself refuses a repeat."""
 
-    def __init__(self, client: redis.Redis, stream: str) -> None:
-        self._client = client
+    def __init__(self, client: redis.Redis, stream: str, topology_id: str) -> None:
+        self._fenced = FencedRedis(client, topology_id)
         self._stream = stream
 
-    def publish(self, result: Result) -> bool:
+    def publish(self, result: Result, token: FencingToken = UNFENCED) -> bool:
         import redis
 
-        fields: dict[Any, Any] = {"row": result.row, "n": result.number, "w": result.w, "w0": result.w0}
+        fields = ("row", result.row, "n", result.number, "w", result.w, "w0", result.w0)
         try:
-            self._client.xadd(self._stream, fields, id=f"{result.number}-0")
+            self._fenced.execute(
+                token, "XADD", self._stream, f"{result.number}-0", *fields, keys=(self._stream,)
+            )
         except redis.ResponseError as error:
             if "equal or smaller" not in str(error):
                 raise
@@ -129,7 +137,9 @@ class RedisSink:
 class RabbitSink:
     """A durable RabbitMQ queue; the message id is the number, by which a consumer drops repeats.
 
-    The broker itself keeps repeats. Each publication is confirmed by the broker, or raises.
+    The broker keeps repeats. It also keeps what a replaced process sends that does not know it yet: each message
+    carries the base of its sender, so a consumer can drop those of an older base than it has seen. Each publication
+    is confirmed by the broker, or raises.
     """
 
     def __init__(self, url: str, queue: str) -> None:
@@ -142,7 +152,7 @@ class RabbitSink:
         self._connection: Any = None
         self._channel: Any = None
 
-    def publish(self, result: Result) -> bool:
+    def publish(self, result: Result, token: FencingToken = UNFENCED) -> bool:
         """Waits out a short absence of the broker; raises if it refuses or stays away."""
         import pika.exceptions
 
@@ -150,7 +160,7 @@ class RabbitSink:
             try:
                 if self._connection is None:
                     self._open()
-                self._send(result)
+                self._send(result, token)
                 return True
             except pika.exceptions.AMQPConnectionError:
                 self._connection = None
@@ -175,7 +185,7 @@ class RabbitSink:
         self._channel.queue_declare(self._queue, durable=True)
         self._channel.confirm_delivery()
 
-    def _send(self, result: Result) -> None:
+    def _send(self, result: Result, token: FencingToken) -> None:
         import pika
 
         self._channel.basic_publish(
@@ -187,13 +197,13 @@ class RabbitSink:
                 message_id=str(result.number),
                 delivery_mode=pika.DeliveryMode.Persistent.value,
                 content_type="text/csv",
-                headers={"w": result.w, "w0": result.w0},
+                headers={"w": result.w, "w0": result.w0, "base": token.base, "epoch": token.epoch},
             ),
         )
 
 
-def open_sink(settings: Settings) -> Sink:
+def open_sink(settings: Settings, topology_id: str) -> Sink:
     """The sink that the settings name."""
     if settings.sink == "rabbitmq":
         return RabbitSink(settings.rabbitmq_url, settings.out)
-    return RedisSink(open_redis(settings.redis_url), settings.out)
+    return RedisSink(open_redis(settings.redis_url), settings.out, topology_id)

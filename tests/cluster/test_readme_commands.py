@@ -76,7 +76,8 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 @pytest.mark.timeout(1200)
 def test_the_commands_of_the_readme_work(reader: Reader):
     for line in LEEWARD:
-        said = reader.type(adapted(line, reader), exit_code=130 if "period_s" in line else 0)
+        exit_code = 130 if "period_s" in line else 2 if "leeward recover" in line else 0
+        said = reader.type(adapted(line, reader), exit_code=exit_code)
         if line.startswith("leeward submit"):
             reader.await_running()
         if line.startswith("leeward replay generate"):
@@ -125,6 +126,7 @@ def check(line: str, said: str) -> None:
         "leeward status": '"phase": "run"',
         "leeward serve query1 --once": '"deployment"',
         "leeward reconfigure": "done",
+        "leeward recover": "the topology is not held",
         "leeward drain": "127.0.0.13 drains",
         "leeward tidy": "killed topologies have left nothing",
         "leeward reference": "2013-01-16 04:0",

@@ -18,7 +18,6 @@ from servers import RedisServer, ZooKeeperServer, free_port
 from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import FakeNimbus, serving
 
-from leeward.control.memory import snapshot_text
 from leeward.core.control import (
     ControlRecord,
     Paths,
@@ -30,6 +29,7 @@ from leeward.core.control import (
     ready_barrier,
 )
 from leeward.core.plan import Placement
+from leeward.sim.memory import snapshot_text
 
 NIMBUS = free_port()
 STARTED: list[subprocess.Popen] = []

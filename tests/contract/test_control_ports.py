@@ -19,7 +19,12 @@ from leeward.adapters.zookeeper import (
     connect,
 )
 from leeward.control.errors import LostLeadershipError
-from leeward.control.memory import (
+from leeward.control.ports import StreamFacts
+from leeward.core.control import ControlRecord, Loss, Paths, Phase, Report
+from leeward.core.errors import ClusterRefusedError
+from leeward.core.journal import Journal, StepName
+from leeward.core.plan import Placement
+from leeward.sim.memory import (
     MemoryBarriers,
     MemoryClusterStore,
     MemoryControlStore,
@@ -28,11 +33,6 @@ from leeward.control.memory import (
     MemorySnapshots,
     World,
 )
-from leeward.control.ports import StreamFacts
-from leeward.core.control import ControlRecord, Paths, Phase, Report
-from leeward.core.errors import ClusterRefusedError
-from leeward.core.journal import Journal, StepName
-from leeward.core.plan import Placement
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,8 @@ class MemoryPorts:
     def made(self, barrier):
         return barrier in self.world.barriers
 
-    def recover(self, epoch, why):
-        self.world.recoveries[epoch] = why
+    def recover(self, epoch, loss):
+        self.world.recoveries[epoch] = loss
         self.world.changed()
 
     def publish(self, text):
@@ -120,8 +120,8 @@ class ZooPorts:
     def made(self, barrier):
         return self.mine.exists(self.paths.barrier(barrier)) is not None
 
-    def recover(self, epoch, why):
-        self._put(self.paths.recover(epoch), why)
+    def recover(self, epoch, loss):
+        self._put(self.paths.recover(epoch), loss.to_json())
 
     def publish(self, text):
         self._put(Paths.snapshot(self.paths.root), text)
@@ -275,14 +275,15 @@ def test_recovery_requests_and_drop(ports):
     store, wakes = ports.barriers(), []
     wake = lambda: wakes.append(1)  # noqa: E731
     assert store.recoveries(wake) == {}
-    ports.recover(3, "task 2 died")
+    second, third = Loss(task=2, why="a tuple was lost"), Loss(task=3, why="it has just started", fresh=True)
+    ports.recover(3, second)
     wait_until(lambda: wakes)
-    ports.recover(4, "task 3 died")
+    ports.recover(4, third)
     for name in ("cut-1", "cut-10", "ready-3", "ready-4"):
         ports.report(name, Report(task=1, component="source"))
-    assert store.recoveries(wake) == {3: "task 2 died", 4: "task 3 died"}
+    assert store.recoveries(wake) == {3: second, 4: third}
     store.drop(below=10, epoch=4)
-    assert store.recoveries(wake) == {4: "task 3 died"}
+    assert store.recoveries(wake) == {4: third}
     left = [n for n in ("cut-1", "cut-10", "ready-3", "ready-4") if store.reports(n, (), wake)]
     assert left == ["cut-10", "ready-4"]
     store.drop(below=10, epoch=4)

@@ -11,6 +11,9 @@ import pytest
 from bolts.query1.data_source import DataSource
 from bolts.query1.settings import read_settings
 from bolts.query1.stores import InputLostError, RedisSink, Result, Row, TaxiStream, open_redis
+from leeward.adapters.redis import RedisSnapshots
+from leeward.core.errors import FencedError
+from leeward.runtime import FencingToken
 
 
 @pytest.fixture
@@ -66,7 +69,7 @@ def test_progress_is_told_and_its_rows_removed(client):
 
 
 def test_a_repeated_result_is_seen_and_ignored(client):
-    sink = RedisSink(client, "query1:out")
+    sink = RedisSink(client, "query1:out", "t-1")
     assert sink.publish(Result(7, "first", "2.0", "1.0"))
     assert sink.publish(Result(9, "second", "3.0", "2.5"))
     assert not sink.publish(Result(7, "first", "4.0", "1.0"))
@@ -82,7 +85,7 @@ def test_another_refusal_is_no_repeat(client):
 
     client.set("query1:out", "not a stream")
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-        RedisSink(client, "query1:out").publish(Result(1, "row", "1", "1"))
+        RedisSink(client, "query1:out", "t-1").publish(Result(1, "row", "1", "1"))
 
 
 def test_source_and_sink_wait_out_an_absence_of_redis(server, client):
@@ -90,7 +93,7 @@ def test_source_and_sink_wait_out_an_absence_of_redis(server, client):
     server.stop()
     threading.Timer(1.0, server.start).start()
     start = time.monotonic()
-    assert RedisSink(client, "query1:out").publish(Result(1, "row", "1", "1"))
+    assert RedisSink(client, "query1:out", "t-1").publish(Result(1, "row", "1", "1"))
     assert time.monotonic() - start > 0.5
     assert taxi_stream(client).fetch(0, wait_ms=1) == [Row(1, "x", 7)]
     assert client.xlen("query1:out") == 1
@@ -140,3 +143,14 @@ def test_committed_state_is_progress(server, client):
     assert not client.exists("taxi:in:progress")
     source.committed({"seq": 12, "interval": 3})
     assert client.hget("taxi:in:progress", "seq") == b"12"
+
+
+def test_a_sink_that_was_replaced_writes_nothing_more(server, client):
+    """Found on a real cluster: a sink that was stopped, replaced and woke up wrote one more result."""
+    sink = RedisSink(client, "query1:out", "t-1")
+    assert sink.publish(Result(1, "row", "1", "1"), FencingToken(base=0, epoch=4))
+    RedisSnapshots(server.url).raise_fence("t-1", 7, 7)
+    with pytest.raises(FencedError, match="base 0 may not write"):
+        sink.publish(Result(2, "row", "1", "1"), FencingToken(base=0, epoch=4))
+    assert client.xlen("query1:out") == 1
+    assert sink.publish(Result(2, "row", "1", "1"), FencingToken(base=7, epoch=0))

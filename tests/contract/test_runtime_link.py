@@ -100,7 +100,7 @@ def test_who_asks_for_a_reset_hears_of_every_record(store, task):
     time.sleep(5 * LEISURE_S)  # until it watches only what it is told
     assert (2, 0) not in bolt.records
     bolt.works = False
-    bolt.link.recover(1, "a tuple was lost")
+    bolt.link.recover(1, "a tuple was lost", False)
     bolt.hears(2)
     bolt.works = False
     store.control.write_record(record(3), told=False)

@@ -56,7 +56,7 @@ class FakeSink:
     def __init__(self) -> None:
         self.results: list[tuple[int, str]] = []
 
-    def publish(self, result) -> bool:
+    def publish(self, result, token) -> bool:
         self.results.append((result.number, result.row))
         return True
 
@@ -222,7 +222,7 @@ def run_topology(lines, *, seed, pulse_s, window_s=1800, burst=20, move=0.2, rep
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data_source, "open_redis", lambda url: None)
         patch.setattr(data_source, "TaxiStream", lambda client, settings: stream)
-        patch.setattr(global_rank, "open_sink", lambda settings: sink)
+        patch.setattr(global_rank, "open_sink", lambda settings, topology_id: sink)
         network = Network(random.Random(seed), conf, stream, sink)
         network.run(burst=burst, move=move)
     assert stream.progress == len(rows)

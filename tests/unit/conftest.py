@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from control_twins import Cluster
 
-from leeward.control.memory import ListSink, ManualClock
+from leeward.sim.memory import ListSink, ManualClock
 
 
 @pytest.fixture
@@ -14,10 +14,10 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def clock(cluster) -> ManualClock:
+    return cluster.clock
 
 
 @pytest.fixture
-def sink() -> ListSink:
-    return ListSink()
+def sink(cluster) -> ListSink:
+    return cluster.sink

@@ -1,18 +1,19 @@
-"""The coordinator's handovers on in-memory twins: tables change while the stream goes on, or everything is restored."""
+"""Handovers of coordinator and tasks in memory: tables change while the stream goes on, or everything is restored."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from control_twins import FIRST, ID, SLOTS, TASKS, Killed, coordinator, plan, settle
+from control_twins import FIRST, ID, KEYS, SLOTS, TASKS, Killed, coordinator, plan, settle
 
 from leeward.core.control import Phase, Report, handover_barrier
 from leeward.core.orders import Limits, State
 from leeward.core.plan import Slot
+from leeward.sim.memory import MemoryBarriers
 
-#: Who reports a handover between two tasks: these and the sink. In the twins each says it has moved 10 bytes.
-WITNESSES = 3
+#: Bytes of half of the state of `work` on its way from task to task, about.
+HALF = range(600, 760)
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_tables_change_and_nothing_stops(cluster, clock, sink, running):
     settle(cluster, clock, running)
     assert results(sink) == [("handover", "done")]
     (end,) = sink.of("reconfiguration_ended")
-    assert end["bytes_exported"] == end["bytes_imported"] == 10 * WITNESSES
+    assert end["bytes_exported"] == end["bytes_imported"] in HALF
     assert [(c["component"], c["kind"]) for c in end["changes"]] == [("work", "scale-out")]
     assert set(end["phases"]) == {"handover_s"}
     assert cluster.world.record.base == 0 and cluster.world.rebalances == []
@@ -102,13 +103,11 @@ def restarted_without_a_checkpoint(cluster, clock, sink, coord):
     coord.submit(plan([2, 3], t2=Slot("n3", 2)))
     while not sink.of("checkpoint_failed"):
         coord.work()
-        for task in cluster.tasks.values():
-            if sink.of("reconfiguration_ended"):
-                task.fail_next = "OutOfMemoryError: full"
-            task.act()
+        if sink.of("reconfiguration_ended"):
+            cluster.fail(2, "OutOfMemoryError: full")
+        cluster.all_act()
         clock.time += 1
-    for task in cluster.tasks.values():
-        task.fail_next = ""
+    cluster.fail(2, "", times=0)
     assert coord.machine.state is State.IDLE
     assert cluster.world.record.committed[-1] == cluster.world.record.cut
 
@@ -126,22 +125,23 @@ def test_after_a_pause_a_checkpoint_comes_first(cluster, clock, sink, running):
 
 def test_that_checkpoint_may_fail(cluster, clock, sink, running):
     restarted_without_a_checkpoint(cluster, clock, sink, running)
-    cluster.tasks[2].fail_next = "OutOfMemoryError: full"
+    cluster.fail(2, "OutOfMemoryError: full")
     running.submit(plan([3], t2=Slot("n3", 2)))
     settle(cluster, clock, running)
     assert len(sink.of("checkpoint_failed")) == 2
     assert results(sink)[-1] == ("handover", "done")
 
 
-def test_who_asked_for_what_a_loss_forestalled_is_told_so(cluster, clock, sink, running):
+@pytest.mark.parametrize(("lost", "answer"), [(2, "reset: task 2"), (4, "aborted: tasks are away")])
+def test_a_request_that_a_loss_forestalls_is_answered(cluster, clock, sink, running, lost, answer):
     """The plan waits for that checkpoint when a process is lost."""
     restarted_without_a_checkpoint(cluster, clock, sink, running)
     cluster.world.requests["request-1"] = {}
     running.submit(plan([3], t2=Slot("n3", 2)), "request-1")
     assert running.machine.state is State.CHECKPOINTING
-    cluster.tasks[3].die()
+    cluster.tasks[lost].die()
     settle(cluster, clock, running)
-    assert cluster.world.answers["request-1"].startswith("reset: task 3")
+    assert cluster.world.answers["request-1"].startswith(answer)
     assert cluster.world.requests == {}
 
 
@@ -213,18 +213,18 @@ def test_redis_down_before_it_begins_changes_nothing(cluster, clock, sink, runni
     checkpointed(cluster, clock, running)
 
 
-def test_redis_down_in_the_middle_is_waited_for(cluster, clock, sink, running):
+def test_redis_down_in_the_middle_holds_up_checkpoints_alone(cluster, clock, sink, running):
+    """State goes from task to task; where it goes through Redis, the courier waits for it."""
     running.submit(plan([2, 3]))
     cluster.world.refuse.add("redis")
     for _ in range(10):
-        for task in cluster.tasks.values():
-            task.act()
+        cluster.all_act()
         running.work()
         clock.time += 1
-    assert running.machine.state is State.HANDING
+    assert results(sink) == [("handover", "done")] and sink.of("checkpoint_failed")
     cluster.world.refuse.clear()
-    settle(cluster, clock, running)
-    assert results(sink) == [("handover", "done")]
+    checkpointed(cluster, clock, running)
+    assert cluster.world.record.base == 0
 
 
 @pytest.mark.parametrize("dies", [False, True])
@@ -257,8 +257,8 @@ def test_killed_after_each_step(cluster, clock, sink, at, nth, dies):
     record = cluster.world.record
     assert record.tables == (plan([2, 3]).tables if announced else FIRST)
     assert all(task.tables == record.tables for task in cluster.tasks.values())
-    assert (record.base > 0) is dies
-    assert cluster.world.fences[ID] == record.epoch
+    assert (record.base > 0) is (dies and announced), "a warm task that dies is left out and comes back"
+    assert cluster.world.fences[ID] == record.epoch or not announced
     checkpointed(cluster, clock, successor)
 
 
@@ -311,23 +311,22 @@ def test_much_state_is_copied_ahead_under_the_old_tables(cluster, clock, sink, c
 
 
 def test_what_cannot_be_copied_is_given_up_before_anything_changed(cluster, clock, sink, copying):
-    cluster.tasks[2].fail_next = "SnapshotError: a set cannot travel"
+    cluster.tasks[2].process.state[KEYS[1]] = {1}
     copying.submit(plan([2, 3]))
-    for task in cluster.tasks.values():
-        task.act()
+    cluster.all_act()
     copying.work()
     clock.time += 1
     copying.work()
     record = cluster.world.record
     assert (record.tables, record.ahead, record.base) == (FIRST, 0, 0)
     assert record.epoch == 2, "the pieces of epoch 1 are nobody's"
-    assert "a set cannot travel" in sink.of("reconfiguration_ended")[0]["result"]
+    assert "set" in sink.of("reconfiguration_ended")[0]["result"]
+    assert repr(KEYS[1]) in sink.of("reconfiguration_ended")[0]["result"]
 
 
 def test_without_redis_what_was_copied_is_not_handed_over(cluster, clock, sink, copying):
     copying.submit(plan([2, 3]))
-    for task in cluster.tasks.values():
-        task.act()
+    cluster.all_act()
     cluster.world.refuse.add("redis")
     copying.work()
     clock.time += 1
@@ -359,8 +358,7 @@ def test_a_fence_that_is_refused_once_the_record_is_out_is_tried_again(cluster, 
     if dies == "task":
         cluster.tasks[3].die()
     for _ in range(100):
-        for task in cluster.tasks.values():
-            task.act()
+        cluster.all_act()
         coord.work()
         clock.time += 1
     assert results(sink) == [("handover", "reset")] * (dies == "task")
@@ -409,8 +407,49 @@ def test_killed_while_copying(cluster, clock, sink):
     successor.start()
     settle(cluster, clock, successor)
     record = cluster.world.record
-    assert (record.tables, record.ahead, record.epoch) == (FIRST, 0, 2)
-    assert results(sink) == [("handover", "aborted")]
+    assert (record.tables, record.ahead, record.base) == (plan([2, 3]).tables, 0, 0)
+    assert results(sink) == [("handover", "done")], "its successor begins it again"
+
+
+def test_killed_while_giving_up(cluster, clock, sink):
+    """Found by the pair: the record was written and the journal still open, so the next coordinator waited for reports
+    of a handover that nobody had been told of, and restored everything when they were late.
+    """
+
+    def fault(name):
+        if name == "control:ahead":
+            cluster.world.refuse.add("redis")
+        if name == "control:run":
+            raise Killed(name)
+
+    coord = coordinator(cluster, clock, sink, limits=Limits(ahead_bytes=-1), fault=lambda name: None)
+    coord.start()
+    settle(cluster, clock, coord)
+    coord._fault = fault
+    with pytest.raises(Killed):
+        coord.submit(plan([2, 3]))
+    assert cluster.world.journal.open and cluster.world.record.ahead == 0
+    cluster.world.refuse.clear()
+    successor = coordinator(cluster, clock, sink)
+    successor.start()
+    settle(cluster, clock, successor)
+    assert results(sink)[-1] == ("handover", "aborted")
+    assert (cluster.world.record.tables, cluster.world.record.base) == (FIRST, 0)
+
+
+def test_a_source_that_reads_a_pause_late_holds_up_no_handover(cluster, clock, sink, running):
+    """Its probe names an epoch of which those behind it are told by markers only. Found by the model of before."""
+    running.submit(plan([2, 3], t2=Slot("n3", 2)))
+    pause = cluster.world.record
+    assert pause.phase is Phase.PAUSE
+    clock.time += running.machine.limits.pause_s + 1
+    running.work()
+    running.submit(plan([2, 3]))
+    source = cluster.tasks[1].process
+    source.task.on_record(pause, False)
+    assert source.mode == "paused"
+    settle(cluster, clock, running)
+    assert results(sink) == [("restart", "aborted"), ("handover", "done")] and not sink.of("reset")
 
 
 def test_one_change_at_a_time(cluster, clock, sink, running):
@@ -421,14 +460,30 @@ def test_one_change_at_a_time(cluster, clock, sink, running):
 
 # --- in steps
 
+#: Bytes that a step of 16 groups does not have, but the state of `work` does.
+SOME = 600
+
+
+@pytest.fixture
+def kept_barriers(monkeypatch):
+    """Reports stay."""
+    monkeypatch.setattr(MemoryBarriers, "drop", lambda *_, **__: None)
+
+
+def bytes_reported(cluster):
+    """By all tasks, of all handovers."""
+    barriers = cluster.world.barriers.items()
+    return sum(report.bytes for name, there in barriers if name.startswith("handover-") for report in there.values())
+
 
 def stepping(cluster, clock, sink, fault=None, ahead=False):
     """A coordinator that moves 16 groups at a time, and copies them ahead or not."""
-    limits = Limits(step_groups=16, ahead_bytes=-1 if ahead else 8)
+    limits = Limits(step_groups=16, ahead_bytes=-1 if ahead else SOME)
     coord = coordinator(cluster, clock, sink, limits=limits, fault=fault)
     coord.start()
     settle(cluster, clock, coord)
     checkpointed(cluster, clock, coord)
+    assert coord.machine.sizes["work"] / 8 < SOME < coord.machine.sizes["work"]
     return coord
 
 
@@ -446,7 +501,7 @@ def pass_a_step(cluster, clock, coord):
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-def test_many_groups_go_in_steps_the_hottest_last(cluster, clock, sink, ahead):
+def test_many_groups_go_in_steps_the_hottest_last(cluster, clock, sink, kept_barriers, ahead):
     coord = stepping(cluster, clock, sink, ahead=ahead)
     hot = {group: 1000.0 - group for group in range(128)}
     seen = []
@@ -462,7 +517,7 @@ def test_many_groups_go_in_steps_the_hottest_last(cluster, clock, sink, ahead):
     assert len(sink.of("reconfiguration_started")) == 1 and len(sink.of("handover_step")) == 3
     (end,) = sink.of("reconfiguration_ended")
     assert (end["result"], end["steps"]) == ("done", 4)
-    assert end["bytes_exported"] == end["bytes_imported"] == 4 * 10 * WITNESSES
+    assert end["bytes_exported"] == end["bytes_imported"] == bytes_reported(cluster) > 800
     assert cluster.world.record.base == 0 and cluster.world.record.committed
 
 
@@ -488,7 +543,7 @@ def test_one_only_replica_moves_whole(cluster, clock, sink):
 
 
 def test_little_state_moves_whole(cluster, clock, sink):
-    limits = Limits(step_groups=16, ahead_bytes=1000)
+    limits = Limits(step_groups=16, ahead_bytes=10**6)
     coord = coordinator(cluster, clock, sink, limits=limits)
     coord.start()
     settle(cluster, clock, coord)
@@ -536,7 +591,7 @@ def test_a_step_that_cannot_be_copied_is_given_up_and_nothing_was_paused(cluster
     coord.work()
     (end,) = sink.of("reconfiguration_ended")
     assert end["result"].startswith("aborted: not copied")
-    assert (end["steps"], end["pause_s"]) == (2, 0.3), "what tuples waited in the two that were done"
+    assert end["steps"] == 2
     settle(cluster, clock, coord)
     assert len(moved(cluster.world.record.tables)) == 32
 
@@ -549,7 +604,7 @@ def test_a_step_that_cannot_be_copied_is_given_up_and_nothing_was_paused(cluster
         ("fence", False), ("control:handover", False),
     ],
 )  # fmt: skip
-def test_a_successor_goes_on_where_the_coordinator_was_killed(cluster, clock, sink, at, ahead, nth):
+def test_a_successor_goes_on_where_the_coordinator_was_killed(cluster, clock, sink, kept_barriers, at, ahead, nth):
     left = []
 
     def fault(name):
@@ -563,18 +618,17 @@ def test_a_successor_goes_on_where_the_coordinator_was_killed(cluster, clock, si
     with pytest.raises(Killed):
         coord.submit(plan([2, 3]))
         settle(cluster, clock, coord)
-    begun = cluster.world.record.handover > 0
-    assert begun == (at == "control:handover" or nth > (2 if (at, ahead) == ("fence", True) else 1))
+    written = cluster.world.journal.open
+    assert written == ((at, ahead, nth) != ("fence", False, 1))
     successor = coordinator(cluster, clock, sink, limits=coord.machine.limits)
     successor.start()
     settle(cluster, clock, successor)
-    assert cluster.world.record.tables == (plan([2, 3]).tables if begun else FIRST)
+    assert cluster.world.record.tables == (plan([2, 3]).tables if written else FIRST)
     assert cluster.world.record.base == 0
-    if (at, ahead, nth) == ("fence", False, 1):  # nothing was written: there is nothing to end
+    if not written:  # nothing to end
         assert not sink.of("reconfiguration_ended")
         return
     (end,) = sink.of("reconfiguration_ended")
-    assert (end["result"], end["steps"]) == ("done", 4) if begun else end["result"].startswith("aborted")
-    if begun:
-        assert end["bytes_imported"] == 4 * 10 * WITNESSES, "each step counts once"
+    assert (end["result"], end["steps"]) == ("done", 4)
+    assert end["bytes_imported"] == bytes_reported(cluster), "each step counts once"
     checkpointed(cluster, clock, successor)

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from leeward.control.memory import snapshot_text
 from leeward.control.monitor import (
     Facts,
     Monitor,
@@ -26,6 +25,7 @@ from leeward.core.errors import ConfigError, NotReadyError, ProtocolError
 from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
+from leeward.sim.memory import snapshot_text
 
 
 def line(task, component, t, *, pid=1, received=None, out=0, processed=0, busy=0.0, buffered=0, **more):

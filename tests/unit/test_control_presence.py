@@ -11,9 +11,9 @@ from test_control_service import STRUCTURE, Script, keep, stage
 
 from leeward.control.errors import TopologyGoneError
 from leeward.control.loop import Inline
-from leeward.control.memory import MemoryRequests
 from leeward.control.presence import ASK_S, Presence, patiently
 from leeward.core.errors import ClusterRefusedError, ConfigError
+from leeward.sim.memory import MemoryRequests
 
 
 class Answers:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 from control_twins import FIRST, ID, NAME, TASKS, Cluster
 
-from leeward.control.costs import PRIOR
+from leeward.control.costs import PRIOR, estimate
 from leeward.control.loop import Inline
-from leeward.control.memory import (
+from leeward.control.ports import ComponentFacts, Structure
+from leeward.control.service import Ports, Service, TopologyPorts
+from leeward.core.errors import ConfigError, PlanError
+from leeward.core.plan import Plan, Slot, deployment
+from leeward.core.settings import Settings
+from leeward.core.table import even_table, replicas
+from leeward.runtime.handover import Handovers
+from leeward.sim.memory import (
     ListSink,
     ManualClock,
     MemoryBarriers,
@@ -23,12 +31,6 @@ from leeward.control.memory import (
     MemoryRequests,
     MemorySnapshots,
 )
-from leeward.control.ports import ComponentFacts, Structure
-from leeward.control.service import Ports, Service, TopologyPorts
-from leeward.core.errors import ConfigError, PlanError
-from leeward.core.plan import Plan, Slot, deployment
-from leeward.core.settings import Settings
-from leeward.core.table import even_table, replicas
 
 STRUCTURE = Structure(
     id=ID,
@@ -80,8 +82,7 @@ class Stage(ManualClock):
             wanted = self.cluster.world.placement
             if wanted is not None and dict(wanted.slots) != self.cluster.slots:
                 self.cluster.schedule()
-            for task in self.cluster.tasks.values():
-                task.act()
+            self.cluster.all_act()
             self.inside = False
         if self.until() or self.limit < 0:
             self.stop.set()
@@ -93,6 +94,7 @@ def stage(policy, *, until, cluster=None, settings=None, fault=None, limit=4000)
     cluster.world.structures[NAME] = STRUCTURE
     sink = ListSink()
     clock = Stage(cluster, until=lambda: until(sink, cluster), limit=limit)
+    cluster.clock, cluster.sink = clock, sink
     world = cluster.world
 
     def open_topology(_):
@@ -102,7 +104,7 @@ def stage(policy, *, until, cluster=None, settings=None, fault=None, limit=4000)
         )  # fmt: skip
 
     ports = Ports(
-        nimbus=MemoryNimbus(world, place=cluster.schedule), snapshots=MemorySnapshots(world),
+        nimbus=MemoryNimbus(world, place=cluster.rebalanced), snapshots=MemorySnapshots(world),
         cluster=MemoryClusterStore(world), clock=clock, sink=sink, open_topology=open_topology,
         leftovers=MemoryLeftovers(world),
     )  # fmt: skip
@@ -274,7 +276,7 @@ def test_a_request_that_comes_while_the_service_looks_is_not_overlooked(monkeypa
 def test_an_aborted_request_says_so():
     restart = Settings(period_s=0.5, mode="restart")
     service, clock, _, cluster = stage(None, until=lambda *_: False, settings=restart)
-    cluster.tasks[4].fail_next = "OutOfMemoryError: maxmemory"
+    cluster.fail(4, "OutOfMemoryError: maxmemory", times=2)  # the checkpoint before it, too
     name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1}}})
     assert service.run(clock.stop, until=name) == "aborted: task 4 (work): OutOfMemoryError: maxmemory"
     assert cluster.world.record.tables == FIRST
@@ -304,7 +306,7 @@ def test_a_standby_takes_over_what_a_dead_leader_had_begun(mode, begun, phase):
     assert sink.of("reconfiguration_ended")[0]["result"] == "done"
 
 
-@pytest.mark.parametrize("at", ["control:pause", "control:handover", "journal:closed"])
+@pytest.mark.parametrize("at", ["control:pause", "control:ahead", "control:handover", "journal:closed"])
 @pytest.mark.parametrize("mode", ["restart", "live"])
 def test_whoever_asked_a_leader_that_died_is_answered_once(mode, at):
     class Died(Exception):
@@ -322,22 +324,24 @@ def test_whoever_asked_a_leader_that_died_is_answered_once(mode, at):
     standby, clock, sink, _ = stage(None, cluster=cluster, until=lambda *_: False, settings=settings)
     assert standby.run(clock.stop, until=name) == "done"
     assert cluster.world.requests == {}, "it is not carried out again"
-    assert len(sink.of("reconfiguration_started")) == 0
+    begun_anew = (mode, at) == ("live", "control:ahead")  # it was only being copied
+    assert len(sink.of("reconfiguration_started")) == begun_anew
     assert deployment(cluster.world.record.tables, cluster.slots)["work"] == {"n2": 1, "n3": 1}
 
 
-def test_what_handovers_cost_reaches_the_policy_and_the_next_leader():
-    cluster = Cluster()
+def test_what_handovers_cost_reaches_the_policy_and_the_next_leader(monkeypatch):
+    cluster, report_of = Cluster(), Handovers._report_of
+    monkeypatch.setattr(Handovers, "_report_of", lambda *about, **more: replace(report_of(*about, **more), waited=0.3))
     policy = Script(replicas_of_work([2, 3]), replicas_of_work([2]), keep)
-    service, clock, _, _ = stage(policy, cluster=cluster, until=lambda *_: len(policy.views) > 2)
+    service, clock, sink, _ = stage(policy, cluster=cluster, until=lambda *_: len(policy.views) > 2)
     service.run(clock.stop)
-    moved = 10 * len(TASKS)
-    learned = (pytest.approx(0.3 - PRIOR[1] * moved), PRIOR[1])
-    assert [view.handover_cost for view in policy.views] == [PRIOR, learned, learned]
+    seen = [(end["bytes_imported"], end["pause_s"]) for end in sink.of("reconfiguration_ended")]
+    assert [pause_s for _, pause_s in seen] == [0.3, 0.3] and min(size for size, _ in seen) > 100
+    assert [view.handover_cost for view in policy.views] == [PRIOR, estimate(seen[:1]), estimate(seen)]
     heir = Script(keep)
     service, clock, _, _ = stage(heir, cluster=cluster, until=lambda *_: heir.views)
     service.run(clock.stop)
-    assert heir.views[0].handover_cost == learned
+    assert heir.views[0].handover_cost == estimate(seen[1:])
 
 
 def test_waits_while_another_leads():

@@ -1,4 +1,4 @@
-"""Tasks that are absent, and come back elsewhere; the interleavings are in tests/property/test_protocol_tasks.py."""
+"""Tasks that are absent, and come back elsewhere; the interleavings are in tests/sim/test_pair.py."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from leeward.core.control import ControlRecord
 from leeward.core.instructions import (
+    BeforeCheckpoint,
     Deliver,
     Export,
     HandedOver,
@@ -42,7 +43,7 @@ def cut(number: int) -> Marker:
 
 def passed(number: int) -> list:
     """What a task does when that cut is aligned."""
-    return [Send(cut(number)), Export(number, RUN)]
+    return [BeforeCheckpoint(number), Send(cut(number)), Export(number, RUN)]
 
 
 def left() -> TaskProtocol:
@@ -69,6 +70,29 @@ def test_nobody_waits_for_who_is_absent():
     assert protocol.on_tuple(2, "a") == [Deliver("a")]
 
 
+def test_the_marker_that_leaves_a_lost_task_out_is_not_waited_for_on_its_channel():
+    """Found by the coordinator's tests with real tasks: the lost process sends nothing, and its successor stands aside.
+
+    Everybody downstream waited until the handover was late, and then all restored.
+    """
+    protocol = TaskProtocol(4, (2, 3))
+    protocol.on_record(RUN, first=True)
+    without = replace(LEAVE, left_out=(3,))
+    assert protocol.on_marker(2, route(without)) == [Send(route(without), TABLES), HandedOver(1)]
+    assert protocol.on_marker(2, cut(1)) == passed(1)
+    assert protocol.on_marker(3, route(without)) == [], "it was only silent"
+    assert protocol.on_marker(2, cut(2)) == passed(2)
+
+
+def test_a_checkpoint_that_a_lost_task_never_passed_does_not_hold_back_the_marker_that_leaves_it_out():
+    """Found by the coordinator's tests with real tasks: the route marker came behind the checkpoint's."""
+    protocol = TaskProtocol(4, (2, 3))
+    protocol.on_record(RUN, first=True)
+    without = replace(LEAVE, left_out=(3,))
+    assert protocol.on_marker(2, cut(1)) + protocol.on_marker(2, route(without)) == []
+    assert protocol.on_record(without) == [*passed(1), Send(route(without), TABLES), HandedOver(1)]
+
+
 def test_who_is_absent_takes_no_notice_and_its_process_of_before_is_silent():
     protocol = left()
     assert protocol.on_marker(1, cut(1)) == protocol.on_record(TAKEN) == protocol.on_marker(1, call()) == []
@@ -85,6 +109,22 @@ def test_its_successor_calls_hears_and_joins_at_the_marker():
     assert protocol.on_marker(1, route(JOIN)) == [Send(route(JOIN), TABLES), HandedOver(3)]
     assert protocol.mode is Mode.RUNNING
     assert protocol.on_marker(1, cut(3)) == passed(3)
+
+
+def test_a_marker_of_a_base_before_does_not_bring_a_task_back():
+    """Found by the pair: it was on its way when everything was restored, and its number was above 0, the handover of
+    the new base. The task returned to it and to the marker that all others sent: a reset.
+    """
+    base = replace(RUN, epoch=5, base=5, absent=(3,), left_out=(3,))
+    protocol = TaskProtocol(3, (1,))
+    protocol.on_record(base)
+    protocol.on_record(replace(base, epoch=6, restarts=(3,)))
+    before = replace(RUN, epoch=4, handover=4)
+    assert protocol.on_marker(1, route(before)) == []
+    assert protocol.on_marker(1, call(6)) == [Ready(6)]
+    back = replace(RUN, epoch=7, base=5, handover=7)
+    assert protocol.on_marker(1, route(back)) == [Send(route(back), TABLES), HandedOver(7)]
+    assert (protocol.mode, protocol.handover) == (Mode.RUNNING, 7)
 
 
 def test_it_may_come_back_without_having_been_restarted():
@@ -120,6 +160,15 @@ def test_a_process_lost_on_the_way_out_is_a_loss():
     """Its marker will not come: those who wait for it need not wait until the deadline."""
     (instruction,) = TaskProtocol(3, (1,)).on_record(LEAVE)
     assert isinstance(instruction, Recover)
+
+
+def test_a_process_that_read_the_record_of_before_is_not_lost():
+    """Found by the pair: a server of ZooKeeper may lag. Nothing is lost, as the task was absent when it started."""
+    protocol = TaskProtocol(3, (1,))
+    protocol.on_record(LEAVE)
+    assert protocol.mode is Mode.LOST
+    assert protocol.on_record(TAKEN) == [Resumed(TAKEN, TABLES, new=True)]
+    assert protocol.on_marker(1, call()) == [Ready(2)]
 
 
 def test_a_process_that_starts_when_all_take_part_again_is_a_loss():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from leeward.control.memory import MemoryLeftovers, MemoryNimbus, World
 from leeward.control.ports import Structure
 from leeward.control.tidying import survey
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.leftovers import YOUNG_S, Leftover, reason_to_stay, submitted_at
 from leeward.runtime.swap import drop_gone
+from leeward.sim.memory import MemoryLeftovers, MemoryNimbus, World
 
 NOW = 1_700_000_000.0
 OLD, YOUNG = "app-3-1600000000", f"app-4-{int(NOW - YOUNG_S / 2)}"

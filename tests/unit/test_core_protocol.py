@@ -1,4 +1,4 @@
-"""The task protocol, case by case; the interleavings are in tests/property/test_protocol_tasks.py."""
+"""The task protocol, case by case; the interleavings are in tests/sim/test_pair.py."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.instructions import (
+    BeforeCheckpoint,
     CopyAhead,
     Deliver,
     DeliverPulse,
@@ -85,8 +86,8 @@ def test_a_spout_that_goes_on_begins_the_checkpoint_that_was_asked_for_meanwhile
     """After every pause the coordinator asks for one at once: who reads the record late sees both in one."""
     protocol = paused()
     record = replace(RUN, epoch=2, checkpoint=2)
-    _, resumed, marker, export = protocol.on_record(record)
-    assert resumed == Resumed(record, TABLES, new=False)
+    _, resumed, before, marker, export = protocol.on_record(record)
+    assert (resumed, before) == (Resumed(record, TABLES, new=False), BeforeCheckpoint(2))
     assert (marker.marker.kind, marker.marker.number, export.cut) == (Kind.CHECKPOINT, 2, 2)
     assert protocol.on_record(record) == []
 
@@ -108,8 +109,8 @@ def test_a_checkpoint_that_a_source_never_began_is_left_out_when_the_next_one_co
     assert protocol.on_marker(2, one) == []
     assert protocol.on_marker(3, two) == []
     assert protocol.on_tuple(2, "after 1") == [Deliver("after 1")]
-    forwarded, export = protocol.on_marker(2, two)
-    assert forwarded == Send(two) and export.cut == 2
+    before, forwarded, export = protocol.on_marker(2, two)
+    assert (before, forwarded, export.cut) == (BeforeCheckpoint(2), Send(two), 2)
 
 
 def test_a_pause_that_was_given_up_waits_for_the_record_that_says_so():

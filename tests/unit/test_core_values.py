@@ -135,6 +135,6 @@ def test_a_record_whose_groups_have_no_owner_is_refused(name, nobody):
 
 
 def test_a_newer_record_says_so():
-    text = ControlRecord(version=5).to_json()
-    with pytest.raises(ProtocolError, match="'version' is 5, this program reads 4"):
+    text = ControlRecord(version=6).to_json()
+    with pytest.raises(ProtocolError, match="'version' is 6, this program reads 5"):
         ControlRecord.from_json(text)

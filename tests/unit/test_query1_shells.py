@@ -85,11 +85,11 @@ def _route_id(conf, row):
 def test_the_sink_publishes_changes_once_and_counts_repeats(monkeypatch):
     published = []
 
-    def publish(result) -> bool:
+    def publish(result, token) -> bool:
         published.append(result)
         return result.number != 5
 
-    monkeypatch.setattr(global_rank, "open_sink", lambda settings: SimpleNamespace(publish=publish))
+    monkeypatch.setattr(global_rank, "open_sink", lambda settings, topology_id: SimpleNamespace(publish=publish))
     task = local(GlobalRankSink)
     data = {"t": 240, "w0": "1.5", "pickup": "p", "dropoff": "d", "seq": 9, "advanced": True}
     feed(task, "1.1>2.2", 3, 9).pulse(Pulse(3, data))

@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from pystorm.component import StormHandler
@@ -22,7 +21,7 @@ from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.keys import key_group
 from leeward.core.table import even_table, tables_text
-from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, elastic, handover, hot, keyed
+from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, elastic, hot, keyed
 from tests.pipe_twin import Twin, frame
 
 
@@ -97,8 +96,8 @@ class FakeLink:
     def soon(self, job, after_s=0.0):
         self.done.append(("soon",))
 
-    def recover(self, epoch, reason):
-        self.done.append(("recover", epoch, reason))
+    def recover(self, epoch, reason, fresh):
+        self.done.append(("recover", epoch, reason, fresh))
 
 
 class Worker:
@@ -350,7 +349,7 @@ def test_missing_tuples_ask_for_a_reset(bolt):
     bolt.marker("pass", 3, "pulse", 2, counts="5:3,6:0", body={})
     bolt.beat()
     assert [entry for entry in bolt.link.done if entry[0] == "recover"] == [
-        ("recover", 0, "task 3 sent 3 tuples and pulses to task 5 before pulse 2, 2 came")
+        ("recover", 0, "task 3 sent 3 tuples and pulses to task 5 before pulse 2, 2 came", False)
     ]
 
 
@@ -441,7 +440,6 @@ def java_bolt():
     [
         (lambda: Pass.spec(inputs=None), "inputs of Pass are None"),
         (lambda: Pass.spec(inputs={Source.spec(name="s"): Source}), "by <class"),
-        (lambda: Source.spec(par=2), "asks for several tasks"),
         (lambda: keyed(), "names 0 fields"),
         (lambda: Count.spec(inputs={java_spout(["key"]): keyed("key")}), JAVA),
         (lambda: Count.spec(inputs={java_spout(["key"])["default"]: keyed("key")}), JAVA),
@@ -724,7 +722,9 @@ def test_a_tuple_waits_for_its_group_and_no_other_does(keyed_bolt):
 
 def test_a_tuple_has_waited_when_its_group_is_in_and_not_until_all_that_waited_is_worked_off(keyed_bolt, monkeypatch):
     reports, took_s, count = [], [], keyed_bolt.component.process
-    monkeypatch.setattr(handover, "time", SimpleNamespace(perf_counter=lambda: 100.0 + sum(took_s)))
+    keyed_bolt.beat()
+    around = replace(keyed_bolt.component._task.around, clock=lambda: 100.0 + sum(took_s))
+    monkeypatch.setattr(keyed_bolt.component._handovers, "_around", around)
     monkeypatch.setattr(keyed_bolt.component, "process", lambda tup: took_s.append(50.0) or count(tup))
     theirs = next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 6)
     begin_handover(keyed_bolt, even_table([5]))
@@ -767,6 +767,7 @@ def test_what_key_groups_get_is_published(keyed_bolt):
 def test_a_step_of_the_wall_clock_does_not_reach_the_rates(keyed_bolt, monkeypatch):
     """Rates are counts divided by the time between two lines of metrics."""
     wall = time.time
+    keyed_bolt.beat()
     before = json.loads(keyed_bolt.link.metrics())["t"]
     assert before == pytest.approx(wall(), abs=60.0)
     monkeypatch.setattr(time, "time", lambda: wall() - 3600.0)
@@ -809,8 +810,8 @@ def test_what_is_copied_ahead_is_followed_by_what_changed(keyed_bolt):
 
 
 def test_who_has_something_to_give_looks_at_once_what_it_is_told(keyed_bolt, monkeypatch):
-    monkeypatch.setattr(type(keyed_bolt.component), "_turn_s", 0.04)
     keyed_bolt.beat()
+    monkeypatch.setattr(type(keyed_bolt.component._task), "turn_s", 0.04)
     assert keyed_bolt.link.leisure() == 0.0
     begin_handover(keyed_bolt, even_table([6]))
     assert not keyed_bolt.component.state.groups and keyed_bolt.link.leisure() >= 0.25, "it is called"
@@ -847,7 +848,7 @@ def test_a_copy_that_was_given_up_is_not_reported(keyed_bolt):
 def test_who_gives_tuples_but_has_no_state_has_copied_it_all(bolt, monkeypatch):
     """Else a handover in which a stateless bolt is scaled beside another one would never begin."""
     bolt.beat()
-    monkeypatch.setattr(bolt.component, "kind", "stateless")
+    monkeypatch.setattr(bolt.component._task.shell, "kind", "stateless")
     monkeypatch.setattr(bolt.component._protocol, "_stateful", False)
     bolt.link.show(ControlRecord(tables=TABLES, ahead=1, coming=TABLES | {"count": even_table([5, 6])}))
     bolt.beat()

@@ -12,46 +12,36 @@ from leeward.runtime.handover import SHARE, STEP_S, Handovers
 from leeward.runtime.state import KeyedState
 
 
-class Clock:
-    """Stands in for the module `time`."""
-
-    def __init__(self):
-        self.now_s = 100.0
-
-    def perf_counter(self):
-        return self.now_s
-
-
 class Loop:
     """A task's own loop, which looks at the copy every so often; a step takes what it may."""
 
     def __init__(self, monkeypatch):
-        self.clock, self.packed_s = Clock(), 0.0
+        self.now_s, self.packed_s = 100.0, 0.0
         self.sending = SimpleNamespace(epoch=1, has_room=True, put=lambda parts: None, reach=lambda targets: None)
-        monkeypatch.setattr(handover, "time", self.clock)
         monkeypatch.setattr(handover, "Ahead", lambda *_: SimpleNamespace(step=self.pack, small=False, near=False))
         shell = SimpleNamespace(
             component_name="count",
             task_id=5,
             state=KeyedState("test"),
-            serializer=SimpleNamespace(timer_s=0.25, TIMER_S=0.25),
+            pace=lambda seconds: None,
         )
         courier = SimpleNamespace(cancel=lambda: None, send=lambda *_: self.sending)
-        self.handovers = Handovers(shell, courier)
+        around = SimpleNamespace(clock=lambda: self.now_s)
+        self.handovers = Handovers(SimpleNamespace(shell=shell), courier, around)
         self.handovers.copy_ahead(CopyAhead(1, gained={}, lost={0: 6}))
 
     def pack(self, budget_s, clock):
-        self.clock.now_s += budget_s
+        self.now_s += budget_s
         self.packed_s += budget_s
         return {6: b"some"}
 
     def share(self, seconds, every_s):
         """Of the time that copying took, while the loop looks at it every so often."""
-        began_s, before_s = self.clock.now_s, self.packed_s
-        while self.clock.now_s < began_s + seconds:
+        began_s, before_s = self.now_s, self.packed_s
+        while self.now_s < began_s + seconds:
             self.handovers.step()
-            self.clock.now_s += every_s
-        return (self.packed_s - before_s) / (self.clock.now_s - began_s)
+            self.now_s += every_s
+        return (self.packed_s - before_s) / (self.now_s - began_s)
 
 
 @pytest.mark.parametrize("rests", [0.02, 0.3, 0.7, 1.0])

@@ -14,7 +14,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from leeward.control.errors import LostLeadershipError
 from leeward.control.ports import Claim
-from leeward.core.control import ControlRecord, Paths
+from leeward.core.control import ControlRecord, Paths, Phase
 from leeward.core.errors import ClusterRefusedError, PlanError
 from leeward.core.journal import Journal
 from leeward.core.plan import Placement
@@ -73,7 +73,14 @@ class ZooControlStore:
             texts[self._paths.told] = texts[self._paths.control]
         if journal is not None:
             texts[self._paths.journal] = journal.to_json().encode()
-        self._write(texts, lambda transaction: transaction.create(self._paths.barrier(barrier)) if barrier else None)
+
+        def also(transaction: Any) -> None:
+            if barrier:
+                transaction.create(self._paths.barrier(barrier))
+            if record.phase is Phase.RESTORE:
+                transaction.set_data(self._paths.halt, str(record.epoch).encode())
+
+        self._write(texts, also)
 
     def write_journal(self, journal: Journal) -> None:
         def also(transaction: Any) -> None:
@@ -108,6 +115,11 @@ class ZooControlStore:
             text, _ = self._read(self._paths.control) or (b"", 0)
         return ControlRecord.from_json(text) if text else None
 
+    def read_journal(self) -> Journal | None:
+        with asking("read journal"):
+            text, _ = self._read(self._paths.journal) or (b"", 0)
+        return Journal.from_json(text) if text else None
+
     def read_placement(self) -> Placement | None:
         with asking("read placement"):
             text, _ = self._read(self._placement) or (b"", 0)
@@ -138,8 +150,9 @@ class ZooControlStore:
             )
 
     def _make_parents(self) -> bool:
-        """Whether the znodes of answers or barriers were not there; now they are."""
-        gone = [path for path in (self._paths.answers, self._paths.barriers) if not self._client.exists(path)]
+        """Whether the znodes of answers, barriers or halts were not there; now they are."""
+        needed = (self._paths.answers, self._paths.barriers, self._paths.halt)
+        gone = [path for path in needed if not self._client.exists(path)]
         for path in gone:
             self._client.ensure_path(path)
         return bool(gone)

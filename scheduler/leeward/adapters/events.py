@@ -14,6 +14,12 @@ handover_step              epoch, steps: every task has passed so many, more fol
 reconfiguration_ended      result, kind, changes, pause_s, phases, steps, bytes_exported, bytes_imported
 reconfiguration_undone     Storm could not have it so: why
 reset                      a process was lost: why, cut
+tasks_left_out             lost tasks that nobody waits for from here on: tasks
+tasks_returned             tasks that were left out take part again: tasks
+rejoin_ended               either of the two is over: result
+held                       no cut can be read: why, cuts, remedy
+cut_chosen                 a person has decided from which cut a held topology goes on: cut
+choice_refused             that decision cannot be carried out: why
 checkpoint_committed       cut, bytes
 checkpoint_failed          cut, why
 alert                      a person should look
@@ -41,6 +47,8 @@ _LEVELS = {
     "restore_failed": "warning",
     "checkpoint_failed": "warning",
     "reset": "warning",
+    "tasks_left_out": "warning",
+    "held": "error",
     "tidy_failed": "warning",
     "measured": "debug",
 }

@@ -29,9 +29,9 @@ class RedisSnapshots:
         )
         self._fence = self._redis.register_script(_FENCE)
 
-    def raise_fence(self, topology_id: str, epoch: int) -> None:
+    def raise_fence(self, topology_id: str, epoch: int, base: int = 0) -> None:
         with self._asking():
-            self._fence(keys=[f"leeward:{topology_id}:fence"], args=[epoch])
+            self._fence(keys=[f"leeward:{topology_id}:fence", f"leeward:{topology_id}:base"], args=[epoch, base])
 
     def delete_cuts(self, topology_id: str, *, below: int) -> int:
         prefix = f"leeward:{topology_id}:cut:"
@@ -67,6 +67,11 @@ class RedisSnapshots:
         with self._asking():
             found = self._redis.hgetall(f"leeward:{topology_id}:metrics")
         return {int(task): line.decode() for task, line in found.items()}
+
+    def beats(self, topology_id: str) -> Mapping[int, str]:
+        with self._asking():
+            found = self._redis.hgetall(f"leeward:{topology_id}:alive")
+        return {int(task): beat.decode() for task, beat in found.items()}
 
     def streams(self, source: str | None, results: str | None) -> StreamFacts:
         last = done = 0

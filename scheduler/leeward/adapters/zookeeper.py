@@ -20,7 +20,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from leeward.adapters.control_store import ZooControlStore as ZooControlStore
 from leeward.adapters.control_store import answer, asking, commit
 from leeward.control.ports import Wake
-from leeward.core.control import Paths, Report
+from leeward.core.control import Loss, Paths, Report
 from leeward.core.errors import ClusterRefusedError, ProtocolError
 from leeward.wire import zookeeper as wire
 
@@ -68,7 +68,7 @@ class ZooBarriers:
 
     def __init__(self, client: KazooClient, paths: Paths) -> None:
         self._client, self._paths = client, paths
-        self._whys: dict[int, str] = {}
+        self._losses: dict[int, Loss] = {}
 
     def reports(
         self, barrier: str, known: Iterable[int], wake: Wake, *, likely: Iterable[int] = ()
@@ -89,15 +89,15 @@ class ZooBarriers:
                     found[int(task)] = Report.from_json(texts[task])
         return found
 
-    def recoveries(self, wake: Wake) -> Mapping[int, str]:
+    def recoveries(self, wake: Wake) -> Mapping[int, Loss]:
         parent = self._paths.recover(0).rsplit("/", 1)[0]
         with asking("read recovery requests"):
             epochs = {int(name) for name in _children(self._client, parent, wake)}
-            for epoch in epochs - self._whys.keys():
+            for epoch in epochs - self._losses.keys():
                 text, _ = self._client.retry(self._client.get, self._paths.recover(epoch))
-                self._whys[epoch] = text.decode(errors="replace")
-        self._whys = {epoch: why for epoch, why in self._whys.items() if epoch in epochs}
-        return dict(self._whys)
+                self._losses[epoch] = _loss(text)
+        self._losses = {epoch: loss for epoch, loss in self._losses.items() if epoch in epochs}
+        return dict(self._losses)
 
     def drop(self, *, below: int, epoch: int) -> None:
         barriers = self._paths.barriers
@@ -139,6 +139,14 @@ def _texts(client: KazooClient, paths: Iterable[str]) -> list[bytes]:
         return [answer.get()[0] for answer in [client.get_async(path) for path in paths]]
 
     return client.retry(ask)
+
+
+def _loss(text: bytes) -> Loss:
+    """Tasks of an older release wrote the reason alone."""
+    try:
+        return Loss.from_json(text)
+    except ProtocolError:
+        return Loss(task=-1, why=text.decode(errors="replace"))
 
 
 class ZooClusterStore:

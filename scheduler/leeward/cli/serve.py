@@ -1,4 +1,4 @@
-"""`leeward serve`, `drain`, `reconfigure`, `status`: the scheduler service and what people ask of it.
+"""`leeward serve`, `drain`, `reconfigure`, `recover`, `status`: the scheduler service and what people ask of it.
 
 Exit codes: 0 done, 1 the cluster refused or a reconfiguration did not come about, 2 bad input, 130 Ctrl-C.
 """
@@ -52,6 +52,7 @@ def register(app: typer.Typer) -> None:
     app.command("drain")(drain)
     app.command("reconfigure")(reconfigure)
     app.command("status")(status)
+    app.command("recover")(recover)
 
 
 def serve(
@@ -176,13 +177,19 @@ def reconfigure(
     with _errors():
         from leeward.adapters.wiring import open_ports
         from leeward.control.guard import parse_replicas
-        from leeward.control.service import REFUSED
 
         wanted = parse_replicas(replicas)
         settings = _settings(None, [*(options or []), "policy=none"])
         addresses = _addresses(nimbus, zookeeper, redis, cluster)
         with _signals() as (stop, interrupted), open_ports(topology, addresses, events=events, quiet=True) as ports:
-            answer = _ask(topology, ports, settings, wanted, stop, timeout)
+            answer = _ask(topology, ports, settings, {"replicas": wanted}, stop, timeout)
+    _tell(answer, interrupted, timeout)
+
+
+def _tell(answer: str, interrupted: threading.Event, timeout: float) -> None:
+    """Print the answer; the exit code says whether it was done."""
+    from leeward.control.service import REFUSED
+
     if interrupted.is_set():
         raise typer.Exit(EXIT_INTERRUPTED)
     if answer.startswith(REFUSED):
@@ -192,12 +199,44 @@ def reconfigure(
     raise typer.Exit(0 if answer and answer.startswith("done") else EXIT_REFUSED)
 
 
-def _ask(topology, ports, settings, wanted, stop: threading.Event, timeout: float) -> str:
+def recover(
+    topology: Topology,
+    from_cut: Annotated[int | None, typer.Option("--from-cut", metavar="N", help="Restore this cut.")] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Begin with empty state; sources read from their beginning.")
+    ] = False,
+    nimbus: NimbusOption = None,
+    zookeeper: ZooKeeperOption = None,
+    redis: RedisOption = None,
+    cluster: ClusterOption = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the answer.")] = 60.0,
+) -> None:
+    """Decide from where a topology goes on that is held because no cut can be read (see `leeward status`).
+
+    Example: leeward recover query1 --from-cut 41
+    """
+    with _errors():
+        from leeward.adapters.wiring import open_ports
+        from leeward.core.errors import ConfigError
+
+        if (from_cut is None) != from_start or (from_cut is not None and from_cut < 1):
+            raise ConfigError(
+                f"--from-cut is {from_cut}, --from-start is {from_start}.",
+                remedy="Give one of them: --from-cut N with N of `leeward status`, or --from-start.",
+            )
+        settings = _settings(None, ["policy=none"])
+        addresses = _addresses(nimbus, zookeeper, redis, cluster)
+        with _signals() as (stop, interrupted), open_ports(topology, addresses, quiet=True) as ports:
+            answer = _ask(topology, ports, settings, {"recover": from_cut or 0}, stop, timeout)
+    _tell(answer, interrupted, timeout)
+
+
+def _ask(topology, ports, settings, body, stop: threading.Event, timeout: float) -> str:
     """Leave the request; serve it here if nobody leads."""
     from leeward.control.service import Service
 
     mine = ports.open_topology(ports.nimbus.structure(topology))
-    name = mine.requests.ask({"replicas": wanted})
+    name = mine.requests.ask(body)
     timer = threading.Timer(timeout, stop.set)
     timer.daemon = True
     timer.start()

@@ -13,6 +13,7 @@ from leeward.core.control import Phase
 from leeward.core.errors import LeewardError, NotReadyError
 from leeward.core.migration import Machine, step
 from leeward.core.orders import (
+    CutChosen,
     DeadlinePassed,
     DropCuts,
     Event,
@@ -27,6 +28,7 @@ from leeward.core.orders import (
     Reported,
     Restarted,
     SetFence,
+    Silent,
     State,
     WatchBarrier,
     WriteControl,
@@ -71,6 +73,7 @@ class Coordinator:
         topology_id: str,
         tasks: Mapping[int, str],
         sinks: Collection[str],
+        sources: Collection[str] = (),
         initial: Mapping[str, Table],
         control: ControlStore,
         barriers: BarrierStore,
@@ -82,8 +85,8 @@ class Coordinator:
         limits: Limits | None = None,
         fault: FaultHook | None = None,
     ) -> None:
-        """`tasks`: task -> component of all that take part; `sinks`: components that no other reads from; `initial`:
-        tables if there is no record yet.
+        """`tasks`: task -> component of all that take part; `sinks`: components that no other reads from;
+        `sources`: those that read from none; `initial`: tables if there is no record yet.
         """
         self._topology, self._initial = topology, initial
         self._control, self._barriers, self._cluster = control, barriers, cluster
@@ -98,8 +101,9 @@ class Coordinator:
         self._text: str | None = None
         self._barrier = ""  # read last
         self.machine = Machine(
-            topology_id=topology_id, tasks=dict(tasks), sinks=frozenset(sinks), limits=limits or Limits()
-        )
+            topology_id=topology_id, tasks=dict(tasks), sinks=frozenset(sinks), sources=frozenset(sources),
+            limits=limits or Limits(),
+        )  # fmt: skip
         self.snapshot: ClusterSnapshot | None = None  #: as last published
 
     # --- for the loop
@@ -119,6 +123,15 @@ class Coordinator:
     def submit(self, plan: Plan, request: str = "") -> None:
         """Begin to carry out a plan that was checked. `request`: its id, if somebody asked for it."""
         self._feed(PlanAccepted(plan=plan, request=request))
+
+    def silence(self, tasks: frozenset[int]) -> None:
+        """These tasks, and no others, say nothing."""
+        if tasks != self.machine.silent and self.machine.state is not State.OFF:
+            self._feed(Silent(tasks=tasks))
+
+    def choose(self, cut: int) -> None:
+        """A person has decided from where a topology that is held goes on; 0: from empty state."""
+        self._feed(CutChosen(cut=cut))
 
     def wake(self, what: str = "") -> None:
         """End the present wait; callable from any thread."""
@@ -179,9 +192,9 @@ class Coordinator:
 
     def _read_recoveries(self) -> None:
         found = self._barriers.recoveries(self._on["recover"])
-        why = found.get(self.machine.record.epoch)
-        if why is not None and self.machine.state is not State.OFF:
-            self._feed(RecoverRequested(epoch=self.machine.record.epoch, why=why))
+        loss, epoch = found.get(self.machine.record.epoch), self.machine.record.epoch
+        if loss is not None and self.machine.state is not State.OFF:
+            self._feed(RecoverRequested(epoch=epoch, why=loss.why, task=loss.task, fresh=loss.fresh))
 
     def _read_barrier(self) -> None:
         name, missing = self.machine.barrier, self.machine.missing
@@ -216,9 +229,9 @@ class Coordinator:
             case WritePlacement(placement=placement):
                 self._control.write_placement(placement)
                 self._fault("placement")
-            case SetFence(epoch=epoch):
+            case SetFence(epoch=epoch, base=base):
                 return self._try(
-                    lambda: self._snapshots.raise_fence(self.machine.topology_id, epoch),
+                    lambda: self._snapshots.raise_fence(self.machine.topology_id, epoch, base),
                     partial(FenceFailed, epoch=epoch),
                     "fence",
                 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leeward.control.costs import PRIOR
-from leeward.control.ports import StreamFacts, Structure
+from leeward.control.ports import ComponentFacts, StreamFacts, Structure
 from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.control import ControlRecord
 from leeward.core.errors import ConfigError
@@ -195,6 +195,11 @@ def sinks(structure: Structure) -> set[str]:
     return {component.id for component in structure.components} - read
 
 
+def sources(structure: Structure) -> set[str]:
+    """Components that only emit."""
+    return {component.id for component in structure.components if component.kind == "source"}
+
+
 def build_view(facts: Facts, settings: Settings) -> ClusterView:
     """The view at this moment. Pure."""
     by_component: dict[str, list[int]] = {}
@@ -206,7 +211,7 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
             tasks=tuple(by_component.get(entry.id, ())),
             stateful=entry.kind == "stateful",
             source=entry.kind == "source",
-            max_replicas=_max_replicas(entry.conf, len(by_component.get(entry.id, ()))),
+            max_replicas=_max_replicas(entry, len(by_component.get(entry.id, ()))),
             pinned=_pinned(entry.id, entry.conf),
         )
         for entry in facts.structure.components
@@ -273,8 +278,10 @@ def _backlog(facts: Facts, rate: float, settings: Settings) -> int:
     return max(0, int(facts.streams.last - facts.streams.done - explained))
 
 
-def _max_replicas(conf: Mapping[str, object], tasks: int) -> int:
-    wanted = conf.get("leeward.max_replicas", tasks)
+def _max_replicas(entry: ComponentFacts, tasks: int) -> int:
+    if entry.kind == "source":
+        return 1
+    wanted = entry.conf.get("leeward.max_replicas", tasks)
     return max(1, min(tasks, wanted)) if isinstance(wanted, int) else tasks
 
 

@@ -9,6 +9,8 @@ from leeward.control.monitor import Facts, Monitor, build_view, check_structure,
 from leeward.control.ports import Structure
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
+from leeward.core.journal import StepName
+from leeward.core.migration.restoring import REMEDY
 from leeward.core.model import ClusterView
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
@@ -40,6 +42,8 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
     check_structure(structure)
     cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
     record = _record(ports, structure)
+    journal = ports.open_topology(structure).control.read_journal()
+    held = journal is not None and journal.step is StepName.HELD
     facts = Facts(structure=structure, cluster=cluster, record=record, rates=Monitor(Settings()).observe({}, 0.0))
     view = build_view(facts, Settings())
     return {
@@ -48,6 +52,10 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "phase": str(record.phase),
         "epoch": record.epoch,
         "cuts": list(record.committed),
+        "held": held,
+        "cuts_that_cannot_be_read": {str(c): why for c, why in journal.unreadable.items()} if held and journal else {},
+        "remedy": REMEDY if held else "",
+        "absent": {str(task): cluster.tasks.get(task, "") for task in record.absent},
         "placed_by_plan": cluster.assigned.managed,
         "why_not": cluster.assigned.reason,
         "deployment": present_deployment(view),

@@ -1,6 +1,6 @@
 """What the service needs of the world, as small protocols.
 
-`control/memory.py` has the in-memory twins, `adapters/` the real ones; one contract suite holds both to this page.
+`sim/memory.py` has the in-memory twins, `adapters/` the real ones; one contract suite holds both to this page.
 Every method may raise ClusterRefusedError (theirs, not ours); which errors else is said where it matters.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from leeward.core.control import ControlRecord, Report
+from leeward.core.control import ControlRecord, Loss, Report
 from leeward.core.journal import Journal
 from leeward.core.leftovers import Leftover
 from leeward.core.plan import Placement
@@ -103,6 +103,9 @@ class ControlStore(Protocol):
     def read_record(self) -> ControlRecord | None:
         """The record in force, without claiming; None if there is none."""
 
+    def read_journal(self) -> Journal | None:
+        """The journal, without claiming; None if there is none."""
+
     def read_placement(self) -> Placement | None:
         """The wanted placement; None if there is none or it cannot be read."""
 
@@ -118,8 +121,8 @@ class BarrierStore(Protocol):
         `likely`: tasks that are waited for; their reports may be asked for before it is known that they are there.
         """
 
-    def recoveries(self, wake: Wake) -> Mapping[int, str]:
-        """Epoch -> why a task asked for a reset in it; `wake` is called at the next one."""
+    def recoveries(self, wake: Wake) -> Mapping[int, Loss]:
+        """Epoch -> what a task asked for a reset in it for; `wake` is called at the next one."""
 
     def drop(self, *, below: int, epoch: int) -> None:
         """Delete barriers of cuts under `below`, and ready barriers and recovery requests under `epoch`."""
@@ -166,14 +169,19 @@ class StreamFacts:
 class SnapshotStore(Protocol):
     """Redis: the fence, the cuts, the measurements."""
 
-    def raise_fence(self, topology_id: str, epoch: int) -> None:
-        """No writer of an older epoch gets through from now on; a lower number than the present one changes nothing."""
+    def raise_fence(self, topology_id: str, epoch: int, base: int = 0) -> None:
+        """No writer of an older epoch, and no sink of an older base, gets through from now on; lower numbers than those
+        in force change nothing.
+        """
 
     def delete_cuts(self, topology_id: str, *, below: int) -> int:
         """Delete every cut under this number; the number of keys deleted."""
 
     def metrics(self, topology_id: str) -> Mapping[int, str]:
         """Task -> the JSON line that it published last."""
+
+    def beats(self, topology_id: str) -> Mapping[int, str]:
+        """Task -> its last sign of life (`core.control.GONE`)."""
 
     def streams(self, source: str | None, results: str | None) -> StreamFacts:
         """About these streams; None or absent ones give zeros."""

@@ -17,6 +17,7 @@ from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.costs import HandoverCosts
 from leeward.control.errors import LostLeadershipError, TopologyGoneError
 from leeward.control.guard import changes_nothing, check_plan, with_present
+from leeward.control.liveness import Liveness
 from leeward.control.loop import Loop, Policy
 from leeward.control.monitor import (
     Facts,
@@ -27,6 +28,7 @@ from leeward.control.monitor import (
     members,
     response_s,
     sinks,
+    sources,
 )
 from leeward.control.ports import (
     BarrierStore,
@@ -47,6 +49,7 @@ from leeward.control.snapshot import read_snapshot
 from leeward.control.tidying import clear
 from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError
 from leeward.core.model import ClusterView
+from leeward.core.orders import State
 from leeward.core.plan import Plan
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
@@ -57,6 +60,10 @@ MEASURE_S = 1.0
 #: Topology conf that names the streams looked at.
 SOURCE_KEYS = ("leeward.taxi.in",)
 RESULT_KEYS = ("leeward.query1.out",)
+#: Time between two looks at the tasks' signs of life, seconds.
+LISTEN_S = 0.25
+#: A request waits so long for tasks that are away, seconds.
+AWAY_S = 60.0
 #: An answer to a request begins so if what it asks for cannot be.
 REFUSED = "refused: "
 
@@ -194,7 +201,9 @@ class Term:
         self._costs = HandoverCosts()
         self._rates = Rates()
         self._streams = StreamFacts()
-        self._measure_at = 0.0
+        self._liveness = Liveness(settings.silent_s)
+        self._measure_at = self._listen_at = 0.0
+        self._away_since: float | None = None
         self._asked = True
         self._busy = False
         self._wake_request = self._request_came
@@ -206,7 +215,7 @@ class Term:
         if coordinator is None:
             return None
         while not stop.is_set():
-            coordinator.wait(min(1.0, self._settings.period_s))
+            coordinator.wait(LISTEN_S)
             coordinator.work()
             self._presence.check(self._ports.clock.now())
             if not self._mine.lock.held():
@@ -256,7 +265,7 @@ class Term:
         mine = members(self._structure, tasks)
         self.coordinator = Coordinator(
             topology=self._structure.name, topology_id=self._structure.id, tasks=mine,
-            sinks=sinks(self._structure),
+            sinks=sinks(self._structure), sources=sources(self._structure),
             initial=first_tables(mine, self._structure.conf.get("leeward.replicas")),
             control=self._mine.control, barriers=self._mine.barriers,
             cluster=self._ports.cluster, snapshots=self._ports.snapshots, nimbus=self._ports.nimbus,
@@ -272,6 +281,9 @@ class Term:
     def _round(self, coordinator: Coordinator) -> None:
         """Everything but the coordinator's own work."""
         now = self._ports.clock.now()
+        if now >= self._listen_at:
+            self._listen_at = now + LISTEN_S
+            self._listen(coordinator, now)
         busy = not coordinator.idle
         if self._busy and not busy:
             self._monitor.forget()
@@ -282,14 +294,24 @@ class Term:
         if now >= self._measure_at:
             self._measure_at = now + MEASURE_S
             self._measure(coordinator, now)
-        plan = self._loop.take(coordinator.machine.record.epoch, coordinator.idle)
+        ready = coordinator.idle and coordinator.machine.whole
+        plan = self._loop.take(coordinator.machine.record.epoch, ready)
         if plan is not None:
             self._submit(coordinator, plan)
-        elif coordinator.idle:
-            self._serve_requests(coordinator)
-            if coordinator.idle and self._loop.wants_view(now):
+        elif coordinator.idle or coordinator.machine.state is State.HELD:
+            self._serve_requests(coordinator, now)
+            if ready and coordinator.idle and self._loop.wants_view(now):
                 self._plan(coordinator, now)
         self._busy = self._busy or not coordinator.idle
+
+    def _listen(self, coordinator: Coordinator, now: float) -> None:
+        """Which tasks are away."""
+        try:
+            beats = self._ports.snapshots.beats(self._structure.id)
+        except ClusterRefusedError:
+            return
+        tasks = coordinator.machine.tasks
+        coordinator.silence(self._liveness.observe({t: b for t, b in beats.items() if t in tasks}, now))
 
     def _learn(self, coordinator: Coordinator) -> None:
         """What the last reconfiguration cost, if it was a handover."""
@@ -345,16 +367,24 @@ class Term:
         if self.coordinator is not None:
             self.coordinator.wake()
 
-    def _serve_requests(self, coordinator: Coordinator) -> None:
+    def _serve_requests(self, coordinator: Coordinator, now: float) -> None:
         """Begin with the request that waits, or say why not."""
         if not self._asked:
             return
-        self._asked = False  # before looking: whoever asks from here on sets it again
+        self._asked = False  # before looking: a request that comes from here on sets it again
         request = self._mine.requests.pending(self._wake_request)
         if request is None:
             return
         self._asked = True  # there may be another behind it
         name = str(request["id"])
+        why = self._not_now(coordinator, request, now)
+        if why is not None:
+            if why:
+                self._mine.requests.answer(name, f"{REFUSED}{why}")
+            return
+        if "recover" in request:
+            self._mine.requests.answer(name, self._recover(coordinator, request["recover"]))
+            return
         try:
             plan, view = self._manual_plan(request.get("replicas"))
         except LeewardError as error:
@@ -365,6 +395,33 @@ class Term:
             self._mine.requests.answer(name, "done: nothing to change")
             return
         self._submit(coordinator, plan, name)
+
+    def _not_now(self, coordinator: Coordinator, request: Mapping[str, object], now: float) -> str | None:
+        """Why a request cannot be served: "" if it may wait a little longer; None if it can."""
+        machine = coordinator.machine
+        if "recover" in request:
+            return None
+        if machine.state is State.HELD:
+            return "the topology is held, as no cut can be read; see leeward status and leeward recover."
+        away = sorted({*machine.record.absent, *(machine.silent or ())})
+        if not away:
+            self._away_since = None
+            return None
+        self._away_since = now if self._away_since is None else self._away_since
+        if now - self._away_since < AWAY_S:
+            return ""
+        names = ", ".join(f"{task} ({machine.tasks[task]})" for task in away)
+        return f"tasks are away since {now - self._away_since:.0f} s: {names}. Ask again when they are back."
+
+    def _recover(self, coordinator: Coordinator, cut: object) -> str:
+        """A person decides from where a topology that is held goes on; the answer."""
+        machine = coordinator.machine
+        if machine.state is not State.HELD:
+            return f"{REFUSED}the topology is not held: it is {machine.state}."
+        if not isinstance(cut, int) or (cut and cut not in machine.record.committed):
+            return f"{REFUSED}cut {cut!r} is none of {list(machine.record.committed)}."
+        coordinator.choose(cut)
+        return f"done: restoring {f'cut {cut}' if cut else 'from empty state, sources from their beginning'}"
 
     def _manual_plan(self, replicas: object) -> tuple[Plan, ClusterView]:
         view = self.view()

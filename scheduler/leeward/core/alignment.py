@@ -22,16 +22,19 @@ class Channel:
     probed: int = -1  #: newest base of which a probe was seen
     called: int = -1  #: newest epoch of which a call was heard
     count: int = 0  #: data tuples and pulses since the last marker
-    said: int | None = None  #: what that one said had been sent until then; None: there was none, or it says nothing
+    #: the sender's count in the marker before; 0 before the first of all; None: not known, the next marker tells
+    last_sent: int | None = 0
 
-    def compare(self, marker: Marker) -> tuple[int, int]:
-        """What the sender sent and what came since the marker before; a lost marker is no excuse. Counts from here on.
+    def compare(self, marker: Marker, base: int) -> tuple[int, int]:
+        """How many tuples the sender sent and how many came since the marker before, also if markers were lost between.
 
-        Equal where nothing can be said: the first marker of all, and the first of an epoch.
+        Equal where the count of the marker before is not known, and at the probe of another base than the one in force
+        here, as its sender may have been started anew.
         """
         came, self.count = self.count, int(marker.kind is Kind.PULSE)
-        before, self.said = self.said, marker.sent
-        if marker.sent is None or before is None or self.fence is not None or marker.kind is Kind.PROBE:
+        before, self.last_sent = self.last_sent, marker.sent
+        other_base = marker.kind is Kind.PROBE and marker.number != base
+        if marker.sent is None or before is None or self.fence is not None or other_base:
             return came, came
         return marker.sent - before, came
 
@@ -47,6 +50,12 @@ class Channel:
         else:
             self.queue.clear()
             self.fence = base
+
+    def forget(self) -> None:
+        """Nothing that was sent on it until now matters, nor how much it was."""
+        self.queue.clear()
+        self.cut = self.fence = self.last_sent = None
+        self.count = 0
 
     def keep_what_follows(self, epoch: int) -> None:
         """Only what is behind the probe of a base newer than this epoch can still matter."""
@@ -78,7 +87,7 @@ def cuts_of(channels: Channels, absent: Collection[int], replicas: Collection[in
     """Upstream task -> the marker that its channel waits with, once all have one; none of absent tasks.
 
     Pulses come from replicas only, and route markers of warm tasks are not waited for: there is nothing to cut. Where
-    the marker changes who is absent, all send it: whoever leaves says so, and whoever comes back is heard again.
+    the marker changes which tasks are absent, all send it, those that leave or return too; lost tasks cannot.
     """
     there = {source: channel.cut for source, channel in channels.items() if source not in absent}
     of_replicas = {source: cut for source, cut in there.items() if source in replicas} or there
@@ -88,9 +97,11 @@ def cuts_of(channels: Channels, absent: Collection[int], replicas: Collection[in
         return of_replicas
     first = next(iter(of_replicas.values()), None)
     if first is not None and first.kind is Kind.ROUTE:
-        after = set(ControlRecord.from_json(first.body).absent)
+        record = ControlRecord.from_json(first.body)
+        after = set(record.absent)
         if after == set(absent):
             return of_replicas
+        there = {source: cut for source, cut in there.items() if source not in record.left_out}
         there |= {source: channels[source].cut for source in sorted((channels.keys() & set(absent)) - after)}
     return {} if any(cut is None for cut in there.values()) else there
 

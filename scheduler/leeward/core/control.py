@@ -11,16 +11,12 @@ Rules
 - A *cut* is a consistent snapshot of all tasks, numbered upwards; it counts once it is in `committed`.
 - A *handover* changes tables under RUN: the record has the new ones, a new epoch and the same base; a task owns by the
   old tables until the route markers of that epoch are in from every upstream task.
-- A warm task can be *absent*: nobody waits for it, and Storm may take it elsewhere. Who is absent changes at route
-  markers too. While `restarts` names the absent ones under RUN, their workers are restarted, and everybody calls on all
-  channels, so that those who come back know when they hear all, and are heard.
+- A task can be *absent*: it owns no group, and nobody waits for its markers or reports. A warm task becomes absent at a
+  route marker, so that Storm may move it; a task whose process is lost, or silent, becomes absent with a RESTORE, which
+  gives its groups to others. It returns at a route marker. Before that `restarts` names it under RUN: all tasks then
+  send calls on all channels, so that each knows that the channels from and to the returning tasks are up.
 
-    RUN --announce--> PAUSE --barrier cut-<n>--> MOVE --placed--> RESTORE --barrier ready-<e>--> RUN
-                        |                                           ^
-                        +--abort (new epoch, same base)--> RUN      |
-    RUN / MOVE / RESTORE --a process was lost (new epoch)-----------+
-    RUN --handover (new epoch, new tables, same base)--> RUN, until barrier handover-<e>; late: as a process lost
-    RUN --absent (handover-<e>)--> RUN --restarts, Storm places (ready-<e>)--> RUN --none absent (handover-<e>)--> RUN
+docs/protocol.md, which `scripts/protocol_page.py` prints, has fields, phases, barriers and znodes.
 """
 
 from __future__ import annotations
@@ -29,11 +25,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from leeward.core.errors import ProtocolError
 from leeward.core.table import Table
 
-RECORD_VERSION = 4
+RECORD_VERSION = 5
+#: Begins the beat of a process that is about to end, or whose worker is silent.
+GONE = "gone:"
 
 
 class Phase(StrEnum):
@@ -50,14 +49,15 @@ class ControlRecord:
     """See the module's rules."""
 
     epoch: int = 0  #: number of the last reconfiguration, abort or reset
-    phase: Phase = Phase.RUN
+    phase: Phase = Phase.RUN  #: what tasks are to do
     base: int = 0  #: epoch in which the state in memory was established
     cut: int = 0  #: PAUSE: cut to export; RESTORE, RUN: cut that the base was restored from (0: empty state)
     checkpoint: int = 0  #: newest cut asked for while running (0: none)
     committed: tuple[int, ...] = ()  #: cuts that every task has exported, ascending; older ones may be deleted
     tables: Mapping[str, Table] = field(default_factory=dict)  #: component -> owners, as of this epoch
-    restarts: tuple[int, ...] = ()  #: tasks whose worker Storm is about to restart; their processes wait for that
-    absent: tuple[int, ...] = ()  #: RUN: warm tasks that take no part, as of the newest handover
+    restarts: tuple[int, ...] = ()  #: RESTORE: tasks whose worker Storm restarts now; RUN: tasks about to return
+    absent: tuple[int, ...] = ()  #: tasks that own nothing and take no part, as of the base or the newest handover
+    left_out: tuple[int, ...] = ()  #: absent tasks whose processes were lost: a new one stands aside
     stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to its swap area
     handover: int = 0  #: epoch of the newest handover since the base (0: none)
     witnesses: tuple[int, ...] = ()  #: tasks that report it, by which all others that work have passed it; empty: all
@@ -73,8 +73,11 @@ class ControlRecord:
         return json.dumps(document, separators=(",", ":"))
 
     @staticmethod
+    @lru_cache(maxsize=16)
     def from_json(text: str | bytes) -> ControlRecord:
-        """Raises ProtocolError if the text is no record or of a newer version."""
+        """Raises ProtocolError if the text is no record or of a newer version. Each upstream task's marker carries the
+        same text, so the last ones are kept.
+        """
         try:
             document = json.loads(text)
             version = document.pop("version")
@@ -87,7 +90,7 @@ class ControlRecord:
             for name in ("tables", "coming"):
                 tables = document.get(name, {})
                 document[name] = {key: _table(name, key, owners) for key, owners in tables.items()}
-            for name in ("committed", "stays", "restarts", "absent", "witnesses"):
+            for name in ("committed", "stays", "restarts", "absent", "left_out", "witnesses"):
                 document[name] = tuple(document.get(name, ()))
             return ControlRecord(**document)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -137,6 +140,11 @@ class Paths:
         return f"{self.base}/told"
 
     @property
+    def halt(self) -> str:
+        """Changes with each RESTORE: every task reads the record then, also one that would put it off."""
+        return f"{self.base}/halt"
+
+    @property
     def journal(self) -> str:
         """The coordinator's journal of the reconfiguration in progress."""
         return f"{self.base}/journal"
@@ -148,16 +156,16 @@ class Paths:
 
     @property
     def answers(self) -> str:
-        """What became of the others: a child by the request's name."""
+        """One child for each request that was dealt with, by its name: the result."""
         return f"{self.base}/answers"
 
     @property
     def barriers(self) -> str:
-        """One child for each barrier that is not over for long."""
+        """Parent of the barriers; old ones are deleted."""
         return f"{self.base}/barrier"
 
     def barrier(self, name: str) -> str:
-        """A persistent child for each task that has arrived, holding its Report. Names: see the functions below."""
+        """A persistent child for each task that has arrived, holding its Report."""
         return f"{self.barriers}/{name}"
 
     @property
@@ -166,7 +174,7 @@ class Paths:
         return f"{self.base}/joined"
 
     def recover(self, epoch: int) -> str:
-        """Exists when a task found, in `epoch`, that state or tuples were lost; data: why."""
+        """Exists when a task found, in `epoch`, that state or tuples were lost; data: a Loss."""
         return f"{self.base}/recover/{epoch}"
 
     @staticmethod
@@ -194,8 +202,9 @@ def ready_barrier(epoch: int) -> str:
 
 
 def ahead_barrier(epoch: int) -> str:
-    """Barrier that a task reaches when nearly all that it will lose in this handover is copied; who only gains
-    says nothing, as a giver knows whether its receivers take what it sends.
+    """Barrier that a donor reaches when it has copied nearly all that it will give away in this handover.
+
+    Receivers do not report: a donor sees their acknowledgements.
     """
     return f"ahead-{epoch}"
 
@@ -228,3 +237,24 @@ class Report:
             return Report(**json.loads(text))
         except (ValueError, TypeError) as error:
             raise ProtocolError(f"not a barrier report: {error!r}.", remedy="Only tasks write them.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What a task writes when it found that state or tuples were lost."""
+
+    task: int
+    why: str
+    fresh: bool = False  #: the process has just started: only what its predecessor had in memory is missing
+
+    def to_json(self) -> str:
+        """Compact JSON."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__}, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Loss:
+        """Raises ProtocolError if the text is none."""
+        try:
+            return Loss(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise ProtocolError(f"not a report of a loss: {error!r}.", remedy="Only tasks write them.") from None

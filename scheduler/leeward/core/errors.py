@@ -28,6 +28,10 @@ class ProtocolError(LeewardError):
     """A task or the coordinator met something that the protocol forbids."""
 
 
+class NotOwnedError(ProtocolError):
+    """State was asked for a key whose group this task does not own."""
+
+
 class SnapshotError(LeewardError):
     """A snapshot is missing, damaged, or of a newer version than this program reads."""
 

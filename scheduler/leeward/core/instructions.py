@@ -12,14 +12,14 @@ from leeward.core.table import Table
 
 
 class Kind(StrEnum):
-    """Marker kinds, see `core/protocol.py`."""
+    """Marker kinds; docs/protocol.md lists them with what they carry."""
 
-    PULSE = "pulse"
-    CHECKPOINT = "checkpoint"
-    PAUSE = "pause"
-    PROBE = "probe"
-    ROUTE = "route"
-    CALL = "call"
+    PULSE = "pulse"  #: the application's own punctuation; cuts the streams by the data's time
+    CHECKPOINT = "checkpoint"  #: every task exports its part of a cut, and the stream goes on
+    PAUSE = "pause"  #: every task exports its part of a cut, and stops
+    PROBE = "probe"  #: not aligned: shows that the channel is up, and that what follows belongs to a base
+    ROUTE = "route"  #: the sender routes by the tables of a handover from here on
+    CALL = "call"  #: not aligned: shows that a channel from or to a task that returns is up; wakes upstream tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +38,33 @@ class Marker:
 
 
 class Mode(StrEnum):
-    """What the task is doing, see `core/protocol.py`."""
+    """States of a task; `core/protocol.py` has the table of transitions."""
 
-    STARTING = "starting"
-    RUNNING = "running"
-    PAUSED = "paused"
-    RESTORING = "restoring"
-    LOST = "lost"
-    REPLACED = "replaced"
-    AWAY = "away"
+    STARTING = "starting"  #: the process has not read a control record yet; it queues what arrives
+    RUNNING = "running"  #: processes tuples
+    PAUSED = "paused"  #: has exported a cut, and waits for the end of the restart
+    RESTORING = "restoring"  #: loads the groups that it owns, and waits for the probe on each channel
+    LOST = "lost"  #: state or tuples were lost: it has asked for a reset
+    REPLACED = "replaced"  #: Storm is about to end this process: its successor restores
+    AWAY = "away"  #: absent: owns nothing, and nobody waits for it, until a route marker brings it back
 
 
-#: Modes in which only what follows the probe of a coming base, or the marker that brings a task back, can matter.
-DEAF = (Mode.LOST, Mode.REPLACED, Mode.AWAY)
+class Fact(StrEnum):
+    """Facts that may change a task's state."""
+
+    RESTORE = "record RESTORE"  #: a base begins, and this task is part of it
+    RESTORE_WITHOUT = "record RESTORE, absent"  #: a base begins, and this task is not part of it
+    RUN = "record RUN"  #: tuples are processed; the record may ask for a checkpoint, a copy ahead or a handover
+    RUN_WITHOUT = "record RUN, absent"  #: tuples are processed, and this task was left out
+    PAUSE = "record PAUSE"  #: a restart begins: sources stop and send the pause marker
+    MOVE = "record MOVE"  #: Storm places executors
+    ALIGNED = "marker aligned"  #: a marker is in from every upstream task that takes part
+    MISCOUNT = "tuples missing"  #: a marker says that more, or fewer, tuples were sent than came
+    RETURN = "route marker, back"  #: a route marker is in on every channel that names this task absent no more
+
+
+#: States in which only what follows the probe of a coming base, or the marker that brings a task back, can matter.
+IGNORES_DATA = (Mode.LOST, Mode.REPLACED, Mode.AWAY)
 
 
 # --- instructions -------------------------------------------------------------------------------------------------
@@ -77,6 +91,13 @@ class Send:
 
     marker: Marker
     tables: Mapping[str, Table] | None = None  #: that the sender's groupings route by from here on; None: as before
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeCheckpoint:
+    """Let the user's code flush: what it emits now, and its state, belong to this cut."""
+
+    cut: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +129,7 @@ class Recover:
 
     epoch: int
     reason: str
+    fresh: bool = False  #: this process has just started: what is missing is what its predecessor had in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,5 +168,16 @@ class HandedOver:
 
 
 Instruction = (
-    Deliver | DeliverPulse | Send | Export | Load | Ready | Recover | Resumed | CopyAhead | HandOver | HandedOver
+    Deliver
+    | DeliverPulse
+    | Send
+    | BeforeCheckpoint
+    | Export
+    | Load
+    | Ready
+    | Recover
+    | Resumed
+    | CopyAhead
+    | HandOver
+    | HandedOver
 )

@@ -16,7 +16,7 @@ from leeward.core.errors import ProtocolError
 from leeward.core.plan import Slot
 from leeward.core.table import Table
 
-JOURNAL_VERSION = 5
+JOURNAL_VERSION = 6
 _BY_COMPONENT = ("old_tables", "new_tables", "step_tables", "order")
 
 
@@ -32,6 +32,7 @@ class StepName(StrEnum):
     LEAVE = "leave"  #: warm tasks are to be absent
     PREPARE = "prepare"  #: they are: Storm takes them where they are wanted
     JOIN = "join"  #: they are there, and to take part again
+    HELD = "held"  #: no cut can be read
     CLOSED = "closed"  #: nothing is in progress
 
 
@@ -39,7 +40,8 @@ class StepName(StrEnum):
 class Journal:
     """See the module. Times are seconds of the coordinator's clock."""
 
-    kind: str = ""  #: "restart" or "handover" (a plan's reconfiguration), or "reset" (a process was lost)
+    #: "restart", "handover" (a plan's), "reset" (state was lost), "rejoin" (tasks are left out, or return)
+    kind: str = ""
     step: StepName = StepName.CLOSED
     epoch: int = 0  #: newest epoch that this reconfiguration has used, or is about to use
     cut: int = 0  #: cut that it exports, or (reset) restores from
@@ -54,6 +56,7 @@ class Journal:
     old_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot before, as Storm had it
     new_slots: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot wanted
     placement_epoch: int = 0  #: epoch that the placement was written under; 0: not written by this one
+    unreadable: Mapping[int, str] = field(default_factory=dict)  #: reset: cut -> why it cannot be read
     exported: int = 0  #: bytes of state in the cut, or (handover) that changed hands
     waited: float = 0.0  #: handover: longest time that a tuple waited for its group, in seconds
     reason: str = ""  #: why it was started
@@ -94,6 +97,7 @@ class Journal:
         for name in ("old_slots", "new_slots"):
             document[name] = [[task, slot.node, slot.port] for task, slot in sorted(getattr(self, name).items())]
         document["times"] = dict(sorted(self.times.items()))
+        document["unreadable"] = {str(cut): why for cut, why in sorted(self.unreadable.items())}
         return json.dumps(document, separators=(",", ":"))
 
     @staticmethod
@@ -111,6 +115,7 @@ class Journal:
                 document[name] = {key: tuple(table) for key, table in document.get(name, {}).items()}
             for name in ("old_slots", "new_slots"):
                 document[name] = {task: Slot(node, port) for task, node, port in document[name]}
+            document["unreadable"] = {int(cut): why for cut, why in document.get("unreadable", {}).items()}
             return Journal(**document)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ProtocolError(f"not a journal: {error!r}.", remedy="Only the coordinator writes it.") from None

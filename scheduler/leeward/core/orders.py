@@ -26,7 +26,7 @@ class State(StrEnum):
     UNDOING = "undoing"  #: Storm to have every executor where it was
     SETTLING = "settling"  #: a process was lost: Storm to have every executor somewhere
     RESTORING = "restoring"  #: barrier 2: every task's state in, every channel probed
-    HELD = "held"  #: no cut can be read: the topology stays paused, and is tried again now and then
+    HELD = "held"  #: no cut can be read: the topology stays stopped until one can, or until a person decides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,7 @@ class Limits:
     ahead_s: float = 600.0  #: for copying ahead: then the plan is given up
     handover_s: float = 60.0  #: for one step of a handover: then everything is restored, by that step's tables
     prepare_s: float = 60.0  #: for Storm to take warm tasks elsewhere, and for them to be heard
+    return_s: float = 10.0  #: for the calls of tasks that are back to be received on every channel
     #: Groups that one task gives or takes in one step of a handover. With half of all, what is done most (one replica
     #: becomes two, two become one) is one step and anything else a few: each costs about 0.1 s, whatever moves in it.
     step_groups: int = 64
@@ -53,10 +54,11 @@ class Limits:
     step_bytes: int = 64 * 1024 * 1024
     rest_s: float = 1.0  #: after a handover, until the next checkpoint: the stream should not feel both at once
     live: bool = True  #: a plan that moves no executor is carried out by handover, not by restart
-    checkpoint_every_s: float = 15.0  #: from the end of one checkpoint to the next
+    checkpoint_every_s: float = 15.0  #: from the end of one checkpoint to the next, at most
+    checkpoint_least_s: float = 2.0  #: the same, at least; in between it is CHECKPOINT_SHARE that decides
     checkpoint_s: float = 10.0  #: for one checkpoint
     keep_cuts: int = 2  #: committed cuts that are kept
-    restore_from_start: bool = True  #: with no readable cut: empty state, spouts from the beginning
+    restore_from_start: bool = False  #: with no readable cut: empty state, sources from the beginning; else HELD
 
 
 # ---- events
@@ -118,6 +120,22 @@ class RecoverRequested:
 
     epoch: int
     why: str
+    task: int = -1  #: that found it; -1: not known
+    fresh: bool = False  #: it is a process that has just started: nothing but its own memory is missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silent:
+    """The tasks whose processes have said nothing for too long: all of them, whenever that changes."""
+
+    tasks: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutChosen:
+    """A person has decided from where a topology that is HELD goes on."""
+
+    cut: int  #: 0: empty state, sources from the beginning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +144,16 @@ class DeadlinePassed:
 
 
 Event = (
-    Restarted | PlanAccepted | Reported | Assigned | RebalanceFailed | FenceFailed | RecoverRequested | DeadlinePassed
+    Restarted
+    | PlanAccepted
+    | Reported
+    | Assigned
+    | RebalanceFailed
+    | FenceFailed
+    | RecoverRequested
+    | Silent
+    | CutChosen
+    | DeadlinePassed
 )
 
 
@@ -173,6 +200,7 @@ class SetFence:
     """
 
     epoch: int
+    base: int = 0  #: sinks of an older base are refused too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

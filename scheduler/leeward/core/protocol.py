@@ -1,38 +1,25 @@
 """The part of the migration protocol that runs in each task: facts in, instructions out.
 
-All protocol rules of a task live in this file. It knows channels, markers and control records; it does not know
-Storm, Redis or ZooKeeper (`leeward.runtime` carries out its instructions) nor what the user's code does.
+It knows channels, markers and control records; it does not know Storm, Redis or ZooKeeper (`leeward.runtime` carries
+out its instructions) nor what the user's code does. `TRANSITIONS` at the end has the states of a task and what leads
+from one to another; `core/alignment.py` has when markers are aligned.
 
 Words. A *channel* is the ordered sequence of tuples and markers from one upstream task. A marker *cuts* a channel;
 it is *aligned* when it is in from every upstream task; from then on everything before it has been processed and
 nothing after it has. A channel whose marker is in waits: what arrives on it is queued in order.
 
-Markers (kind, number):
-  pulse       n = pulse number; cuts the stream by the data's own time; work goes on. It goes from replicas to
-              replicas by the tables in force: at a warm task there is nothing to cut
-  checkpoint  n = cut; the task exports its state and goes on
-  pause       n = epoch; the task exports its state and stops until the control record says RUN
-  probe       n = base; not aligned: shows that the channel from this sender is up, and that all that follows on it
-              belongs to that base. It carries the routing tables to the sender's groupings.
-  route       n = epoch of a handover, with new tables for the sender's groupings; warm tasks' are not waited for. The
-              task hands over what it loses and goes on; tuples of a group that it gains wait until the group is in
-  call        n = epoch; not aligned: shows that the channel from this sender is up, where absent tasks are to return.
-              A task that begins to run sends some for practice, and before a handover one wakes who is warm
-
 While a gained group is not in, an aligned marker counts as not complete and waits, with the channels behind it: every
 cut has every group exactly once, and pulses show what they would have shown without the handover.
 
-A warm task can be *absent*, from the route marker that says so to the one that does not: nobody waits for its markers,
-and it takes no notice of any. Its process may end meanwhile; a new one joins at the marker that brings the task back.
-
-Modes: STARTING (no record yet) -> RUNNING <-> PAUSED -> RESTORING -> RUNNING; LOST (asked for a reset; waits);
-REPLACED (Storm is about to restart this task's worker: its successor restores, this process only waits for its end);
-RUNNING or STARTING -> AWAY (absent) -> RUNNING.
+A task can be *absent*: nobody waits for its markers, and it takes no notice of any. A warm task leaves at the route
+marker that names it absent. A task whose process was lost, or silent for too long, is left out of the base by a
+RESTORE; its channels stay behind their fence. Either returns at a route marker that does not name it any more, after
+calls have shown that the channels from and to it are up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -48,12 +35,15 @@ from leeward.core.alignment import (
 )
 from leeward.core.awaiting import Awaited, GroupOf
 from leeward.core.control import ControlRecord, Phase
+from leeward.core.errors import ProtocolError
 from leeward.core.instructions import (
-    DEAF,
+    IGNORES_DATA,
+    BeforeCheckpoint,
     CopyAhead,
     Deliver,
     DeliverPulse,
     Export,
+    Fact,
     HandedOver,
     HandOver,
     Instruction,
@@ -85,20 +75,23 @@ class TaskProtocol:
         self._replicas: frozenset[int] = frozenset()  # of all components, by these tables
         self._component, self._stateful = component, group_of is not None
         self._awaited = Awaited(group_of or (lambda _: None))
-        self._handover = 0  # epoch of the newest handover that was passed
+        self.handover = 0  #: epoch of the newest handover that was passed
         self._witnesses: tuple[int, ...] = ()  # who reports that one; empty: all
         self._absent: frozenset[int] = frozenset()  # tasks that take no part, since that handover
         self._practice = PRACTICE  # calls that are still to be sent for practice
         self._heard = 0  # epoch in which it has heard all channels to and from absent tasks
-        self._began_away = False  # this process has never been part of anything: it is the one that is to join
+        self._may_return = False  # this process is the one that is to return, not one that Storm is about to end
         self._ahead = 0  # handover whose groups are copied ahead
         self._unsent = False  # groups that it lost are still on their way out
         self._channels = {source: Channel() for source in sorted(upstream)}
         self._checkpoint = 0  # newest cut exported or begun
-        self._base = -1  # epoch in which the state in memory was established; -1: none
+        self.base = -1  #: epoch in which the state in memory was established; -1: none
         self._state_cut = -1  # cut whose state is in memory since this task paused; -1: it has moved on
         self._loaded = self._ready = False
         self._reason = ""  # why this task is LOST
+        self._short = ""  # tuples that were missing before it read a record
+        self._fresh = False  # it is LOST as it has just started
+        self._first = False  # no process of this task has run before in base 0
 
     # --- facts ---
 
@@ -109,20 +102,30 @@ class TaskProtocol:
             return []  # an older version than one that a marker brought
         if self.mode is Mode.REPLACED and known is not None and record.epoch == known.epoch:
             return []  # a coordinator that took over has written the record anew
-        self.record = record
-        if record.phase is Phase.RESTORE:
-            return self._restore(record)
-        if self.mode is Mode.LOST:
-            return [Recover(record.epoch, self._reason)]
-        if self.mode is Mode.REPLACED:
-            return []
-        if record.phase is Phase.RUN:
-            return self._run(record, first)
-        if self.mode is Mode.STARTING and record.phase is Phase.PAUSE:
-            return self._lost(f"task {self.task} started again while the topology was in {record.phase}")
-        if record.phase is Phase.PAUSE and self.mode is Mode.RUNNING and not self._channels:
-            return self._announce_pause(record)
-        return []
+        self.record, self._first = record, first
+        left_out = self.task in record.left_out
+        match record.phase:
+            case Phase.RESTORE:
+                fact = Fact.RESTORE_WITHOUT if left_out else Fact.RESTORE
+            case Phase.RUN:
+                fact = Fact.RUN_WITHOUT if left_out else Fact.RUN
+            case Phase.PAUSE:
+                fact = Fact.PAUSE
+            case Phase.MOVE:
+                fact = Fact.MOVE
+        return self._step(fact, record)
+
+    def _step(self, fact: Fact, about: Any) -> list[Instruction]:
+        """The one way from state to state. Raises ProtocolError for what the table does not know."""
+        before = self.mode
+        handler, targets = TRANSITIONS[before, fact]
+        out = handler(self, about)
+        if self.mode not in targets:
+            raise ProtocolError(
+                f"task {self.task}: {before} --{fact}--> {self.mode} is not in the table.",
+                remedy="This is a fault of Leeward: please report it.",
+            )
+        return out
 
     def clear(self, source: int) -> Channel | None:
         """The channel, if its data tuples may be processed as they come, without asking on_tuple about each.
@@ -132,12 +135,13 @@ class TaskProtocol:
         channel = self._channels.get(source)
         if channel is None or channel.cut or channel.queue or channel.fence is not None or not self.open:
             return None
-        return channel
+        return None if source in self._absent else channel
 
     def on_tuple(self, source: int, item: Any) -> list[Instruction]:
         """A data tuple arrived."""
         channel = channel_from(source, self._channels, self.task)
-        if channel.fence is not None or (self.mode in DEAF and not channel.queue):
+        ignored = self.mode in IGNORES_DATA or source in self._absent
+        if channel.fence is not None or (ignored and channel.cut is None and not channel.queue):
             return []
         channel.count += 1
         if self.mode is Mode.RUNNING and channel.cut is None and not channel.queue:
@@ -148,20 +152,34 @@ class TaskProtocol:
     def on_marker(self, source: int, marker: Marker) -> list[Instruction]:
         """A marker arrived."""
         channel = channel_from(source, self._channels, self.task)
-        lost = self._miscount(source, channel, marker)
-        if lost:
-            return lost
+        sent, came = channel.compare(marker, self.base)
+        if sent != came and source not in self._absent and (self.mode, Fact.MISCOUNT) in TRANSITIONS:
+            lost = self._step(
+                Fact.MISCOUNT,
+                f"task {source} sent {sent} tuples and pulses to task {self.task} before {marker.kind} "
+                f"{marker.number}, {came} came",
+            )
+            if self.mode is Mode.LOST:
+                return lost
         if marker.kind is Kind.PROBE:
             return self._on_probe(channel, marker)
         if marker.kind is Kind.CALL:
             channel.called = max(channel.called, marker.number)
             return self._check_heard()
-        if channel.fence is not None or (self.mode in DEAF and not channel.queue and not self._brings_back(marker)):
+        if channel.fence is not None or (
+            self.mode in IGNORES_DATA and not channel.queue and not self._brings_back(marker)
+        ):
             return []
         channel.queue.append(marker)
-        if self.mode is Mode.AWAY and all(channel.queue for channel in self._channels.values()):
-            self.mode = Mode.RUNNING
+        if self.mode is Mode.AWAY and self._is_back():
+            return self._step(Fact.RETURN, None)
         return self._drain()
+
+    def misrouted(self, why: str) -> list[Instruction]:
+        """A tuple came whose key group this task does not own: the marker that gave the group away, or brought it, was
+        lost with the batch that it was in.
+        """
+        return self._step(Fact.MISCOUNT, why) if (self.mode, Fact.MISCOUNT) in TRANSITIONS else []
 
     def loaded(self, record: ControlRecord) -> list[Instruction]:
         """The state that Load asked for is in memory."""
@@ -172,14 +190,14 @@ class TaskProtocol:
 
     def arrived(self, epoch: int, groups: Iterable[int]) -> list[Instruction]:
         """The state of these groups, which HandOver told of, is in memory."""
-        if self.mode is not Mode.RUNNING or epoch != self._handover or not self._awaited:
+        if self.mode is not Mode.RUNNING or epoch != self.handover or not self._awaited:
             return []
         out: list[Instruction] = [Deliver(item) for item in self._awaited.arrive(groups)]
         return out + self._check_handed_over() + self._drain()
 
     def sent(self, epoch: int) -> list[Instruction]:
         """The state of the groups that it lost, which HandOver told of, is where the new owners find it."""
-        if self.mode is not Mode.RUNNING or epoch != self._handover or not self._unsent:
+        if self.mode is not Mode.RUNNING or epoch != self.handover or not self._unsent:
             return []
         self._unsent = False
         return self._check_handed_over()
@@ -218,59 +236,125 @@ class TaskProtocol:
 
     # --- rules ---
 
-    def _run(self, record: ControlRecord, first: bool) -> list[Instruction]:
-        if self.mode is Mode.AWAY and record.base == self._base:
-            return self._check_heard()
-        if self.mode is Mode.STARTING and self.task in record.restarts:
-            return self._start_away(record)
-        if self.mode is Mode.RUNNING and record.base == self._base:
-            drop_stale(self._channels, record.epoch, self._handover)
-            begun = self._begin_checkpoint(record) + self._copy_ahead(record) + self._begin_handover(record)
-            return begun + self._drain() + self._check_heard()
-        joined = self._base == record.base and (self.mode is not Mode.RESTORING or self._ready)
-        if not joined:  # a handover needs every task, so one that begins finds none in its base
-            if self.mode is not Mode.STARTING or record.base or not first or record.handover:
-                return self._lost(f"task {self.task} did not take part in base {record.base}")
-            self._use(record.tables)
-        self._base = record.base
+    def _go_on(self, record: ControlRecord) -> list[Instruction]:
+        """RUNNING: the record may ask for something. Bolts begin checkpoints and handovers at markers alone."""
+        if record.base != self.base:
+            return self._not_of(record)
+        drop_stale(self._channels, record.epoch, self.handover)
+        begun = self._begin_checkpoint(record) + self._copy_ahead(record) + self._begin_handover(record)
+        return begun + self._drain() + self._check_heard()
+
+    def _start(self, record: ControlRecord) -> list[Instruction]:
+        """STARTING: only the first process of a task may begin, and only in base 0: its state is empty."""
+        if self.task in record.restarts:
+            return self._stand_aside(record)
+        if record.base or not self._first or record.handover:  # a handover that begins needs every task in its base
+            return self._not_of(record)
+        if self._short:
+            return self._lost(self._short)
+        self._use(record.tables)
+        return self._run(record, new=True)
+
+    def _resume(self, record: ControlRecord) -> list[Instruction]:
+        """PAUSED, RESTORING: on with what is in memory, if that is the state of this base."""
+        if record.base != self.base or (self.mode is Mode.RESTORING and not self._ready):
+            return self._not_of(record)
+        return self._run(record, new=False)
+
+    def _run(self, record: ControlRecord, *, new: bool) -> list[Instruction]:
+        self.base = record.base
         self.mode = Mode.RUNNING
-        drop_stale(self._channels, record.epoch, self._handover)
-        resumed = [self._unaligned(Kind.PROBE), Resumed(record, self.tables, not joined)]
+        drop_stale(self._channels, record.epoch, self.handover)
+        resumed = [self._unaligned(Kind.PROBE), Resumed(record, self.tables, new)]
         resumed += self._begin_checkpoint(record)
         return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
+
+    def _not_of(self, record: ControlRecord) -> list[Instruction]:
+        return self._lost(f"task {self.task} did not take part in base {record.base}")
+
+    def _run_without(self, record: ControlRecord) -> list[Instruction]:
+        """RUNNING: a process of an older base stands aside."""
+        return self._go_on(record) if record.base == self.base else self._stand_aside(record)
+
+    def _stand_aside(self, record: ControlRecord) -> list[Instruction]:
+        """AWAY, with nothing: its groups are others'. It may return when `restarts` names it."""
+        if self.mode is Mode.AWAY and record.base == self.base:
+            return self._check_heard()
+        self.mode, self.base, self._may_return = Mode.AWAY, record.base, True
+        self._use(record.tables)
+        self.handover, self._ahead, self._absent = record.handover, 0, frozenset(record.absent)
+        self._checkpoint, self._state_cut, self._unsent = max(self._checkpoint, record.checkpoint), -1, False
+        self._awaited.clear()
+        for channel in self._channels.values():
+            channel.forget()
+        return [Resumed(record, self.tables, new=True), *self._check_heard()]
+
+    def _stay_away(self, record: ControlRecord) -> list[Instruction]:
+        """AWAY under RUN. A source has no channel that could bring it back: it returns at the record."""
+        if record.base != self.base:
+            return self._not_of(record)
+        if self._channels or record.handover <= self.handover:
+            return self._check_heard()
+        self.mode = Mode.RUNNING
+        return self._begin_handover(record)
+
+    def _return(self, _: object) -> list[Instruction]:
+        self.mode = Mode.RUNNING
+        return self._drain()
+
+    def _ask_again(self, record: ControlRecord) -> list[Instruction]:
+        if self._fresh and self.task in record.restarts and record.phase is Phase.RUN:
+            return self._stand_aside(record)  # it had read an older record: it is the process that is to return
+        return [Recover(record.epoch, self._reason, self._fresh)]
+
+    def _remember(self, why: str) -> list[Instruction]:
+        """STARTING: if this process may begin, it has lost something."""
+        self._short = self._short or why
+        return []
+
+    def _begin_lost(self, record: ControlRecord) -> list[Instruction]:
+        return self._lost(f"task {self.task} started again while the topology was in {record.phase}")
+
+    def _ignore(self, _: object) -> list[Instruction]:
+        return []
 
     def _use(self, tables: Mapping[str, Table]) -> None:
         self.tables, self._replicas = tables, frozenset().union(*tables.values())
 
     def _restore(self, record: ControlRecord) -> list[Instruction]:
-        if self.mode is Mode.RESTORING and self._base == record.base:
+        if self.mode is Mode.RESTORING and self.base == record.base:
             return []
         if self.mode is not Mode.STARTING and self.task in record.restarts:  # a process of before
-            self.mode, self._base = Mode.REPLACED, -1
+            self.mode, self.base = Mode.REPLACED, -1
             return []
-        keep = self.mode is Mode.PAUSED and self._state_cut == record.cut
+        keep = self.mode is Mode.PAUSED and self._state_cut == record.cut  # memory is what that cut has
         self._checkpoint = max(self._checkpoint, record.checkpoint)
-        self.mode, self._base = Mode.RESTORING, record.base
+        self.mode, self.base = Mode.RESTORING, record.base
         self._state_cut = -1
         self._loaded = self._ready = self._unsent = False
         self._use(record.tables)
-        self._handover, self._ahead = record.handover, 0
-        self._absent = frozenset()
+        self.handover, self._ahead = record.handover, 0
+        self._absent = frozenset(record.absent)
         self._awaited.clear()
         for channel in self._channels.values():
             channel.raise_fence(record.base)
         return [self._unaligned(Kind.PROBE), Load(record, keep)]
 
     def _lost(self, reason: str) -> list[Instruction]:
-        self.mode, self._base, self._reason = Mode.LOST, -1, reason
+        self._fresh = self.mode is Mode.STARTING and not self._short
+        self.mode, self.base, self._reason = Mode.LOST, -1, reason
         self._awaited.clear()
         for channel in self._channels.values():
             channel.keep_what_follows(self._epoch)
-        return [Recover(self._epoch, reason)]
+        return [Recover(self._epoch, reason, self._fresh)]
 
     def _announce_pause(self, record: ControlRecord) -> list[Instruction]:
+        """Sources stop at the record; bolts wait for the marker."""
+        if self._channels:
+            return []
         marker = Marker(kind=Kind.PAUSE, number=record.epoch, body=record.to_json())
-        return [*self._begin_checkpoint(record), Send(marker), *self._pause(record)]
+        begun = self._begin_checkpoint(record)
+        return [*begun, BeforeCheckpoint(record.cut), Send(marker), *self._pause(record)]
 
     def _pause(self, record: ControlRecord) -> list[Instruction]:
         self.mode = Mode.PAUSED
@@ -283,7 +367,7 @@ class TaskProtocol:
             return []
         self._checkpoint = record.checkpoint
         marker = Marker(kind=Kind.CHECKPOINT, number=record.checkpoint, body=record.to_json())
-        return [Send(marker), Export(record.checkpoint, record)]
+        return [BeforeCheckpoint(record.checkpoint), Send(marker), Export(record.checkpoint, record)]
 
     def _copy_ahead(self, record: ControlRecord) -> list[Instruction]:
         """Begin to copy what a coming handover will move, or give it up; not if that handover is on its way here."""
@@ -300,7 +384,7 @@ class TaskProtocol:
 
     def _begin_handover(self, record: ControlRecord) -> list[Instruction]:
         """A spout starts the handover that the record tells of; bolts wait for its marker."""
-        return [] if self._channels or record.handover <= self._handover else self._route(record)
+        return [] if self._channels or record.handover <= self.handover else self._route(record)
 
     def _route(self, record: ControlRecord) -> list[Instruction]:
         """From here on the tables of a handover are in force."""
@@ -308,11 +392,11 @@ class TaskProtocol:
         early = self._ahead > record.handover  # nobody waited for this task, and it copies for the next one already
         out = [] if early else self._copy_ahead(record)  # if that was for another one, it is given up
         self._use(record.tables)
-        self._handover, self._witnesses, self._absent = record.handover, record.witnesses, frozenset(record.absent)
+        self.handover, self._witnesses, self._absent = record.handover, record.witnesses, frozenset(record.absent)
         self._ahead = self._ahead if early else 0
         drop_stale(self._channels, record.epoch, record.handover)
         for source in self._absent & self._channels.keys():
-            self._channels[source].said = None  # its successor counts anew
+            self._channels[source].last_sent = None  # its successor counts anew
         marker = Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
         out.append(Send(marker, self.tables))
         if self._stateful:
@@ -324,47 +408,56 @@ class TaskProtocol:
                 out.append(HandOver(record, comes, goes))
         out += self._check_handed_over()
         if self.task in self._absent:
-            self._leave()
+            self._leave(record)
         return out
 
-    def _leave(self) -> None:
-        """From here on nobody waits for this task; its successor is what comes back, or itself if Storm lets it be."""
-        self.mode, self._began_away = Mode.AWAY, False
+    def _leave(self, record: ControlRecord) -> None:
+        """From here on nobody waits for this task. Its successor returns; this process if Storm lets it be."""
+        self.mode, self._may_return = Mode.AWAY, self.task in record.left_out
         for channel in self._channels.values():
             channel.queue.clear()
 
-    def _start_away(self, record: ControlRecord) -> list[Instruction]:
-        """Storm has started this process where the task, which is absent, is wanted."""
-        self.mode, self._base, self._began_away = Mode.AWAY, record.base, True
-        self._use(record.tables)
-        self._handover, self._absent, self._checkpoint = record.handover, frozenset(record.absent), record.checkpoint
-        return [Resumed(record, self.tables, new=True), *self._check_heard()]
-
     def _brings_back(self, marker: Marker) -> bool:
         """The route marker after which this task takes part again."""
-        if self.mode is not Mode.AWAY or marker.kind is not Kind.ROUTE or marker.number <= self._handover:
+        if self.mode is not Mode.AWAY or marker.kind is not Kind.ROUTE:
             return False
-        return self.task not in ControlRecord.from_json(marker.body).absent
+        if marker.number <= max(self.handover, self.base):  # of before, also of another base
+            return False
+        record = ControlRecord.from_json(marker.body)  # of an older base: it was on its way while this task was away
+        return record.base == self.base and self.task not in record.absent
+
+    def _is_back(self) -> bool:
+        """The marker that brings this task back is in from all tasks that take part then."""
+        heads = {source: channel.queue[0] for source, channel in self._channels.items() if channel.queue}
+        routes = {s: head for s, head in heads.items() if isinstance(head, Marker) and head.kind is Kind.ROUTE}
+        absent = set(ControlRecord.from_json(next(iter(routes.values())).body).absent) if routes else set()
+        return bool(routes) and self._channels.keys() - absent <= routes.keys()
 
     @property
     def _calls(self) -> bool:
-        """This process is to be heard: it works here, or is the one that comes back."""
-        there = self.mode is Mode.RUNNING or (self.mode is Mode.AWAY and self._began_away)
-        return there and self.record is not None and self.record.phase is Phase.RUN and bool(self.record.restarts)
+        """Tasks are about to return, and this process is to be heard: it takes part, or is one of them."""
+        record = self.record
+        if record is None or record.phase is not Phase.RUN or not record.restarts:
+            return False
+        returns = self.mode is Mode.AWAY and self._may_return and self.task in record.restarts
+        return self.mode is Mode.RUNNING or returns
 
     def _check_heard(self) -> list[Instruction]:
-        """Every channel to and from absent tasks that ends here is up."""
-        if not self._calls or self._heard == self._epoch:
+        """Every channel from and to the tasks that are about to return, as far as it ends here, is up."""
+        if not self._calls or self._heard == self._epoch or self.record is None:
             return []
-        sources = self._channels if self.mode is Mode.AWAY else self._absent & self._channels.keys()
+        away, back = set(self.record.absent), set(self.record.restarts)
+        sources = self._channels.keys() - (away - back) if self.mode is Mode.AWAY else self._channels.keys() & back
         if any(self._channels[source].called < self._epoch for source in sources):
             return []
+        for source in sources:
+            self._channels[source].fence = None  # what comes on it now is of the process that returns
         self._heard = self._epoch
         return [Ready(self._epoch)]
 
     def _check_handed_over(self) -> list[Instruction]:
         due = not (self._awaited or self._unsent) and (not self._witnesses or self.task in self._witnesses)
-        return [HandedOver(self._handover, few=bool(self._witnesses))] if due else []
+        return [HandedOver(self.handover, few=bool(self._witnesses))] if due else []
 
     def _on_probe(self, channel: Channel, marker: Marker) -> list[Instruction]:
         if marker.number <= channel.probed:
@@ -378,7 +471,7 @@ class TaskProtocol:
         return []
 
     def _check_ready(self) -> list[Instruction]:
-        fenced = any(channel.fence is not None for channel in self._channels.values())
+        fenced = any(c.fence is not None for source, c in self._channels.items() if source not in self._absent)
         if self.mode is not Mode.RESTORING or self._ready or not self._loaded or fenced:
             return []
         self._ready = True
@@ -397,17 +490,17 @@ class TaskProtocol:
                     elif item.kind is Kind.PROBE:
                         if announces(item, self._epoch):
                             break  # what follows belongs to a base whose record is still to come
-                    elif not stale(item, self._epoch, self._handover):
+                    elif not stale(item, self._epoch, self.handover):
                         channel.cut = item
                     channel.queue.popleft()
-            cuts = {} if self._awaited else cuts_of(self._channels, self._absent, self._replicas)
+            cuts = {} if self._awaited else cuts_of(self._channels, self._not_waited_for, self._replicas)
             if not cuts:
                 return out
             if drop_old_checkpoints(self._channels, cuts):
                 continue
             if pause_waits(cuts):
                 return out
-            out += self._aligned(cuts)
+            out += self._step(Fact.ALIGNED, cuts)
         return out
 
     def _aligned(self, cuts: Mapping[int, Marker]) -> list[Instruction]:
@@ -416,7 +509,7 @@ class TaskProtocol:
         if odd:
             return self._lost(f"channels of task {self.task} disagree: {first.identity} and {odd}")
         for source, channel in self._channels.items():
-            if source in cuts or source in self._absent:
+            if source in cuts or source in self._not_waited_for:
                 channel.cut = None
         if first.kind is Kind.PULSE:
             return [DeliverPulse(first.number, tuple(cut.body for cut in cuts.values()))]
@@ -428,23 +521,79 @@ class TaskProtocol:
         forward = Send(replace(first, sent=None))
         if first.kind is Kind.CHECKPOINT:
             self._checkpoint = first.number
-            return [forward, Export(first.number, record)]
-        return [forward, *self._pause(record)]
-
-    def _miscount(self, source: int, channel: Channel, marker: Marker) -> list[Instruction]:
-        """Storm drops tuples on links that are down: a marker tells how many there should have been."""
-        sent, came = channel.compare(marker)
-        if sent == came or self.mode not in (Mode.RUNNING, Mode.PAUSED):
-            return []
-        return self._lost(
-            f"task {source} sent {sent} tuples and pulses to task {self.task} before {marker.kind} {marker.number}, "
-            f"{came} came"
-        )
+            return [BeforeCheckpoint(first.number), forward, Export(first.number, record)]
+        return [BeforeCheckpoint(record.cut), forward, *self._pause(record)]
 
     def _unaligned(self, kind: Kind) -> Send:
-        number = self._base if kind is Kind.PROBE else self._epoch
+        number = self.base if kind is Kind.PROBE else self._epoch
         return Send(Marker(kind=kind, number=number), self.tables)
 
     @property
     def _epoch(self) -> int:
         return -1 if self.record is None else self.record.epoch
+
+    @property
+    def _not_waited_for(self) -> frozenset[int]:
+        """Absent tasks, and those that the record leaves out since: their processes are lost, and send no marker."""
+        record = self.record
+        return self._absent.union(record.left_out if record is not None and record.base == self.base else ())
+
+    @property
+    def works(self) -> bool:
+        """It is a replica by the tables in force. A source that is none emits nothing."""
+        return self.task in self._replicas
+
+
+_M, _F = Mode, Fact
+_Handler = Callable[[TaskProtocol, Any], list[Instruction]]
+
+#: (state, fact) -> (rule, states that it may lead to). Every state knows every record; what else is not here cannot be.
+TRANSITIONS: Mapping[tuple[Mode, Fact], tuple[_Handler, tuple[Mode, ...]]] = {
+    (_M.STARTING, _F.RUN): (TaskProtocol._start, (_M.RUNNING, _M.PAUSED, _M.AWAY, _M.LOST)),
+    (_M.STARTING, _F.RUN_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.STARTING, _F.PAUSE): (TaskProtocol._begin_lost, (_M.LOST,)),
+    (_M.STARTING, _F.MOVE): (TaskProtocol._ignore, (_M.STARTING,)),
+    (_M.STARTING, _F.RESTORE): (TaskProtocol._restore, (_M.RESTORING,)),
+    (_M.STARTING, _F.RESTORE_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.STARTING, _F.MISCOUNT): (TaskProtocol._remember, (_M.STARTING,)),
+    (_M.RUNNING, _F.RUN): (TaskProtocol._go_on, (_M.RUNNING, _M.PAUSED, _M.AWAY, _M.LOST)),
+    (_M.RUNNING, _F.RUN_WITHOUT): (TaskProtocol._run_without, (_M.RUNNING, _M.PAUSED, _M.AWAY, _M.LOST)),
+    (_M.RUNNING, _F.PAUSE): (TaskProtocol._announce_pause, (_M.RUNNING, _M.PAUSED)),
+    (_M.RUNNING, _F.MOVE): (TaskProtocol._ignore, (_M.RUNNING,)),
+    (_M.RUNNING, _F.RESTORE): (TaskProtocol._restore, (_M.RESTORING, _M.REPLACED)),
+    (_M.RUNNING, _F.RESTORE_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.RUNNING, _F.ALIGNED): (TaskProtocol._aligned, (_M.RUNNING, _M.PAUSED, _M.AWAY, _M.LOST)),
+    (_M.RUNNING, _F.MISCOUNT): (TaskProtocol._lost, (_M.LOST,)),
+    (_M.PAUSED, _F.RUN): (TaskProtocol._resume, (_M.RUNNING, _M.PAUSED, _M.AWAY, _M.LOST)),
+    (_M.PAUSED, _F.RUN_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.PAUSED, _F.PAUSE): (TaskProtocol._ignore, (_M.PAUSED,)),
+    (_M.PAUSED, _F.MOVE): (TaskProtocol._ignore, (_M.PAUSED,)),
+    (_M.PAUSED, _F.RESTORE): (TaskProtocol._restore, (_M.RESTORING, _M.REPLACED)),
+    (_M.PAUSED, _F.RESTORE_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.PAUSED, _F.MISCOUNT): (TaskProtocol._lost, (_M.LOST,)),
+    (_M.RESTORING, _F.RUN): (TaskProtocol._resume, (_M.RUNNING, _M.PAUSED, _M.AWAY, _M.LOST)),
+    (_M.RESTORING, _F.RUN_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.RESTORING, _F.PAUSE): (TaskProtocol._ignore, (_M.RESTORING,)),
+    (_M.RESTORING, _F.MOVE): (TaskProtocol._ignore, (_M.RESTORING,)),
+    (_M.RESTORING, _F.RESTORE): (TaskProtocol._restore, (_M.RESTORING, _M.REPLACED)),
+    (_M.RESTORING, _F.RESTORE_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.LOST, _F.RUN): (TaskProtocol._ask_again, (_M.LOST, _M.AWAY)),
+    (_M.LOST, _F.RUN_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.LOST, _F.PAUSE): (TaskProtocol._ask_again, (_M.LOST,)),
+    (_M.LOST, _F.MOVE): (TaskProtocol._ask_again, (_M.LOST,)),
+    (_M.LOST, _F.RESTORE): (TaskProtocol._restore, (_M.RESTORING, _M.REPLACED)),
+    (_M.LOST, _F.RESTORE_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.REPLACED, _F.RUN): (TaskProtocol._ignore, (_M.REPLACED,)),
+    (_M.REPLACED, _F.RUN_WITHOUT): (TaskProtocol._ignore, (_M.REPLACED,)),
+    (_M.REPLACED, _F.PAUSE): (TaskProtocol._ignore, (_M.REPLACED,)),
+    (_M.REPLACED, _F.MOVE): (TaskProtocol._ignore, (_M.REPLACED,)),
+    (_M.REPLACED, _F.RESTORE): (TaskProtocol._restore, (_M.RESTORING, _M.REPLACED)),
+    (_M.REPLACED, _F.RESTORE_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.AWAY, _F.RUN): (TaskProtocol._stay_away, (_M.AWAY, _M.RUNNING, _M.LOST)),
+    (_M.AWAY, _F.RUN_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.AWAY, _F.PAUSE): (TaskProtocol._ignore, (_M.AWAY,)),
+    (_M.AWAY, _F.MOVE): (TaskProtocol._ignore, (_M.AWAY,)),
+    (_M.AWAY, _F.RESTORE): (TaskProtocol._restore, (_M.RESTORING, _M.REPLACED)),
+    (_M.AWAY, _F.RESTORE_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),
+    (_M.AWAY, _F.RETURN): (TaskProtocol._return, (_M.RUNNING, _M.PAUSED, _M.AWAY, _M.LOST)),
+}  # fmt: skip

@@ -72,10 +72,12 @@ class Settings:
     pause_s: float = _setting(20.0, "s", "deadline of barrier 1: then the reconfiguration is given up", least=0.1)
     move_s: float = _setting(10.0, "s", "time between two calls of rebalance", least=0.1)
     restore_s: float = _setting(60.0, "s", "deadline of barrier 2: then it is tried again", least=0.1)
-    checkpoint_every_s: float = _setting(15.0, "s", "between checkpoints; the first after a third of it", least=0.1)
+    checkpoint_every_s: float = _setting(15.0, "s", "between checkpoints, at most; the first after a third", least=0.1)
+    checkpoint_least_s: float = _setting(2.0, "s", "between checkpoints, at least, while state is small", least=0.1)
     checkpoint_s: float = _setting(10.0, "s", "deadline of a checkpoint", least=0.1)
-    session_s: float = _setting(15.0, "s", "session with ZooKeeper: a dead leader's lock is free after it", least=1.0)
-    restore_from_start: bool = _setting(True, "", "with no readable cut, begin again with empty state")
+    session_s: float = _setting(6.0, "s", "session with ZooKeeper: a dead leader's lock is free after it", least=1.0)
+    restore_from_start: bool = _setting(False, "", "with no readable cut, begin again with empty state; else wait")
+    silent_s: float = _setting(2.0, "s", "a task that is not heard for so long is lost: others take over (0: never)")
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -101,7 +103,8 @@ class Settings:
             live=self.mode == "live", handover_s=self.handover_s,
             ahead_bytes=self.ahead_bytes, ahead_s=self.ahead_s,
             pause_s=self.pause_s, move_s=self.move_s, restore_s=self.restore_s, checkpoint_s=self.checkpoint_s,
-            checkpoint_every_s=self.checkpoint_every_s, restore_from_start=self.restore_from_start,
+            checkpoint_every_s=self.checkpoint_every_s, checkpoint_least_s=self.checkpoint_least_s,
+            restore_from_start=self.restore_from_start,
         )  # fmt: skip
 
 

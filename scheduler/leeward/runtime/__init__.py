@@ -5,6 +5,17 @@ Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, poli
 
 from leeward.runtime.components import ElasticBolt, Pulse, StatefulBolt, StatefulSpout
 from leeward.runtime.dsl import balanced, keyed
+from leeward.runtime.fencing import FencedRedis, FencingToken
 from leeward.runtime.topology import DEFAULTS
 
-__all__ = ["DEFAULTS", "ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout", "balanced", "keyed"]
+__all__ = [
+    "DEFAULTS",
+    "ElasticBolt",
+    "FencedRedis",
+    "FencingToken",
+    "Pulse",
+    "StatefulBolt",
+    "StatefulSpout",
+    "balanced",
+    "keyed",
+]

@@ -11,8 +11,13 @@ User code may define, besides streamparse's methods:
                      is defined, resumed() is called
   pulse(pulse)       (of replicas) the pulse is in from all replicas upstream; may emit; may return a dict to add to
                      what travels on
-  committed(state)   (spout) a cut is durable; `state` is a copy of self.state as of the oldest cut still kept:
-                     input before it will not be asked for again
+  before_checkpoint(n)  the state of this moment is about to become part of cut n: flush, or prepare output under n
+  committed(...)     no restore goes back behind a cut any more. A spout gets a copy of self.state as of the cut: input
+                     before it will not be asked for again. A bolt gets the cut's number: output prepared under it or
+                     under a lower number can be made final
+
+A sink writes under `self.fencing_token` (base, epoch): a store that compares it refuses what a process writes that was
+replaced and does not know it yet.
 
 Look a list or dict in `self.state` up each time before you change it; do not keep it from one tuple to the next:
 checkpoints and handovers copy state while work goes on.
@@ -20,18 +25,18 @@ checkpoints and handovers copy state while work goes on.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from streamparse import Bolt, Spout
 
 from leeward.core.alignment import Channel
-from leeward.core.errors import ConfigError
-from leeward.core.instructions import Deliver, Instruction, Kind, Marker, Send
+from leeward.core.errors import NotOwnedError
+from leeward.core.instructions import Deliver, Kind, Marker, Send
 from leeward.runtime import hot
 from leeward.runtime.dsl import (
     BOLT_CLASS,
@@ -83,7 +88,15 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
         self._late_tick: Any = None  # one that came when the state was not all there
 
     def _run(self) -> None:
-        hot.run(self)
+        try:
+            hot.run(self)
+        except NotOwnedError as error:
+            tup = self._current_tups[0]
+            group = None if self._group_of is None else self._group_of(tup)
+            if group is None or group in self.state.groups:
+                raise  # the user's code keeps its state by another key than the one that the input is routed by
+            self._current_tups = []
+            self._carry_out(self._protocol.misrouted(f"a tuple of group {group} came to {error}"))
 
     def _control(self, tup: Any) -> None:
         """A tuple that is no data."""
@@ -99,9 +112,10 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
                 self._late_tick = tup
             self.ack(tup)
 
-    def _carry_out(self, instructions: Iterable[Instruction]) -> None:
+    def _changing(self) -> None:
         self._clear.clear()
-        super()._carry_out(instructions)
+
+    def _changed(self) -> None:
         if self._late_tick is not None and self._protocol.open:
             tick, self._late_tick = self._late_tick, None
             self.process_tick(tick)
@@ -147,22 +161,25 @@ class StatefulBolt(ElasticBolt):
 
 
 class StatefulSpout(SpoutOutput, Elastic, Spout):
-    """A spout whose `self.state` (offsets) belongs to the cuts; has one task."""
+    """A spout whose `self.state` (offsets) belongs to the cuts. One of its tasks works; further ones are spares."""
 
     kind = "source"
 
     @classmethod
     def spec(cls, name: str | None = None, par: int | None = None, config: dict | None = None) -> Any:
-        """As streamparse's `Spout.spec`. Raises ConfigError for more than one task."""
-        if (par or cls.par) != 1:
-            raise ConfigError(
-                f"{cls.__name__}.spec(par={par}) asks for several tasks.",
-                remedy="A stateful spout has one task; use several spouts, or scale out behind it.",
-            )
-        spec = super().spec(name=name, par=1, config={**(cls.config or {}), **(config or {}), KIND: cls.kind})
+        """As streamparse's `Spout.spec`. One task emits, whatever `par` is: its state has no key to split by. With
+        `par=2` a spare takes over in about a second when the worker of the first is lost.
+        """
+        spec = super().spec(
+            name=name, par=par or cls.par, config={**(cls.config or {}), **(config or {}), KIND: cls.kind}
+        )
         spec.outputs = spec.common.streams = spec._sanitize_outputs(cls, with_marker_output(cls.outputs))
         spec.component_object = Piped(spec.component_object.shell, SPOUT_CLASS)
         return spec
+
+    def _durable(self, cut: int, state: dict | None) -> None:
+        if state is not None:  # a spare has none
+            self.committed(copy.deepcopy(state))
 
     def emit_pulse(self, number: int, data: dict[str, Any] | None = None) -> None:
         """Cut the stream here. `number` must increase; `data` holds JSON values."""
@@ -186,8 +203,9 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
 
     def _next(self) -> None:
         start = time.perf_counter()
-        if not self._protocol.open or self._server.busy_for(start):
-            time.sleep(_IDLE_S if not self._protocol.open else min(_IDLE_S, self._server.busy_for(start)))
+        emits = self._protocol.open and self._protocol.works
+        if not emits or self._server.busy_for(start):
+            time.sleep(_IDLE_S if not emits else min(_IDLE_S, self._server.busy_for(start)))
             return
         sent = self._next_tuples(start)
         if not sent:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import ctypes
-import gc
 import io
 import json
 import logging
@@ -13,7 +11,7 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,31 +19,15 @@ from typing import Any
 from pystorm.component import Component
 from pystorm.exceptions import StormWentAwayError
 
-from leeward.core.control import ControlRecord, Paths, Report, cut_barrier, ready_barrier
-from leeward.core.instructions import (
-    CopyAhead,
-    Deliver,
-    DeliverPulse,
-    Export,
-    HandedOver,
-    HandOver,
-    Instruction,
-    Kind,
-    Load,
-    Marker,
-    Mode,
-    Ready,
-    Recover,
-    Resumed,
-    Send,
-)
+from leeward.core.control import ControlRecord, Paths
+from leeward.core.instructions import Deliver, DeliverPulse, Instruction, Kind, Marker, Send
 from leeward.core.protocol import TaskProtocol
-from leeward.core.table import Table, first_tables, owned, tables_text
-from leeward.runtime import snapshot
+from leeward.core.table import first_tables, tables_text
+from leeward.runtime.beat import Beat
 from leeward.runtime.conf import direct, key_groups, redis_url, service_time, zookeeper
 from leeward.runtime.courier import Courier
 from leeward.runtime.dsl import MARKER_STREAM
-from leeward.runtime.handover import Handovers
+from leeward.runtime.fencing import FencingToken
 from leeward.runtime.link import Link
 from leeward.runtime.load import GroupLoad
 from leeward.runtime.output import Output
@@ -54,6 +36,7 @@ from leeward.runtime.service import Server
 from leeward.runtime.state import KeyedState
 from leeward.runtime.store import TaskStore
 from leeward.runtime.swap import drop_gone
+from leeward.runtime.task import Task
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +59,7 @@ class Elastic(Output):
     """What spouts and bolts share. Mixed in before streamparse's class."""
 
     kind = "stateless"
+    _task: Task | None = None  # until Storm has told which one it is
 
     def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
         options.pop("serializer", None)
@@ -88,7 +72,6 @@ class Elastic(Output):
         self._rest: Iterator | None = None  # of the input read last
         self._processed = 0
         self._busy_s = 0.0
-        self._state_bytes = 0  # as of the last export
         self._timer_due = 0.0
         self._wall_offset_s = time.time() - time.monotonic()  # rates must not see the wall clock step
         self.state = KeyedState("a component that has not started", ())
@@ -115,7 +98,7 @@ class Elastic(Output):
             name for name, streams in context.get("source->stream->grouping", {}).items() if MARKER_STREAM in streams
         }
         self._downstream = sorted(context.get("stream->target->grouping", {}).get(MARKER_STREAM) or ())
-        group_of = key_groups(conf, context) if self.kind == "stateful" else None
+        self._group_of = group_of = key_groups(conf, context) if self.kind == "stateful" else None
         self._group_load = GroupLoad(group_of) if group_of else None
         self._protocol = TaskProtocol(
             self.task_id,
@@ -124,14 +107,14 @@ class Elastic(Output):
             group_of=group_of,
         )
         self._direct = direct(conf)
+        owner = f"task {self.task_id} of {self.component_name}"
         courier = Courier(
-            redis_url(conf), conf["storm.id"], self.task_id, self._name, self._post, self._node if self._direct else "",
+            redis_url(conf), conf["storm.id"], self.task_id, owner, self._post, self._node if self._direct else "",
             lambda: self._link.look(),
         )  # fmt: skip
-        self._handovers = Handovers(self, courier)
         self._server = Server(service_time(conf))
-        self._committed_states: dict[int, dict] = {}
-        self._imported = Report(task=self.task_id, component=self.component_name)  # with the newest RESTORE
+        self._task = Task(_Shell(self), self._protocol, courier)
+        self._handovers = self._task.handovers
         paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
         store = TaskStore(
             redis_url(conf),
@@ -147,12 +130,15 @@ class Elastic(Output):
             store=store,
             task=self.task_id,
             post=self._post,
-            on_record=self._on_record,
+            on_record=self._task.on_record,
             default=ControlRecord(tables=first_tables(components, conf.get("leeward.replicas"))),
             metrics=self._metrics,
-            hurry=self._in_a_hurry,
+            hurry=lambda: self._task.hurries,
             leisure=self._until_told,
         )
+        self._task.link = self._link
+        self._beat = Beat(redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence)
+        self._beat.start()
         self._link.start()
         if not conf.get("leeward.swap.dir"):  # else it may be shared with tasks of another cluster
             self._link.soon(lambda: self._drop_swaps(conf), _AFTER_S)
@@ -188,17 +174,6 @@ class Elastic(Output):
         elif self._handovers.copying:
             self._handovers.step()
 
-    @property
-    def leisure_s(self) -> float:
-        """Until what nobody waits for is done: when the markers of a handover or a checkpoint have run through, and by
-        one task after the other, as they would take the processors from the tuples.
-        """
-        return 0.04 + self._turn_s
-
-    @property
-    def _turn_s(self) -> float:
-        return 0.01 * (self.task_id % 5)
-
     def _until_told(self) -> float:
         """Seconds. Who owns groups may have to copy some ahead. Who is to take them is called by who gives them; where
         tasks do not reach each other it reads soon. The others take part through markers alone: they read when a
@@ -208,23 +183,17 @@ class Elastic(Output):
             if self.state.groups:
                 return 0.0
             if not self._direct:
-                return self._turn_s / 2
-        return _AFTER_S + self._turn_s
-
-    def _in_a_hurry(self) -> bool:
-        """A new record matters at once: to a source, and to whoever is stopped. To the others markers bring it."""
-        return self.kind == "source" or self._protocol.mode is not Mode.RUNNING
-
-    def _on_record(self, record: ControlRecord, first: bool) -> None:
-        self._carry_out(self._protocol.on_record(record, first=first))
-        kept = [state for cut, state in sorted(self._committed_states.items()) if cut in record.committed]
-        if kept and record.committed:
-            self._committed_states = {c: s for c, s in self._committed_states.items() if c >= record.committed[0]}
-            self.committed(copy.deepcopy(kept[0]))
+                return self._task.turn_s / 2
+        return _AFTER_S + self._task.turn_s
 
     def _carry_out(self, instructions: Iterable[Instruction]) -> None:
-        for instruction in instructions:
-            self._actions[type(instruction)](self, instruction)
+        self._task.carry_out(instructions)
+
+    def _changing(self) -> None:
+        """The protocol has decided something: bolts forget which channels were clear."""
+
+    def _changed(self) -> None:
+        """It is carried out: bolts see to what had to wait."""
 
     def _send(self, instruction: Send) -> None:
         marker = instruction.marker
@@ -235,88 +204,11 @@ class Elastic(Output):
             body = json.dumps(marker.body, separators=(",", ":"))
             self.emit([str(marker.kind), marker.number, tables, "", body], stream=MARKER_STREAM)
 
-    def _export(self, instruction: Export) -> None:
-        """The state of this very moment is encoded, written and reported in the background."""
-        cut, record = instruction.cut, instruction.record
-        table = record.tables.get(self.component_name, ()) if self.task_id in record.stays else ()
-        state, frozen = self.state, self.state.freeze()
-        owned_now, counts = state.groups, {"bytes": 0, "keys": 0}
-        owner = f"{self.component_name} (task {self.task_id})"
-        if self.kind == "source":
-            self._committed_states[cut] = copy.deepcopy(dict(self.state))
-
-        def encode() -> tuple[dict[int, bytes], dict[int, bytes]]:
-            blobs: dict[int, bytes] = {}
-            swap: dict[int, bytes] = {}
-            for group in owned_now:
-                entries = frozen.group(group)
-                if entries:
-                    stays = bool(table) and table[group] == self.task_id
-                    blob = (swap if stays else blobs)[group] = snapshot.encode(entries, cut=cut, owner=owner)
-                    counts["bytes"] += len(blob)
-                    counts["keys"] += len(entries)
-                frozen.forget(group)
-            return blobs, swap
-
-        def report(why: str, seconds: float) -> Report:
-            self._state_bytes = counts["bytes"]
-            self._post(lambda: state.thaw(frozen))
-            return Report(task=self.task_id, component=self.component_name, error=why, seconds=seconds, **counts)
-
-        later = self.leisure_s  # all tasks do it at about the same time, and those downstream still wait for the marker
-        if self._protocol.mode is not Mode.RUNNING:
-            later = 0.0
-            self._link.look()  # or it would hear late of what ends the pause
-        self._link.export(cut, record.epoch, encode, owned_now, cut_barrier(cut), report, later)
-
-    def _load(self, instruction: Load) -> None:
-        record = instruction.record
-        self._handovers.cancel()
-        groups = self._groups(record.tables)
-        kept = [group for group in groups if group in set(self.state.groups)] if instruction.keep else []
-
-        def done(entries: dict[int, dict], size: int, seconds: float) -> None:
-            if record.epoch != self._protocol.record.epoch:
-                return  # outdated by a newer RESTORE, which loads again
-            before, self.state = self.state.release(kept), KeyedState(self._name, ())
-            self.state.replace(before | entries)
-            gc.freeze()  # plain values without cycles: the collector need not go over them again and again
-            self._imported = Report(
-                task=self.task_id,
-                component=self.component_name,
-                bytes=size,
-                keys=sum(map(len, entries.values())),
-                seconds=seconds,
-            )
-            if self.kind == "source":
-                self._committed_states = {record.cut: copy.deepcopy(dict(self.state))}
-            self.resumed()
-            self._carry_out(self._protocol.loaded(record))
-
-        def failed(why: str) -> None:
-            report = Report(task=self.task_id, component=self.component_name, error=why)
-            self._link.report(ready_barrier(record.epoch), report)
-
-        self._link.load(record.cut, [group for group in groups if group not in kept], done, failed)
-
-    def _start_running(self, instruction: Resumed) -> None:
-        self._server.rest()
-        if instruction.new:
-            self.state = KeyedState(self._name, self._groups(instruction.tables))
-            self.resumed()
-
-    def _groups(self, tables: Mapping[str, Table]) -> tuple[int, ...]:
-        """The groups whose state this task owns by the tables."""
-        if self.kind == "stateless":
-            return ()
-        return owned(tables[self.component_name], self.task_id)
-
-    @property
-    def _name(self) -> str:
-        return f"task {self.task_id} of {self.component_name}"
-
     def _deliver(self, instruction: Deliver) -> None:
         raise NotImplementedError  # spouts have no input; bolts define it
+
+    def _durable(self, cut: int, state: dict | None) -> None:
+        self.committed(cut)
 
     def _deliver_pulse(self, instruction: DeliverPulse) -> None:
         data: dict[str, Any] = {}
@@ -325,26 +217,15 @@ class Elastic(Output):
         more = self.pulse(Pulse(instruction.number, dict(data)))
         self._send(Send(Marker(kind=Kind.PULSE, number=instruction.number, body=data | (more or {}))))
 
-    _actions: dict[type, Callable[[Any, Any], None]] = {
-        Deliver: lambda self, i: self._deliver(i),
-        DeliverPulse: lambda self, i: self._deliver_pulse(i),
-        Send: _send,
-        Export: _export,
-        Load: _load,
-        Ready: lambda self, i: self._link.report(ready_barrier(i.epoch), self._imported),
-        CopyAhead: lambda self, i: self._handovers.copy_ahead(i),
-        HandOver: lambda self, i: self._handovers.hand_over(i),
-        HandedOver: lambda self, i: self._handovers.handed_over(i),
-        Recover: lambda self, i: (
-            self._handovers.cancel(),
-            log.warning("asking for a reset: %s", i.reason),
-            self._link.recover(i.epoch, i.reason),
-        ),
-        Resumed: _start_running,
-    }
+    def _worker_silence(self) -> float:
+        """Seconds since the worker was heard, as far as it is waited for. Only bolts get heartbeats."""
+        since = self.serializer.waits_since
+        return 0.0 if since is None or self.kind == "source" else time.monotonic() - since
 
     def _exit(self, status_code: int) -> None:
-        """As pystorm's, but what explains the exit reaches Storm first."""
+        """As pystorm's, but what explains the exit reaches Storm first, and the service learns of it."""
+        if hasattr(self, "_beat"):
+            self._beat.farewell()
         with contextlib.suppress(StormWentAwayError):
             self.serializer.flush()
         super()._exit(status_code)
@@ -372,7 +253,7 @@ class Elastic(Output):
                 "processed": self._processed,
                 "busy_s": round(self._busy_s, 6),
                 "state_keys": len(self.state),
-                "state_bytes": self._state_bytes,
+                "state_bytes": self._task.state_bytes,
                 "buffered": self._protocol.buffered,
                 "groups": dict(load.tuples) if load else {},
                 "looked_at": load.looked_at if load else 0,
@@ -392,8 +273,44 @@ class Elastic(Output):
     def pulse(self, pulse: Pulse) -> dict | None:
         """Called when the pulse is in from all replicas upstream, of replicas only: warm tasks get no pulses."""
 
-    def committed(self, state: dict) -> None:
-        """Called (spouts) when a cut has become durable."""
+    def before_checkpoint(self, cut: int) -> None:
+        """Called when the state of this moment is about to become part of a cut: flush what is buffered, or begin to
+        make it final under this number. What is emitted here belongs to the cut.
+        """
+
+    def committed(self, cut: Any) -> None:
+        """Called when no restore goes back behind a cut any more (a spout: with its state as of that cut)."""
+
+    @property
+    def fencing_token(self) -> FencingToken:
+        """What a sink writes under; see `leeward.runtime.fencing`."""
+        return self._task.fencing_token if self._task is not None else FencingToken(0, 0)
+
+
+class _Shell:
+    """`runtime.task.Shell` of a component. An object of its own, so that its methods meet no names of the user's."""
+
+    def __init__(self, component: Elastic) -> None:
+        self._component = component
+        self.kind, self.task_id, self.component_name = component.kind, component.task_id, component.component_name
+        self.post, self.send = component._post, component._send
+        self.deliver, self.deliver_pulse = component._deliver, component._deliver_pulse
+        self.resumed, self.regrouped = component.resumed, component.regrouped
+        self.before_checkpoint, self.durable = component.before_checkpoint, component._durable
+        self.changing, self.changed = component._changing, component._changed
+        self.started = component._server.rest
+
+    @property
+    def state(self) -> KeyedState:
+        return self._component.state
+
+    @state.setter
+    def state(self, state: KeyedState) -> None:
+        self._component.state = state
+
+    def pace(self, seconds: float | None) -> None:
+        pipe = self._component.serializer
+        pipe.timer_s = pipe.TIMER_S if seconds is None else seconds
 
 
 def _interrupt_nobody() -> None:

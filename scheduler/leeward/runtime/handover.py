@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import gc
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from leeward.core.control import Report, ahead_barrier, handover_barrier
 from leeward.core.errors import LeewardError
 from leeward.core.instructions import CopyAhead, HandedOver, HandOver
 from leeward.runtime.ahead import Ahead
-from leeward.runtime.courier import Courier, Sending
 from leeward.runtime.pieces import Rest
+
+if TYPE_CHECKING:
+    from leeward.runtime.task import Surroundings, Task
 
 #: Copying ahead takes the task's own thread for so long at a time, and at most this share of its time. With a half,
 #: 10 and 100 MB took up to five times what their bytes need, and no tuple was faster.
@@ -25,11 +25,52 @@ _SMALL_EVERY_S = 0.02
 _FREED_AT_ONCE, _FREE_REST_S = 1000, 0.001
 
 
-class Handovers:
-    """Carries out CopyAhead, HandOver and HandedOver. `shell` is the component (`leeward.runtime.elastic`)."""
+class Outgoing(Protocol):
+    """Key groups on their way out in one handover (`runtime/sending.py`)."""
 
-    def __init__(self, shell: Any, courier: Courier) -> None:
-        self._shell, self._courier = shell, courier
+    epoch: int
+
+    @property
+    def has_room(self) -> bool:
+        """Most of what was given to it has been sent."""
+
+    def reach(self, targets: Iterable[int]) -> None:
+        """Connect to the receivers."""
+
+    def put(self, parts: Mapping[int, bytes]) -> None:
+        """Send chunks: receiving task -> bytes."""
+
+    def when_nearly_taken(self, call: Callable[[], None]) -> None:
+        """Call this, in any thread, once the receivers have taken nearly all that was sent until now."""
+
+    def finish(self, parcels: Mapping[int, Mapping[int, Rest]]) -> None:
+        """Send the last of each group: receiving task -> group -> what nobody changes any more."""
+
+
+class Courier(Protocol):
+    """Carries key groups from task to task (`runtime/courier.py`); calls back in the task's own thread."""
+
+    def send(self, epoch: int, sent: Callable[[], None], failed: Callable[[str], None]) -> Outgoing:
+        """Begin to send groups."""
+
+    def receive(
+        self,
+        epoch: int,
+        groups: Iterable[int],
+        arrived: Callable[[dict[int, dict], int], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """Receive these groups; `arrived(group -> entries, bytes)` as they become whole."""
+
+    def cancel(self) -> None:
+        """Stop whatever is under way; nothing more is called back."""
+
+
+class Handovers:
+    """Carries out CopyAhead, HandOver and HandedOver."""
+
+    def __init__(self, task: Task, courier: Courier, around: Surroundings) -> None:
+        self._task, self._courier, self._around = task, courier, around
         self._began = 0.0
         self._since: float | None = None  # when the first tuple began to wait
         self._waited = 0.0  # until the last group was in
@@ -38,7 +79,7 @@ class Handovers:
         self._receiving = 0  # handover whose pieces are read
         self._early: dict[int, dict] = {}  # groups that were whole before this task had passed the marker
         self._released: Iterable[dict] = ()  # groups that are on their way out
-        self._sending: Sending | None = None
+        self._sending: Outgoing | None = None
         self._ahead: Ahead | None = None
         self._due = 0.0  # of the next step
         self._told = False  # that it was copied ahead
@@ -53,7 +94,7 @@ class Handovers:
     def copy_ahead(self, instruction: CopyAhead) -> None:
         """Begin to copy, or give it up."""
         self.cancel()
-        number, shell = instruction.number, self._shell
+        number, shell = instruction.number, self._task.shell
         if not number:
             return
         if instruction.gained:
@@ -64,18 +105,18 @@ class Handovers:
             self._sending = self._courier.send(number, lambda: self._sent(number), self._failed(number))
             self._sending.reach(sorted(set(instruction.lost.values())))
             self._due, self._told = 0.0, False
-            shell.serializer.timer_s = _REST_S
+            shell.pace(_REST_S)
         elif not instruction.gained:  # it has no state: it gives tuples only
             self._report(ahead_barrier(number))
 
     def step(self) -> None:
         """A little copying, if it is time for it."""
-        now = time.perf_counter()
+        now = self._around.clock()
         ahead, sending = self._ahead, self._sending
         if ahead is None or sending is None or now < self._due or not sending.has_room:
             return
         try:
-            parts = ahead.step(STEP_S, time.perf_counter)
+            parts = ahead.step(STEP_S, self._around.clock)
         except LeewardError as failure:
             epoch = sending.epoch
             self.cancel()
@@ -84,16 +125,15 @@ class Handovers:
         if parts:
             sending.put(parts)
         began = max(self._due, now - _REST_S)  # what it came too late for, it has rested already
-        self._due = began + (time.perf_counter() - now) / SHARE
-        shell = self._shell
+        self._due = began + (self._around.clock() - now) / SHARE
         if ahead.small:
             self._due = max(self._due, now + _SMALL_EVERY_S)
-            shell.serializer.timer_s = _SMALL_EVERY_S
+            self._task.shell.pace(_SMALL_EVERY_S)
         if ahead.near and not self._told:
             self._told = True
-            sending.when_nearly_taken(lambda: shell._post(lambda: self._copied(sending, ahead)))
+            sending.when_nearly_taken(lambda: self._task.shell.post(lambda: self._copied(sending, ahead)))
 
-    def _copied(self, sending: Sending, ahead: Ahead) -> None:
+    def _copied(self, sending: Outgoing, ahead: Ahead) -> None:
         """What is left will be gone by the switch, and little of what was sent is waiting before the receivers."""
         if sending is self._sending:  # it was not given up meanwhile
             self._report(ahead_barrier(sending.epoch), bytes=ahead.bytes, keys=ahead.entries)
@@ -102,10 +142,10 @@ class Handovers:
 
     def hand_over(self, instruction: HandOver) -> None:
         """The marker is aligned: groups change hands here."""
-        epoch, shell = instruction.record.handover, self._shell
+        epoch, shell = instruction.record.handover, self._task.shell
         if epoch not in (self._receiving, self._sending.epoch if self._sending else 0):
             self.cancel()
-        self.epoch, self._began = epoch, time.perf_counter()
+        self.epoch, self._began = epoch, self._around.clock()
         if instruction.lost:
             self._finish(epoch, instruction.lost)
             shell.regrouped((), tuple(sorted(instruction.lost)))
@@ -113,41 +153,41 @@ class Handovers:
             self._receive(epoch, instruction.gained)
         if self._early:
             early, self._early = self._early, {}
-            shell._post(lambda: self._arrived(epoch, early, 0))
+            shell.post(lambda: self._arrived(epoch, early, 0))
 
     def look(self) -> None:
         """A tuple came: notes when the first one begins to wait."""
-        if self._since is None and self._shell._protocol.waiting:
-            self._since = time.perf_counter()
+        if self._since is None and self._task.protocol.waiting:
+            self._since = self._around.clock()
 
     def handed_over(self, instruction: HandedOver) -> None:
         """This task's part is over."""
         soon = instruction.few or self.epoch == instruction.epoch  # else all report, and nobody waits for this one
-        after_s, report, link = 0.0 if soon else self._shell.leisure_s, self._report_of(), self._shell._link
+        after_s, report, link = 0.0 if soon else self._task.leisure_s, self._report_of(), self._task.link
         # after the tuples that waited for it: the thread that reports would take Python's lock from this one
-        self._shell._post(lambda: link.report(handover_barrier(instruction.epoch), report, after_s))
+        self._task.shell.post(lambda: link.report(handover_barrier(instruction.epoch), report, after_s))
         self._forget()
 
     def cancel(self) -> None:
         """A reset undoes it, or it was given up."""
         self._courier.cancel()
-        self._shell.state.untrack()
+        self._task.shell.state.untrack()
         self._forget()
 
     # --- inside
 
     def _forget(self) -> None:
         if self._receiving:
-            gc.freeze()  # plain values without cycles: nothing for it to find there
-            gc.enable()
+            self._around.collector.freeze()  # plain values without cycles: nothing for it to find there
+            self._around.collector.enable()
         self.epoch = self._receiving = 0
         self._began, self._since, self._waited, self._bytes, self._keys = 0.0, None, 0.0, 0, 0
         self._early, self._released, self._sending, self._ahead = {}, (), None, None
-        self._shell.serializer.timer_s = self._shell.serializer.TIMER_S
+        self._task.shell.pace(None)
 
     def _finish(self, epoch: int, lost: Mapping[int, int]) -> None:
         """What was not copied, or has changed since, follows now; the groups are this task's no more."""
-        shell = self._shell
+        shell = self._task.shell
         if self._ahead is not None:
             rest: Mapping[int, Rest] = self._ahead.rest()
         else:
@@ -160,11 +200,11 @@ class Handovers:
             parcels.setdefault(target, {})[group] = rest[group]
         self._sending.finish(parcels)
         self._ahead = None
-        shell.serializer.timer_s = shell.serializer.TIMER_S
+        shell.pace(None)
 
     def _receive(self, epoch: int, gained: Mapping[int, int]) -> None:
         self._receiving = epoch
-        gc.disable()  # it would go over all that has come, again and again
+        self._around.collector.disable()  # it would go over all that has come, again and again
         self._courier.receive(
             epoch, gained, lambda groups, size: self._arrived(epoch, groups, size), self._failed(epoch)
         )
@@ -176,19 +216,18 @@ class Handovers:
             return
         self._keys += sum(map(len, groups.values()))
         if groups:
-            shell = self._shell
+            task, shell = self._task, self._task.shell
             shell.state.add(groups)
             shell.regrouped(tuple(sorted(groups)), ())
-            released = shell._protocol.arrived(epoch, sorted(groups))
-            if self._since is not None and shell._protocol.open:
-                self._waited = time.perf_counter() - self._since
-            shell._carry_out(released)
+            released = task.protocol.arrived(epoch, sorted(groups))
+            if self._since is not None and task.protocol.open:
+                self._waited = self._around.clock() - self._since
+            task.carry_out(released)
 
     def _sent(self, epoch: int) -> None:
-        freeing = threading.Timer(self._shell.leisure_s, _free, (self._released,))
-        freeing.daemon, self._released = True, ()
-        freeing.start()
-        self._shell._carry_out(self._shell._protocol.sent(epoch))
+        released, self._released = self._released, ()
+        self._around.later(self._task.leisure_s, lambda: _free(released))
+        self._task.carry_out(self._task.protocol.sent(epoch))
 
     def _failed(self, epoch: int) -> Callable[[str], None]:
         def failed(why: str) -> None:
@@ -197,10 +236,10 @@ class Handovers:
         return failed
 
     def _report(self, barrier: str, error: str = "", **counts: int) -> None:
-        self._shell._link.report(barrier, self._report_of(error, **counts))
+        self._task.link.report(barrier, self._report_of(error, **counts))
 
     def _report_of(self, error: str = "", **counts: int) -> Report:
-        now, shell = time.perf_counter(), self._shell
+        now, shell = self._around.clock(), self._task.shell
         return Report(
             task=shell.task_id,
             component=shell.component_name,

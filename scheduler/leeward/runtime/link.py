@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.states import KazooState
 
-from leeward.core.control import ControlRecord, Paths, Report
+from leeward.core.control import ControlRecord, Loss, Paths, Report
 from leeward.runtime.store import TaskStore
 from leeward.wire.zookeeper import client
 
@@ -117,11 +117,11 @@ class Link:
         path = f"{self._paths.barrier(barrier)}/{self._task}"
         self.soon(lambda: self._create(path, report.to_json()), after_s)
 
-    def recover(self, epoch: int, reason: str) -> None:
+    def recover(self, epoch: int, reason: str, fresh: bool) -> None:
         """Ask the coordinator for a reset."""
 
         def job() -> None:
-            self._create(self._paths.recover(epoch), reason)
+            self._create(self._paths.recover(epoch), Loss(task=self._task, why=reason, fresh=fresh).to_json())
             if self._asked != epoch:  # the record in force may be newer than the one that this task was told
                 self._asked = epoch
                 self._look()
@@ -149,6 +149,7 @@ class Link:
                 log.warning("ZooKeeper does not answer (%s); still trying", failure)
         self._first = self._create(f"{self._paths.joined}/{self._task}", "")
         self._client.add_listener(self._connection_changed)
+        self.soon(self._watch_halt)
         self.soon(self._look)
         self.soon(self._publish_metrics)
         waiting: list[tuple[float, int, Callable[[], None]]] = []
@@ -193,6 +194,14 @@ class Link:
 
     def _record_changed(self, _event: object) -> None:
         self.soon(self._look, 0.0 if self._hurry() else self._leisure())
+
+    def _watch_halt(self) -> None:
+        self._client.retry(self._client.exists, self._paths.halt, watch=self._halted)
+
+    def _halted(self, _event: object) -> None:
+        """The topology is restored, and waits for every task."""
+        self.soon(self._watch_halt)
+        self.soon(self._look)
 
     def _connection_changed(self, state: KazooState) -> None:
         if state == KazooState.CONNECTED:  # what changed meanwhile was told to nobody

@@ -69,6 +69,7 @@ class PipeSerializer:
         self.taken = 0  #: tuples looked at that the worker has not been told of
         self.waited = True  #: no input was there when it was asked for; whoever cares sets it back
         self.flushed_at = 0.0  #: time.perf_counter() at which nothing was held back
+        self.waits_since: float | None = None  #: time.monotonic() from when on input is waited for; None: it is not
         self._read_fd, self._write_fd = read_fd, write_fd
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(read_fd, False)
@@ -139,6 +140,8 @@ class PipeSerializer:
         if piece:
             return piece
         self.waited = True
+        if self.waits_since is None:
+            self.waits_since = time.monotonic()
         ready = self._poll.poll(self.timer_s * 1000)
         self.flushed_at = time.perf_counter()
         woken = not ready
@@ -158,6 +161,7 @@ class PipeSerializer:
             piece = os.read(self._read_fd, _READ_BYTES)
         except BlockingIOError:
             return b""
+        self.waits_since = None
         if not piece:
             if self.form.unfinished:  # to the worker's log: Storm takes no more messages
                 print(f"pipe: the worker went away after {self.form.unfinished}", file=sys.stderr)

@@ -8,7 +8,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMappi
 from itertools import chain
 from typing import Any
 
-from leeward.core.errors import ProtocolError
+from leeward.core.errors import NotOwnedError
 from leeward.core.keys import GROUPS, key_group
 
 #: Values of these types cannot change without being set.
@@ -71,7 +71,7 @@ class KeyedState(MutableMapping):
         try:
             return self._groups[group]
         except KeyError:
-            raise ProtocolError(
+            raise NotOwnedError(
                 f"{self._owner} has no key group {group}, to which state key {key!r} belongs.",
                 remedy="Keep state by the very key that the input is routed by: keyed('field') and state[tup.field].",
             ) from None

@@ -1,10 +1,11 @@
 """Snapshots of tasks in Redis and in the node's swap area.
 
 Redis keys, prefix `leeward:<topology id>:`
-  fence                       newest epoch that may write (the coordinator raises it)
   cut:<n>:<component>         hash: key group -> snapshot bytes (`leeward.runtime.snapshot`); empty groups are left out
   cut:<n>:<component>:tasks   hash: task -> MessagePack {owned: [groups], full: [with bytes], swap: [groups], node}
   metrics                     hash: task -> JSON, written each second
+  alive                       hash: task -> its last sign of life (`leeward.runtime.beat`)
+  fence, base                 newest epoch that may write snapshots, newest base that sinks may write under
 """
 
 from __future__ import annotations

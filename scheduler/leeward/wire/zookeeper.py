@@ -34,7 +34,7 @@ def _fd(file: Any) -> int:
     return file if isinstance(file, int) else file.fileno()
 
 
-def client(hosts: str, *, session_s: float = 10.0, patience_s: float | None = None) -> KazooClient:
+def client(hosts: str, *, session_s: float = 6.0, patience_s: float | None = None) -> KazooClient:
     """A client that is not started. `session_s`: its session outlives an outage so long; calls made through
     `client.retry` are tried again for `patience_s` seconds (None: for ever).
     """

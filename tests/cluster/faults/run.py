@@ -29,7 +29,7 @@ FAULTY = Path(__file__).parents[1] / "faulty"
 NAME = "faulty"
 #: As in faulty_bolts.py, which only workers can import.
 RESULTS, WRITES = "faulty:results", "faulty:writes"
-TASKS = 13
+TASKS = 15
 SUPERVISORS = WORKERS = 4
 RATE = 150.0
 #: The stream must be without an overdue result for this long before the next fault, in seconds: a process that was

@@ -1,12 +1,19 @@
 -- Raise the fence of a topology; it never goes down. Atomic: two coordinators may set it at the same time.
 --
--- KEYS[1]  fence   string   newest epoch that may write
+-- KEYS[1]  fence   string   newest epoch that may write snapshots
+-- KEYS[2]  base    string   newest base that sinks may write under
 -- ARGV[1]  epoch
+-- ARGV[2]  base; 0 leaves it as it is
 -- Returns the epoch in force.
-local present = tonumber(redis.call('GET', KEYS[1]) or '-1')
-local epoch = tonumber(ARGV[1])
-if epoch > present then
-  redis.call('SET', KEYS[1], ARGV[1])
-  return epoch
+local function raise(key, wanted)
+  local present = tonumber(redis.call('GET', key) or '-1')
+  if wanted > present then
+    redis.call('SET', key, wanted)
+    return wanted
+  end
+  return present
 end
-return present
+if tonumber(ARGV[2]) > 0 then
+  raise(KEYS[2], tonumber(ARGV[2]))
+end
+return raise(KEYS[1], tonumber(ARGV[1]))

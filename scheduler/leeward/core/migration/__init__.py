@@ -16,17 +16,13 @@ Rules
 - Before PAUSE and each RESTORE Redis gets the fence, so that an older epoch's writer is refused. A handover asks Redis
   before whether it answers, and raises the fence once the record is out, as often as it takes. Until then the step is
   not over, and nothing of the new epoch is written to a cut.
+- A plan needs every task: none begins while tasks are absent or silent, so nobody is paused for a report that cannot
+  come. `failover` has what is done about tasks that are lost, silent, or back.
+- Without a readable cut the topology is HELD: empty state is a person's decision.
 - Failing ZooKeeper ends the coordinator (the next one reads journal and record); failing Nimbus or Redis is an event.
 - Every state but IDLE has a deadline at which it goes on, back, or tries again.
 
-    IDLE --plan that moves warm tasks at most--> [COPYING] --> HANDING --all there--> IDLE, or the next step
-      warm tasks first: HANDING --they are absent--> PREPARING --placed and heard--> HANDING --they take part--> on
-    IDLE --plan--> PAUSING --all exported--> MOVING --placed--> RESTORING --all ready--> IDLE
-      |  ^            |                        |                   ^    |
-      v  |            +--deadline, error: IDLE +--misfit: UNDOING--+    +--cut unreadable, none older: HELD
-    CHECKPOINTING                                                  |
-    IDLE, CHECKPOINTING, HANDING, PAUSING --a process was lost-----+ (by SETTLING)
-    COPYING --deadline, error--> IDLE        HANDING --deadline, error: as a process lost
+docs/protocol.md, which `scripts/protocol_page.py` prints, has the states, the transitions and a diagram.
 """
 
 from leeward.core.migration.machine import Machine

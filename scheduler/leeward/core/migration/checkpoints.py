@@ -16,8 +16,11 @@ from leeward.core.migration.machine import (
     watch,
     with_cut,
 )
-from leeward.core.migration.pausing import begin, is_live, to_idle
+from leeward.core.migration.pausing import begin, is_live, refuse_pending, to_idle
 from leeward.core.orders import DeadlinePassed, Event, Note, PlanAccepted, Reported, State, WriteControl
+
+#: The part of a task's time that encoding and writing its part of a checkpoint may take.
+SHARE = 0.02
 
 
 def checkpoint(m: Machine, event: Event, now: float) -> Step:
@@ -42,8 +45,15 @@ def checkpoint_report(m: Machine, event: Reported, now: float) -> Step:
     record = replace(m.record, committed=with_cut(m, number))
     size = sum(report.bytes for report in m.arrived.values())
     note = Note(action="checkpoint_committed", fields={"cut": number, "bytes": size})
-    after, todo = to_idle(replace(m, record=record, sizes=sizes_of(m)), now, m.limits.checkpoint_every_s)
+    after, todo = to_idle(replace(m, record=record, sizes=sizes_of(m)), now, interval(m))
     return after, (WriteControl(record=record, told=False), drop_old(after), note, *todo)
+
+
+def interval(m: Machine) -> float:
+    """Until the next checkpoint: short, so that little is repeated after a loss, but only as far as it is cheap."""
+    longest = max((report.seconds for report in m.arrived.values()), default=0.0)
+    least = min(m.limits.checkpoint_least_s, m.limits.checkpoint_every_s)
+    return min(m.limits.checkpoint_every_s, max(least, longest / SHARE))
 
 
 def checkpoint_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
@@ -57,9 +67,13 @@ def give_up(m: Machine, why: str, now: float) -> Step:
 
 
 def accept(m: Machine, event: PlanAccepted, now: float) -> Step:
-    """Begin. A cut of a pause may be bound to nodes: a handover wants one of a running topology to fall back to."""
+    """Begin. A cut of a pause may be bound to nodes, and a node may be lost. So each wants a cut of the running
+    topology to fall back to: a handover the newest one, a restart any.
+    """
+    if not m.whole:
+        return refuse_pending(replace(m, pending=event), now)
     bound = m.record.cut and m.record.cut == max(m.record.committed, default=0)
-    if bound and is_live(m, event):
+    if bound if is_live(m, event) else not m.record.committed:
         return checkpoint(replace(m, pending=event), event, now)
     return begin(m, event, now)
 

@@ -42,6 +42,8 @@ def handover_report(m: Machine, event: Reported, now: float) -> Step:
         return reset(m, errors, now)
     if not m.complete:
         return m, ()
+    if m.journal.kind == "rejoin":
+        return close(m, "done", now)
     if m.journal.step is StepName.LEAVE:
         return take(m, now)
     if m.journal.step is not StepName.JOIN:

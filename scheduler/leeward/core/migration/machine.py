@@ -30,6 +30,7 @@ class Machine:
     topology_id: str
     tasks: Mapping[int, str]  #: task -> component, all that take part in barriers
     sinks: frozenset[str] = frozenset()  #: components that no other reads from; empty: not known
+    sources: frozenset[str] = frozenset()  #: components that only emit
     limits: Limits = field(default_factory=Limits)
     state: State = State.OFF
     record: ControlRecord = field(default_factory=ControlRecord)  #: as last written, or about to be
@@ -40,7 +41,9 @@ class Machine:
     pending: PlanAccepted | None = None  #: waits for the end of a checkpoint
     tries: int = 0  #: of the present step
     lost: bool = False  #: a process was lost while Storm placed: RESTORE needs an epoch of its own
+    silent: frozenset[int] | None = None  #: tasks whose processes say nothing; None: not told yet
     seen: Assigned | None = None  #: what Storm has, as last published
+    known: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot where Storm had it last
     stale: Assigned | None = None  #: `seen` when the placement was written: it cannot speak of that placement
     sizes: Mapping[str, int] = field(default_factory=dict)  #: component -> bytes of state in the newest cut
     story: tuple[str, ...] = ()  #: last transitions, oldest first
@@ -58,12 +61,18 @@ class Machine:
     @property
     def missing(self) -> list[int]:
         """Tasks that are not at the barrier: of those that give state ahead, of a handover's witnesses, or of all."""
-        expected = set(self.tasks)
+        record = self.record
+        expected = self.tasks.keys() - (set(record.left_out) - set(record.restarts))
         if self.state is State.COPYING:
-            expected = givers(self.record.tables, self.record.coming)
-        elif self.state is State.HANDING and self.record.witnesses:
-            expected = set(self.record.witnesses)
+            expected = givers(record.tables, record.coming)
+        elif self.state is State.HANDING and record.witnesses:
+            expected = set(record.witnesses)
         return sorted(expected - self.arrived.keys())
+
+    @property
+    def whole(self) -> bool:
+        """Every task takes part, and its process is there: what follows may count on all of them."""
+        return not (self.record.absent or self.silent)  # `silent` may not be told yet
 
     @property
     def complete(self) -> bool:
@@ -74,6 +83,11 @@ class Machine:
     def slots(self) -> Mapping[int, Slot]:
         """Task -> slot, as last published."""
         return self.seen.slots if self.seen else {}
+
+
+def saw(m: Machine, event: Assigned) -> Machine:
+    """What Storm has now. A task that it does not place for a moment is likely to stay where it was."""
+    return replace(m, seen=event, known={**m.known, **event.slots})
 
 
 Step = tuple[Machine, tuple[Instruction, ...]]
@@ -140,7 +154,3 @@ def misfit(m: Machine) -> str:
     if m.seen is None or m.seen is m.stale or m.seen.managed:
         return ""
     return m.seen.reason or "not managed"
-
-
-def all_placed(m: Machine) -> bool:
-    return m.tasks.keys() <= m.slots.keys()

@@ -6,15 +6,16 @@ from dataclasses import replace
 
 from leeward.core.control import Phase
 from leeward.core.journal import Journal, StepName
+from leeward.core.migration.failover import evacuate, gone_of, leave_out, mend, owners_of, unreplaceable
 from leeward.core.migration.machine import (
     Machine,
     Step,
-    all_placed,
     arrive,
     errors_of,
     is_placed,
     misfit,
     rebalance,
+    saw,
     sizes_of,
     with_cut,
 )
@@ -28,12 +29,14 @@ from leeward.core.orders import (
     RebalanceFailed,
     RecoverRequested,
     Reported,
+    Silent,
     State,
     WriteControl,
     WriteJournal,
     WritePlacement,
 )
 from leeward.core.plan import Placement
+from leeward.core.table import movers
 
 
 def pause_report(m: Machine, event: Reported, now: float) -> Step:
@@ -70,7 +73,7 @@ def place(m: Machine, state: State, now: float) -> Step:
 
 
 def placed(m: Machine, event: Assigned, now: float) -> Step:
-    m = replace(m, seen=event)
+    m = saw(m, event)
     return restore(m, now) if is_placed(m) else (m, ())
 
 
@@ -131,7 +134,45 @@ def move_lost(m: Machine, event: RecoverRequested, now: float) -> Step:
 
 
 def lost(m: Machine, event: RecoverRequested, now: float) -> Step:
-    return reset(m, event.why, now) if event.epoch == m.record.epoch else (m, ())
+    if event.epoch != m.record.epoch or (event.fresh and event.task in m.record.left_out):
+        return m, ()
+    if m.silent:  # the task that asks is there
+        m = replace(m, silent=m.silent - {event.task})
+    warm = event.fresh and event.task not in owners_of(m)
+    if warm and m.state in (State.IDLE, State.CHECKPOINTING):
+        return leave_out(m, {event.task}, now)
+    return reset(m, event.why, now)
+
+
+def silent(m: Machine, event: Silent, now: float) -> Step:
+    """While the stream goes on. Tasks that nobody can replace are waited for: their successors ask for a reset."""
+    m = replace(m, silent=event.tasks)
+    gone = gone_of(m)
+    names = ", ".join(f"{task} ({m.tasks[task]})" for task in sorted(gone))
+    if gone and unreplaceable(m, gone) and m.state is State.PAUSING:  # nobody is paused for reports that cannot come
+        return abort(m, f"silent: {names}", now)
+    if not gone or unreplaceable(m, gone):
+        return (mend(m, now) if m.state is State.IDLE else None) or (m, ())
+    if gone & owners_of(m) or (m.state in (State.HANDING, State.PREPARING) and not m.record.witnesses):
+        return reset(m, f"silent: {names}", now)
+    if m.state in (State.IDLE, State.CHECKPOINTING):
+        return leave_out(m, gone, now)
+    if m.state is State.PAUSING or gone & movers(m.record.tables, m.record.coming):
+        return abort(m, f"silent: {names}", now)
+    return m, ()
+
+
+def silent_still(m: Machine, event: Silent, now: float) -> Step:
+    """While Storm places: only RESTORE asks for it."""
+    return replace(m, silent=event.tasks), ()
+
+
+def silent_restoring(m: Machine, event: Silent, now: float) -> Step:
+    """A task that has not come back is left out, if others can take its groups."""
+    m = replace(m, silent=event.tasks)
+    gone = gone_of(m) & set(m.missing)
+    _, left_out = evacuate(m.tasks, m.journal.new_tables, gone)
+    return restore(m, now, again=True) if left_out else (m, ())
 
 
 def reset(m: Machine, why: str, now: float) -> Step:
@@ -153,8 +194,8 @@ def reset(m: Machine, why: str, now: float) -> Step:
         request=request_of(m),
         old_tables=tables,
         new_tables=tables,
-        old_slots=m.slots,
-        new_slots=m.slots,
+        old_slots=m.known,
+        new_slots=m.known,
     ).at(StepName.RESTORE, now)
     notes = [Note(action="reset", fields={"epoch": m.record.epoch, "cut": cut, "why": why})]
     if pausing or m.state in (State.COPYING, State.HANDING, State.PREPARING):
@@ -173,12 +214,18 @@ def request_of(m: Machine) -> str:
 
 def settle(m: Machine, now: float) -> Step:
     m = replace(m, state=State.SETTLING, due=now + m.limits.settle_s, barrier="", arrived={})
-    return restore(m, now) if all_placed(m) else (m, ())
+    return restore(m, now) if is_settled(m) else (m, ())
+
+
+def is_settled(m: Machine) -> bool:
+    """Storm has every task somewhere, but for those that are left out."""
+    _, left_out = evacuate(m.tasks, m.journal.new_tables, m.silent or ())
+    return m.tasks.keys() - set(left_out) <= m.slots.keys()
 
 
 def settled(m: Machine, event: Assigned, now: float) -> Step:
-    m = replace(m, seen=event)
-    return restore(m, now) if all_placed(m) else (m, ())
+    m = saw(m, event)
+    return restore(m, now) if is_settled(m) else (m, ())
 
 
 def settle_late(m: Machine, event: DeadlinePassed, now: float) -> Step:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from leeward.core.control import Phase, ahead_barrier, cut_barrier, handover_barrier
 from leeward.core.journal import Journal, StepName
+from leeward.core.migration.failover import mend
 from leeward.core.migration.machine import Machine, Step, drop_old, missing_of, watch
 from leeward.core.migration.steps import in_order, moved_bytes, next_tables, witnesses_of
 from leeward.core.migration.telling import changes_of, summary_of
@@ -30,7 +31,21 @@ from leeward.core.table import movers
 
 def to_idle(m: Machine, now: float, wait_s: float = 0.0) -> Step:
     m = replace(m, state=State.IDLE, due=now + wait_s, barrier="", arrived={}, tries=0, lost=False)
-    return begin(m, m.pending, now) if m.pending else (m, ())
+    if m.pending and m.whole:
+        return begin(m, m.pending, now)
+    if m.pending:
+        return refuse_pending(m, now)
+    return mend(m, now) or (m, ())
+
+
+def refuse_pending(m: Machine, now: float) -> Step:
+    """A plan that waited for a checkpoint needs tasks that are away."""
+    why = "aborted: tasks are away"
+    request = m.pending.request if m.pending else ""
+    journal = Journal(kind="handover", result=why, request=request, last_cut=m.next_cut - 1, epoch=m.record.epoch)
+    m = replace(m, pending=None, journal=journal)
+    after, todo = mend(m, now) or (m, ())
+    return after, (Note(action="plan_refused", fields={"why": why}), WriteJournal(journal=journal), *todo)
 
 
 def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = ()) -> Step:
@@ -38,7 +53,8 @@ def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = 
 
     What is told is told before: the closed journal is also the answer to whoever asked.
     """
-    note = Note(action="reconfiguration_ended", fields=summary_of(m, result, now))
+    action = "rejoin_ended" if m.journal.kind == "rejoin" else "reconfiguration_ended"
+    note = Note(action=action, fields=summary_of(m, result, now))
     journal = m.journal.at(StepName.CLOSED, now, result=result, epoch=m.record.epoch, last_cut=m.next_cut - 1)
     wait_s = m.limits.rest_s if journal.kind == "handover" else 0.0
     after, todo = to_idle(replace(m, journal=journal), now, wait_s)
@@ -50,9 +66,13 @@ def begin(m: Machine, event: PlanAccepted, now: float) -> Step:
 
 
 def is_live(m: Machine, event: PlanAccepted) -> bool:
-    """No worker in which a task works has to be restarted, and that may be made use of."""
-    placement = event.plan.placement
+    """No worker in which a task works has to be restarted, and that may be made use of. A source stops before another
+    of its tasks begins: the first tuples of the one would meet the last ones of the other on different channels.
+    """
+    placement, tables = event.plan.placement, event.plan.tables
     if not m.limits.live or not placement.keys() <= m.slots.keys():
+        return False
+    if any(tables[name] != m.record.tables[name] for name in m.sources):
         return False
     idle = m.tasks.keys() - {owner for table in m.record.tables.values() for owner in table}
     return idle >= set(restarting(m.slots, placement))

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from leeward.core.control import ready_barrier
 from leeward.core.journal import StepName
-from leeward.core.migration.machine import Machine, Step, arrive, is_placed, misfit, watch
+from leeward.core.migration.failover import let_return
+from leeward.core.migration.machine import Machine, Step, arrive, is_placed, misfit, saw, watch
 from leeward.core.migration.moving import reset
-from leeward.core.migration.pausing import announce_absent
+from leeward.core.migration.pausing import announce_absent, close
 from leeward.core.orders import (
     Assigned,
     DeadlinePassed,
@@ -44,7 +45,7 @@ def join(m: Machine, now: float) -> Step:
 
 
 def seen(m: Machine, event: Assigned, now: float) -> Step:
-    return go_on(replace(m, seen=event), now)
+    return go_on(saw(m, event), now)
 
 
 def heard(m: Machine, event: Reported, now: float) -> Step:
@@ -52,11 +53,17 @@ def heard(m: Machine, event: Reported, now: float) -> Step:
 
 
 def go_on(m: Machine, now: float) -> Step:
+    if m.journal.kind == "rejoin":
+        return let_return(m, now) if m.complete else (m, ())
     return join(m, now) if m.complete and is_placed(m) else (m, ())
 
 
 def late(m: Machine, event: DeadlinePassed, now: float) -> Step:
     """A placement that does not fit, or that Storm does not make, is given up; one that is made has to be heard."""
+    if m.journal.kind == "rejoin":
+        record = replace(m.record, epoch=m.next_epoch, restarts=())
+        why = f"aborted: not all tasks were heard in {m.limits.return_s} s"
+        return close(replace(m, record=record), why, now, first=(WriteControl(record=record),))
     if misfit(m):
         return stay(m, f"the plugin says: {misfit(m)}", now)
     if m.tries == 0:

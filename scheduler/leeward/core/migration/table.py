@@ -17,7 +17,7 @@ from leeward.core.migration.handing import (
     handover_report,
     handover_unfenced,
 )
-from leeward.core.migration.machine import Handler, Machine, Step, watch
+from leeward.core.migration.machine import Handler, Machine, Step, saw, watch
 from leeward.core.migration.moving import (
     lost,
     move_late,
@@ -29,14 +29,28 @@ from leeward.core.migration.moving import (
     reset,
     settle_late,
     settled,
+    silent,
+    silent_restoring,
+    silent_still,
     undo_late,
 )
-from leeward.core.migration.pausing import abort, close, next_step, pause_late, pause_unfenced, to_idle
+from leeward.core.migration.pausing import abort, begin, close, next_step, pause_late, pause_unfenced, to_idle
 from leeward.core.migration.preparing import heard, join, late, seen, take
-from leeward.core.migration.restoring import restore, restore_late, restore_lost, restore_report, restore_unfenced
+from leeward.core.migration.restoring import (
+    chosen,
+    held_by_another,
+    look_again,
+    not_held,
+    restore,
+    restore_late,
+    restore_lost,
+    restore_report,
+    restore_unfenced,
+)
 from leeward.core.migration.telling import result_of
 from leeward.core.orders import (
     Assigned,
+    CutChosen,
     DeadlinePassed,
     Event,
     FenceFailed,
@@ -46,10 +60,12 @@ from leeward.core.orders import (
     RecoverRequested,
     Reported,
     Restarted,
+    Silent,
     State,
     WriteControl,
     WriteJournal,
 )
+from leeward.core.plan import Plan
 
 #: How many past transitions an error tells.
 STORY = 20
@@ -92,6 +108,8 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
     unwritten = journal.open and journal.epoch > m.record.epoch  # the record did not follow the journal
     if unwritten and journal.kind == "reset":
         after, todo = reset(m, journal.reason, now)
+    elif phase is Phase.RESTORE and journal.step is StepName.HELD:
+        after, todo = held_by_another(m, now)
     elif phase is Phase.PAUSE:
         after, todo = watch(m, State.PAUSING, cut_barrier(m.record.cut), now + m.limits.pause_s)
     elif phase is Phase.MOVE:
@@ -102,22 +120,40 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
         after, todo = watch(m, State.RESTORING, ready_barrier(m.record.epoch), now + m.limits.restore_s)
     elif not journal.open:
         after, todo = to_idle(m, now)
+    elif journal.kind == "rejoin" and (unwritten or journal.step is StepName.PREPARE):
+        record = replace(m.record, epoch=m.next_epoch, restarts=())
+        m = replace(m, record=record)
+        after, todo = close(m, "aborted: the coordinator stopped", now, first=(WriteControl(record=record),))
+    elif journal.kind == "rejoin":
+        after, todo = await_witnesses(m, now)
     elif journal.step is StepName.PREPARE or (unwritten and journal.step is StepName.JOIN):
         after, todo = (take if journal.step is StepName.PREPARE else join)(m, now)
+    elif journal.kind == "handover" and m.record.epoch > journal.epoch:  # the record that gives it up is out
+        after, todo = close(m, "aborted: the coordinator stopped", now)
     elif journal.kind == "handover" and not unwritten:
         after, todo = await_witnesses(m, now)
-    elif unwritten and journal.steps:
+    elif unwritten and journal.kind == "handover" and journal.steps:
         after, todo = next_step(m, now)  # whatever was copied ahead for it begins anew
     elif unwritten:
-        after, todo = abort(m, "the coordinator stopped before the announcement", now)
+        after, todo = begin_again(m, now)
     else:
         aborted = journal.step is StepName.ANNOUNCE
         after, todo = close(m, "aborted: the coordinator stopped" if aborted else result_of(m), now)
     return after, (note, *todo)
 
 
+def begin_again(m: Machine, now: float) -> Step:
+    """Nothing was announced: carry out the journal's plan from its beginning, for the same request."""
+    journal = m.journal
+    record = replace(m.record, ahead=0, coming={})
+    plan = Plan(tables=journal.new_tables, placement=journal.new_slots, reason=journal.reason)
+    if not m.tasks.keys() <= m.slots.keys():
+        return abort(m, "the coordinator stopped before the announcement", now)
+    return begin(replace(m, record=record), PlanAccepted(plan=plan, request=journal.request), now)
+
+
 def see(m: Machine, event: Assigned, now: float) -> Step:
-    return replace(m, seen=event), ()
+    return saw(m, event), ()
 
 
 def ignore(m: Machine, event: Event, now: float) -> Step:
@@ -133,6 +169,8 @@ S = State
 _BUSY = (S.COPYING, S.HANDING, S.PREPARING, S.PAUSING, S.MOVING, S.UNDOING, S.SETTLING, S.RESTORING, S.HELD)
 _RESET = (S.SETTLING, S.RESTORING)
 _BEGUN = (S.COPYING, S.HANDING, S.PAUSING)
+#: Tasks that are lost are left out, or return.
+_MEND = (S.HANDING, S.PREPARING)
 
 
 def rows(states: Iterable[State], event: type, handler: Handler) -> dict[tuple[State, type], tuple]:
@@ -147,34 +185,42 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     **rows((s for s in State if s is not S.OFF), RebalanceFailed, ignore),
     **rows(State, Assigned, see),
     **rows(_BUSY, PlanAccepted, refuse),
+    **rows((s for s in State if s is not S.OFF), CutChosen, not_held),
+    **rows((S.MOVING, S.UNDOING, S.SETTLING, S.HELD), Silent, silent_still),
     # starting
     (S.OFF, Restarted): (restarted, tuple(s for s in State if s is not S.OFF and s is not S.CHECKPOINTING)),
     # running
     (S.IDLE, DeadlinePassed): (checkpoint, (S.CHECKPOINTING,)),
-    (S.IDLE, PlanAccepted): (accept, (*_BEGUN, S.CHECKPOINTING)),
-    (S.IDLE, RecoverRequested): (lost, (S.IDLE, *_RESET)),
-    (S.CHECKPOINTING, Reported): (checkpoint_report, (S.CHECKPOINTING, S.IDLE, *_BEGUN)),
-    (S.CHECKPOINTING, DeadlinePassed): (checkpoint_late, (S.IDLE, *_BEGUN)),
+    (S.IDLE, PlanAccepted): (accept, (*_BEGUN, S.CHECKPOINTING, S.IDLE, *_MEND)),
+    (S.IDLE, RecoverRequested): (lost, (S.IDLE, S.HANDING, *_RESET)),
+    (S.IDLE, Silent): (silent, (S.IDLE, *_MEND, *_RESET)),
+    (S.CHECKPOINTING, Reported): (checkpoint_report, (S.CHECKPOINTING, S.IDLE, *_BEGUN, *_MEND)),
+    (S.CHECKPOINTING, DeadlinePassed): (checkpoint_late, (S.IDLE, *_BEGUN, *_MEND)),
+    (S.CHECKPOINTING, Silent): (silent, (S.CHECKPOINTING, S.HANDING, *_RESET)),
     (S.CHECKPOINTING, PlanAccepted): (defer, (S.CHECKPOINTING,)),
-    (S.CHECKPOINTING, RecoverRequested): (lost, (S.CHECKPOINTING, *_RESET)),
+    (S.CHECKPOINTING, RecoverRequested): (lost, (S.CHECKPOINTING, S.HANDING, *_RESET)),
     # a handover
-    (S.COPYING, Reported): (ahead_report, (S.COPYING, S.HANDING, S.IDLE)),
-    (S.COPYING, DeadlinePassed): (ahead_late, (S.IDLE,)),
-    (S.COPYING, FenceFailed): (handover_unfenced, (S.IDLE,)),
+    (S.COPYING, Reported): (ahead_report, (S.COPYING, S.HANDING, S.IDLE, *_MEND)),
+    (S.COPYING, DeadlinePassed): (ahead_late, (S.IDLE, *_MEND)),
+    (S.COPYING, FenceFailed): (handover_unfenced, (S.IDLE, *_MEND)),
+    (S.COPYING, Silent): (silent, (S.COPYING, S.IDLE, *_MEND, *_RESET)),
     (S.COPYING, RecoverRequested): (lost, (S.COPYING, *_RESET)),
-    (S.HANDING, Reported): (handover_report, (S.HANDING, S.COPYING, S.PREPARING, S.IDLE, *_RESET)),
+    (S.HANDING, Reported): (handover_report, (S.HANDING, S.COPYING, S.PREPARING, S.IDLE, *_MEND, *_RESET)),
     (S.HANDING, DeadlinePassed): (handover_late, (S.HANDING, *_RESET)),
-    (S.HANDING, FenceFailed): (handover_unfenced, (S.HANDING, S.IDLE)),
+    (S.HANDING, FenceFailed): (handover_unfenced, (S.HANDING, S.IDLE, *_MEND)),
+    (S.HANDING, Silent): (silent, (S.HANDING, *_RESET)),
     (S.HANDING, RecoverRequested): (lost, (S.HANDING, *_RESET)),
     # warm tasks go where they are wanted
     (S.PREPARING, Assigned): (seen, (S.PREPARING, S.HANDING)),
     (S.PREPARING, Reported): (heard, (S.PREPARING, S.HANDING)),
-    (S.PREPARING, DeadlinePassed): (late, (S.PREPARING, S.HANDING, *_RESET)),
+    (S.PREPARING, DeadlinePassed): (late, (S.PREPARING, S.HANDING, S.IDLE, *_RESET)),
+    (S.PREPARING, Silent): (silent, (S.PREPARING, *_RESET)),
     (S.PREPARING, RecoverRequested): (lost, (S.PREPARING, *_RESET)),
     # barrier 1
-    (S.PAUSING, Reported): (pause_report, (S.PAUSING, S.IDLE, S.MOVING, S.RESTORING)),
-    (S.PAUSING, DeadlinePassed): (pause_late, (S.IDLE,)),
-    (S.PAUSING, FenceFailed): (pause_unfenced, (S.IDLE,)),
+    (S.PAUSING, Reported): (pause_report, (S.PAUSING, S.IDLE, S.MOVING, S.RESTORING, *_MEND)),
+    (S.PAUSING, DeadlinePassed): (pause_late, (S.IDLE, *_MEND)),
+    (S.PAUSING, FenceFailed): (pause_unfenced, (S.IDLE, *_MEND)),
+    (S.PAUSING, Silent): (silent, (S.PAUSING, S.IDLE, *_MEND, *_RESET)),
     (S.PAUSING, RecoverRequested): (lost, (S.PAUSING, *_RESET)),
     # Storm moves executors
     (S.MOVING, Assigned): (placed, (S.MOVING, S.RESTORING)),
@@ -189,10 +235,12 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     (S.SETTLING, DeadlinePassed): (settle_late, (S.RESTORING,)),
     (S.SETTLING, RecoverRequested): (ignore, (S.SETTLING,)),
     # barrier 2
-    (S.RESTORING, Reported): (restore_report, (S.RESTORING, S.IDLE, S.HELD)),
+    (S.RESTORING, Reported): (restore_report, (S.RESTORING, S.IDLE, S.HELD, *_MEND)),
+    (S.RESTORING, Silent): (silent_restoring, (S.RESTORING,)),
     (S.RESTORING, DeadlinePassed): (restore_late, (S.RESTORING,)),
     (S.RESTORING, FenceFailed): (restore_unfenced, (S.RESTORING,)),
     (S.RESTORING, RecoverRequested): (restore_lost, (S.RESTORING,)),
-    (S.HELD, DeadlinePassed): (restore_late, (S.RESTORING,)),
+    (S.HELD, DeadlinePassed): (look_again, (S.RESTORING,)),
+    (S.HELD, CutChosen): (chosen, (S.HELD, S.RESTORING)),
     (S.HELD, RecoverRequested): (ignore, (S.HELD,)),
 }

@@ -51,7 +51,8 @@ def result_of(m: Machine) -> str:
 def changes_of(m: Machine) -> list[dict[str, object]]:
     """Which components the journal's plan scales or moves; empty where the old places are not known."""
     journal = m.journal
-    if not set(journal.new_slots) <= set(journal.old_slots):
+    owners = {owner for tables in (journal.old_tables, journal.new_tables) for t in tables.values() for owner in t}
+    if not {*journal.new_slots, *owners} <= journal.old_slots.keys() or not owners <= journal.new_slots.keys():
         return []
     before = deployment(journal.old_tables, journal.old_slots)
     after = deployment(journal.new_tables, journal.new_slots)

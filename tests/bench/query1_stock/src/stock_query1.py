@@ -152,7 +152,7 @@ class GlobalRankSink(Pulsed):
     outputs = []
 
     def initialize(self, conf, context):
-        self.rank, self.sink = GlobalRank({}), open_sink(read_settings(conf))
+        self.rank, self.sink = GlobalRank({}), open_sink(read_settings(conf), conf["storm.id"])
 
     def data(self, tup):
         self.rank.candidate(Ranked(*tup.values))

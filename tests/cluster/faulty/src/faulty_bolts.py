@@ -8,7 +8,8 @@ from pathlib import Path
 import redis
 from faulty_numbers import SOURCES, count_id, count_result, join_id, join_result, key_of, turn_of, value_of
 
-from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout
+from leeward.core.errors import FencedError
+from leeward.runtime import ElasticBolt, FencedRedis, StatefulBolt, StatefulSpout
 
 #: Where the sink writes: a hash id -> result, and a stream with every write, whose ids are Redis' own clock.
 RESULTS, WRITES = "faulty:results", "faulty:writes"
@@ -118,23 +119,26 @@ class Join(StatefulBolt):
 
 
 class Sink(StatefulBolt):
-    """Writes each result under its id, and logs every write. Waits while Redis is away."""
+    """Writes each result under its id, and logs every write, under its fencing token. Waits while Redis is away."""
 
     outputs = []
 
     def initialize(self, conf, context):
-        self.redis = redis.Redis.from_url(conf["faulty.redis"], socket_timeout=5, socket_connect_timeout=5)
+        client = redis.Redis.from_url(conf["faulty.redis"], socket_timeout=5, socket_connect_timeout=5)
+        self.redis = FencedRedis(client, conf["storm.id"])
 
     def process(self, tup):
         name, result, due_ms = tup.values
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
-                with self.redis.pipeline(transaction=True) as both:
-                    both.hset(RESULTS, name, result)
-                    both.xadd(WRITES, {"id": name, "result": result, "due": due_ms})
-                    both.execute()
+                token = self.fencing_token
+                fields = ("id", name, "result", result, "due", due_ms)
+                self.redis.execute(token, "XADD", WRITES, "*", *fields, keys=(WRITES,))
+                self.redis.execute(token, "HSET", RESULTS, name, result, keys=(RESULTS,))
                 return
+            except FencedError:
+                return  # this process was replaced: its successor writes the result
             except (redis.ConnectionError, redis.TimeoutError):
                 if time.monotonic() > until:
                     raise

@@ -7,8 +7,8 @@ from leeward.runtime import balanced, keyed
 
 
 class Faulty(Topology):
-    left = Left.spec()
-    right = Right.spec()
+    left = Left.spec(par=2)
+    right = Right.spec(par=2)
     passing = Pass.spec(inputs={left: balanced(), right: balanced()}, par=3)
     count = Count.spec(inputs={passing: keyed("key")}, par=3)
     join = Join.spec(inputs={left: keyed("key"), right: keyed("key")}, par=3)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from leeward.control.errors import LostLeadershipError
 from leeward.control.ports import Claim, StreamFacts, Structure, Wake
-from leeward.core.control import ControlRecord, Report
+from leeward.core.control import ControlRecord, Loss, Report
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.journal import Journal
 from leeward.core.leftovers import Leftover
@@ -29,12 +30,14 @@ class World:
     placement: Placement | None = None
     claims: int = 0
     barriers: dict[str, dict[int, Report]] = field(default_factory=dict)
-    recoveries: dict[int, str] = field(default_factory=dict)
+    recoveries: dict[int, Loss] = field(default_factory=dict)
     snapshot: str | None = None
     draining: set[str] = field(default_factory=set)
     fences: dict[str, int] = field(default_factory=dict)
+    bases: dict[str, int] = field(default_factory=dict)  #: topology id -> newest base that sinks may write under
     cuts: dict[str, set[int]] = field(default_factory=dict)  #: topology id -> numbers with keys in Redis
     metrics: dict[str, dict[int, str]] = field(default_factory=dict)
+    beats: dict[str, dict[int, str]] = field(default_factory=dict)
     streams: StreamFacts = field(default_factory=StreamFacts)
     leader: object | None = None
     requests: dict[str, Mapping[str, object]] = field(default_factory=dict)
@@ -94,6 +97,9 @@ class MemoryControlStore:
     def read_record(self) -> ControlRecord | None:
         return self._world.record
 
+    def read_journal(self) -> Journal | None:
+        return self._world.journal
+
     def read_placement(self) -> Placement | None:
         return self._world.placement
 
@@ -116,7 +122,7 @@ class MemoryBarriers:
         there = self._world.barriers.get(barrier, {})
         return {task: report for task, report in there.items() if task not in skip}
 
-    def recoveries(self, wake: Wake) -> Mapping[int, str]:
+    def recoveries(self, wake: Wake) -> Mapping[int, Loss]:
         self._world.wakes.append(wake)
         return dict(self._world.recoveries)
 
@@ -178,8 +184,9 @@ class MemorySnapshots:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def raise_fence(self, topology_id: str, epoch: int) -> None:
+    def raise_fence(self, topology_id: str, epoch: int, base: int = 0) -> None:
         self._world.check("redis")
+        self._world.bases[topology_id] = max(base, self._world.bases.get(topology_id, 0))
         self._world.fences[topology_id] = max(epoch, self._world.fences.get(topology_id, 0))
 
     def delete_cuts(self, topology_id: str, *, below: int) -> int:
@@ -193,12 +200,21 @@ class MemorySnapshots:
         self._world.check("redis")
         return dict(self._world.metrics.get(topology_id, {}))
 
+    def beats(self, topology_id: str) -> Mapping[int, str]:
+        self._world.check("redis")
+        return dict(self._world.beats.get(topology_id, {}))
+
     def streams(self, source: str | None, results: str | None) -> StreamFacts:
         self._world.check("redis")
         return self._world.streams
 
     def close(self) -> None:
         pass
+
+
+def _kept(world: World) -> tuple[dict[str, Any], ...]:
+    """What Redis has, by topology id."""
+    return world.cuts, world.metrics, world.fences, world.bases, world.beats
 
 
 class MemoryLeftovers:
@@ -209,12 +225,12 @@ class MemoryLeftovers:
 
     def found(self) -> Mapping[str, Leftover]:
         world = self._world
-        ids = {*world.cuts, *world.metrics, *world.fences}
+        ids = {*world.cuts, *world.metrics, *world.fences, *world.bases, *world.beats}
         placed = {world.placement.topology_id} if world.placement else set()
         return {
             topology_id: Leftover(
                 placement=topology_id.rsplit("-", 2)[0] if topology_id in placed else "",
-                keys=sum(topology_id in kept for kept in (world.cuts, world.metrics, world.fences)),
+                keys=sum(topology_id in kept for kept in _kept(world)),
             )
             for topology_id in ids | placed
         }
@@ -224,7 +240,7 @@ class MemoryLeftovers:
         world.check("redis")
         deleted = self.found().get(topology_id, Leftover())
         znodes = sum(text is not None for text in (world.record, world.told, world.journal))
-        for kept in (world.cuts, world.metrics, world.fences):
+        for kept in _kept(world):
             kept.pop(topology_id, None)
         world.record = world.told = world.journal = None
         world.barriers.clear()

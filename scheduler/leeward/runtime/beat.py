@@ -1,0 +1,54 @@
+"""A task's sign of life in Redis, twice a second, by a thread of its own: the link's thread may have to wait.
+
+A process whose worker has not been heard for a while says that it is gone, although it is there: no tuple reaches it
+and nothing that it emits leaves. So does one that ends because its worker did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import threading
+from collections.abc import Callable
+
+import redis
+
+from leeward.core.control import GONE
+
+#: Between two beats; to wait for Redis when the process ends. # seconds
+BEAT_S, _FAREWELL_S = 0.5, 0.3
+#: A worker sends a heartbeat twice a second; a bolt that waits longer than this for its input has lost it. # seconds
+WORKER_SILENT_S = 1.5
+
+
+class Beat:
+    """See the module."""
+
+    def __init__(self, url: str, topology_id: str, task: int, silence: Callable[[], float]) -> None:
+        """`silence()`: seconds since the worker was heard; 0 while it need not be."""
+        self._redis = redis.Redis.from_url(url, socket_timeout=_FAREWELL_S, socket_connect_timeout=5.0)
+        self._key, self._task, self._silence = f"leeward:{topology_id}:alive", str(task), silence
+        self._numbers = itertools.count()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="leeward-beat", daemon=True)
+
+    def start(self) -> None:
+        """Beat from now on."""
+        self._thread.start()
+
+    def farewell(self) -> None:
+        """This process is about to end: nobody needs to wait for its silence."""
+        self._stop.set()
+        self._say(f"{GONE}{os.getpid()}")
+
+    def _work(self) -> None:
+        while True:
+            gone = self._silence() > WORKER_SILENT_S
+            self._say(f"{GONE if gone else ''}{os.getpid()}:{next(self._numbers)}")
+            if self._stop.wait(BEAT_S):
+                return
+
+    def _say(self, text: str) -> None:
+        with contextlib.suppress(redis.RedisError, OSError):  # the next one is due in a moment
+            self._redis.hset(self._key, self._task, text)

@@ -1,0 +1,114 @@
+"""`runtime.handover.Courier` in memory: pieces of key groups from process to process, one job at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgpack
+
+from leeward.runtime.pieces import Assembly, Cutter, Rest, pack
+
+if TYPE_CHECKING:
+    from leeward.sim.process import Process
+
+Work = Callable[[], None]
+
+
+class Carrier:
+    """One process's courier. What was cancelled calls nobody back."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self._jobs: deque[Work] = deque()
+        self._generation = 0
+
+    def work(self) -> bool:
+        """One job; False if there is none."""
+        if self._jobs:
+            self._jobs.popleft()()
+            return True
+        return False
+
+    def later(self, job: Work) -> None:
+        """Queue a job, which is dropped when all is cancelled."""
+        generation = self._generation
+        self._jobs.append(lambda: job() if generation == self._generation else None)
+
+    def call(self, work: Work) -> None:
+        """Let the task's own thread do this, unless all is cancelled before."""
+        generation = self._generation
+        self.process.post(lambda: work() if generation == self._generation else None)
+
+    # --- runtime.handover.Courier
+
+    def send(self, epoch: int, sent: Work, failed: Callable[[str], None]) -> Outgoing:
+        return Outgoing(self, epoch, sent)
+
+    def receive(
+        self, epoch: int, groups: Iterable[int], arrived: Callable[[dict, int], None], failed: Callable[[str], None]
+    ) -> None:
+        wanted, assembly = set(groups), Assembly(epoch)
+        mail = self.process.pair.mail.setdefault((epoch, self.process.task_id), [])
+        position = 0
+
+        def job() -> None:
+            nonlocal position
+            while position < len(mail):
+                piece, position = mail[position], position + 1
+                if whole := assembly.take(piece):
+                    wanted.difference_update(whole)
+                    self.call(partial(arrived, whole, len(piece)))
+                    break
+            if wanted:
+                self.later(job)
+
+        self.later(job)
+
+    def cancel(self) -> None:
+        self._generation += 1
+        self._jobs.clear()
+
+
+class Outgoing:
+    """`runtime.handover.Outgoing` in memory."""
+
+    has_room = True
+
+    def __init__(self, carrier: Carrier, epoch: int, sent: Work) -> None:
+        self.epoch, self._carrier, self._sent, self._process = epoch, carrier, sent, carrier.process
+        self._cutters: dict[int, Cutter] = {}
+
+    def reach(self, targets: Iterable[int]) -> None:
+        for target in targets:
+            for process in self._process.pair.processes[target]:
+                process.looks = True
+
+    def put(self, parts: Mapping[int, bytes]) -> None:
+        self._later(lambda: [self._add(target, data) for target, data in parts.items()])
+
+    def when_nearly_taken(self, call: Work) -> None:
+        self._later(call)
+
+    def finish(self, parcels: Mapping[int, Mapping[int, Rest]]) -> None:
+        def job() -> None:
+            for target, groups in parcels.items():
+                packer = msgpack.Packer(strict_types=True, autoreset=False)
+                for group, (items, gone) in groups.items():
+                    pack(packer, group, items, gone, last=True, owner="")
+                self._add(target, packer.bytes(), end=True)
+            self._carrier.call(self._sent)
+
+        self._later(job)
+
+    def _later(self, job: Work) -> None:
+        self._carrier.later(job)
+
+    def _add(self, target: int, data: bytes, *, end: bool = False) -> None:
+        pair = self._process.pair
+        if self.epoch < pair.world.fences.get(pair.topology_id, 0):
+            return
+        cutter = self._cutters.setdefault(target, Cutter(epoch=self.epoch, sender=self._process.task_id))
+        pair.mail.setdefault((self.epoch, target), []).extend(cutter.add(data, end=end))

@@ -1,0 +1,108 @@
+"""Channels between tasks as Storm has them: ordered for each pair of tasks, lossy where a connection is down.
+
+The sending side counts and routes as the Java groupings do (`leeward.grouping.Channel`): counts and tables belong to
+the worker process, and survive the Python process of a task.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from leeward.core.instructions import Kind, Marker, Send
+from leeward.core.keys import GROUPS, key_group
+from leeward.core.table import Table
+
+#: The step of the rotation through a table, as in the grouping.
+STRIDE = 53
+
+
+@dataclass(slots=True)
+class Outbox:
+    """What one worker process keeps of one of its tasks as a sender."""
+
+    task: int
+    component: str
+    sent: dict[int, int] = field(default_factory=dict)  #: receiving task -> tuples and pulses
+    tables: dict[str, tuple[int, Table]] = field(default_factory=dict)  #: component -> epoch, table
+    turn: int = 0
+
+
+@dataclass(slots=True)
+class Network:
+    """All channels of a topology."""
+
+    tasks: Mapping[int, str]  #: task -> component
+    targets: Mapping[str, tuple[str, ...]]  #: component -> components that read from it
+    keyed: frozenset[tuple[str, str]]  #: (from, to) routed by key; others rotate
+    queues: dict[tuple[int, int], deque] = field(default_factory=dict)
+    down: set[tuple[int, int]] = field(default_factory=set)  #: channels whose connection is not up
+    busy: set[tuple[int, int]] = field(default_factory=set)  #: channels with something in them
+    members: dict[str, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for task, name in sorted(self.tasks.items()):
+            self.members.setdefault(name, []).append(task)
+        for source, name in self.tasks.items():
+            for target in self.targets[name]:
+                for task in self.members[target]:
+                    self.queues[source, task] = deque()
+
+    def upstream(self, task: int) -> list[int]:
+        """Tasks that have a channel to this one."""
+        return sorted(source for source, target in self.queues if target == task)
+
+    def emit(self, outbox: Outbox, component: str, item: Any, key: object = None) -> None:
+        """A data tuple to the owner of its key, or to the next of the rotation."""
+        _, table = outbox.tables[component]
+        if (outbox.component, component) in self.keyed:
+            target = table[key_group(key)]
+        else:
+            target = table[outbox.turn * STRIDE % GROUPS]
+            outbox.turn = (outbox.turn + 1) % GROUPS
+        outbox.sent[target] = outbox.sent.get(target, 0) + 1
+        self._put(outbox.task, target, item)
+
+    def send(self, outbox: Outbox, instruction: Send) -> None:
+        """A marker to every downstream task; a pulse to the replicas."""
+        marker = instruction.marker
+        for name in self.targets[outbox.component]:
+            epoch, table = outbox.tables.get(name, (-1, ()))
+            if instruction.tables is not None and marker.number >= epoch:
+                epoch, table = outbox.tables[name] = marker.number, instruction.tables[name]
+            for target in self.members[name] if marker.kind is not Kind.PULSE else sorted(set(table)):
+                sent = outbox.sent.get(target, 0)
+                outbox.sent[target] = sent + (marker.kind is Kind.PULSE)
+                self._put(outbox.task, target, replace(marker, sent=sent))
+
+    def take(self, channel: tuple[int, int]) -> Any:
+        """The next item of a channel that has one."""
+        queue = self.queues[channel]
+        item = queue.popleft()
+        if not queue:
+            self.busy.discard(channel)
+        return item
+
+    def clear(self, channels: Iterable[tuple[int, int]]) -> None:
+        """All that is on its way there is lost."""
+        for channel in channels:
+            self.queues[channel].clear()
+            self.busy.discard(channel)
+
+    def drop(self, channel: tuple[int, int], first: int, last: int) -> int:
+        """Lose a batch: items `first` to `last`; how many were data tuples."""
+        queue = self.queues[channel]
+        items = list(queue)
+        lost = items[first:last]
+        queue.clear()
+        queue.extend(items[:first] + items[last:])
+        if not queue:
+            self.busy.discard(channel)
+        return sum(not isinstance(item, Marker) for item in lost)
+
+    def _put(self, source: int, target: int, item: Any) -> None:
+        if (source, target) not in self.down:
+            self.queues[source, target].append(item)
+            self.busy.add((source, target))
