@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-java test-cluster test-faults test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
+.PHONY: help setup demo down test test-fast test-java test-cluster test-faults test-torture torture protocol-page test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 pytest := pytest -q
@@ -22,8 +22,8 @@ demo: setup ## local cluster, taxi replay, scheduler, live view, verdict; CSV=pa
 down: ## end the local cluster, also after a crash
 	leeward cluster down
 
-test: setup ## every test that fits a pipeline: fast lanes, Java, then the cluster lane without its slow ones
-	$(MAKE) --no-print-directory test-fast test-java
+test: setup ## every test that fits a pipeline: fast lanes, seeds in memory, Java, the cluster lane without slow ones
+	$(MAKE) --no-print-directory test-fast test-torture test-java
 	$(pytest) -m "not slow" tests/cluster
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
@@ -32,6 +32,12 @@ test: setup ## every test that fits a pipeline: fast lanes, Java, then the clust
 test-fast: ## unit, property, simulation and contract tests
 	$(pytest) -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" tests/contract $(wildcard tests/sim) tests/property tests/unit \
 	  || $(pytest) --last-failed --last-failed-no-failures none -m "not slow"
+
+test-torture: ## coordinator and tasks in memory, under faults, by SEEDS (10000) seeds
+	python -m leeward.sim.torture --seeds $(or $(SEEDS),10000)
+
+torture: ## the same with a million seeds; SEEDS=N, FIRST=N
+	python -m leeward.sim.torture --seeds $(or $(SEEDS),1000000) --first $(or $(FIRST),0)
 
 test-java: ## JUnit tests of the plugin and the worker classes
 	mvn -B -ntp -q -f storm verify
@@ -43,7 +49,7 @@ test-faults: setup ## a seeded fault run; FAULTS=60 SEED=1, the report also in o
 	python -m tests.cluster.faults --seed $(or $(SEED),1) --faults $(or $(FAULTS),60)
 
 test-all: setup ## everything, slow tests too
-	$(MAKE) --no-print-directory test-java
+	$(MAKE) --no-print-directory test-torture test-java
 	$(pytest) tests
 
 bench: bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle ## all measurements, into out/bench; many minutes
@@ -68,6 +74,9 @@ bench-idle: setup ## what an idle topology costs, and the start of a worker with
 
 bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
 	python tests/bench/edrp.py
+
+protocol-page: ## docs/protocol.md from the code
+	python scripts/protocol_page.py --write
 
 lint: ## ruff: errors, import order, format of the code
 	ruff check .

@@ -1,0 +1,229 @@
+"""Prints docs/protocol.md from the code: states, transitions, markers, phases, barriers, znodes and Redis keys.
+
+    python scripts/protocol_page.py            print the page
+    python scripts/protocol_page.py --write    write it to docs/protocol.md
+
+Standard library only. What a member means is the comment `#:` beside it in the source.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import tokenize
+from collections.abc import Callable, Collection, Iterable, Mapping
+from io import StringIO
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scheduler"))
+
+from leeward.core import control, migration, orders, protocol  # noqa: E402
+from leeward.core.control import ControlRecord, Paths, Phase  # noqa: E402
+from leeward.core.instructions import Fact, Kind, Mode  # noqa: E402
+from leeward.core.journal import StepName  # noqa: E402
+from leeward.core.orders import State  # noqa: E402
+
+PAGE = ROOT / "docs/protocol.md"
+REDIS = ("runtime/store.py", "runtime/courier.py")
+#: Kind -> what its number is, and its body.
+CARRIES = {
+    Kind.PULSE: ("number of the pulse", "the application's data"),
+    Kind.CHECKPOINT: ("number of the cut", "control record"),
+    Kind.PAUSE: ("epoch", "control record"),
+    Kind.PROBE: ("base", "-"),
+    Kind.ROUTE: ("epoch of the handover", "control record"),
+    Kind.CALL: ("epoch", "-"),
+}
+INTRODUCTION = """# The protocol
+
+Printed from the code by `python scripts/protocol_page.py --write`; do not edit it by hand.
+[design.md](design.md) has the reasons, [glossary.md](glossary.md) the words.
+
+The coordinator writes a control record, and tasks follow it. `core/protocol.py` decides what a task does,
+`core/migration/` what the coordinator does. Both are state machines that know neither Storm nor a store: facts or
+events come in, instructions go out. A transition that is not in the tables below raises an error. `make torture` runs
+both machines against each other under faults.
+"""
+
+
+def meanings(cls: type) -> dict[str, str]:
+    """Member or field -> the comment `#:` behind it, or in the lines before it."""
+    found: dict[str, str] = {}
+    before: list[str] = []
+    name = ""
+    for token in tokenize.generate_tokens(StringIO(inspect.getsource(cls)).readline):
+        if token.type == tokenize.NAME and token.start[1] == 4:
+            name = token.string
+            if before:
+                found[name] = " ".join(before)
+                before = []
+        elif token.type == tokenize.COMMENT and token.string.startswith("#:"):
+            text = token.string.removeprefix("#:").strip()
+            if token.line.strip().startswith("#:"):
+                before.append(text)
+            else:
+                found[name] = text
+    return found
+
+
+def sentence(text: str | None) -> str:
+    """As the cell of a table."""
+    text = " ".join((text or "").split()).replace("|", "\\|")
+    return text[:1].upper() + text[1:] if text else ""
+
+
+def first_line(thing: object) -> str:
+    """Of its documentation."""
+    return sentence((inspect.getdoc(thing) or "").partition("\n\n")[0])
+
+
+def table(head: Collection[str], rows: Iterable[Collection[str]]) -> str:
+    """As Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in lines) + "\n"
+
+
+def members(cls: type, head: str) -> str:
+    """An enumeration as a table."""
+    about = meanings(cls)
+    return table((head, "Meaning"), [(f"`{member.value}`", sentence(about[member.name])) for member in cls])
+
+
+def name_of(handler: Callable) -> str:
+    return f"`{handler.__name__.lstrip('_')}`"
+
+
+def is_ignored(handler: Callable) -> bool:
+    return handler.__name__.lstrip("_") in ("ignore", "see", "refuse", "not_held")
+
+
+def transitions(rows: Mapping, fact: Callable[[object], str]) -> str:
+    """A table of transitions as Markdown."""
+    return table(
+        ("State", "On", "Rule", "Leads to"),
+        [
+            (f"`{state}`", fact(what), name_of(handler), ", ".join(f"`{after}`" for after in dict.fromkeys(targets)))
+            for (state, what), (handler, targets) in in_order(rows)
+            if not is_ignored(handler)
+        ],
+    )
+
+
+def in_order(rows: Mapping) -> list[tuple]:
+    """State by state."""
+    states = [*Mode, *State]
+    return sorted(rows.items(), key=lambda row: states.index(row[0][0]))
+
+
+def rules(rows: Mapping) -> str:
+    """What the rules say, as far as their names do not."""
+    handlers = dict.fromkeys(handler for _, (handler, _) in in_order(rows) if not is_ignored(handler))
+    return table(("Rule", "Meaning"), [(name_of(rule), first_line(rule)) for rule in handlers if first_line(rule)])
+
+
+def ignored(rows: Mapping, fact: Callable[[object], str]) -> str:
+    """What states take note of without a transition."""
+    found: dict[str, list[str]] = {}
+    for (state, what), (handler, _) in in_order(rows):
+        if is_ignored(handler):
+            found.setdefault(fact(what), []).append(f"`{state}`")
+    return table(("On", "Nothing happens in"), [(what, ", ".join(states)) for what, states in found.items()])
+
+
+def diagram(first: str, rows: Mapping, fact: Callable[[object], str]) -> str:
+    """A table of transitions as a Mermaid state diagram, without those that lead back to the same state."""
+    edges: dict[tuple[str, str], list[str]] = {}
+    for (state, what), (_, targets) in in_order(rows):
+        for after in dict.fromkeys(targets):
+            if after is not state:
+                edges.setdefault((str(state), str(after)), []).append(fact(what).strip("`"))
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {first}"]
+    lines += [f"    {before} --> {after}: {' / '.join(names)}" for (before, after), names in edges.items()]
+    return "\n".join([*lines, "```", ""])
+
+
+def znodes() -> str:
+    paths = Paths("<root>", "<topology id>")
+    rows = []
+    for name, member in vars(Paths).items():
+        if isinstance(member, property):
+            rows.append((f"`{getattr(paths, name)}`", first_line(member)))
+        elif isinstance(member, staticmethod):
+            rows.append((f"`{getattr(Paths, name)(*_named(member.__func__))}`", first_line(member.__func__)))
+        elif inspect.isfunction(member) and not name.startswith("_"):
+            values = [f"<{parameter}>" for parameter in list(inspect.signature(member).parameters)[1:]]
+            rows.append((f"`{getattr(paths, name)(*values)}`", first_line(member)))
+    return table(("znode", "Content"), rows)
+
+
+def _named(function: Callable) -> list[str]:
+    return [f"<{name}>" for name in inspect.signature(function).parameters]
+
+
+def barriers() -> str:
+    functions = [member for name, member in vars(control).items() if name.endswith("_barrier")]
+    return table(
+        ("Barrier", "When a task reports"),
+        [(f"`{function(*_named(function))}`", sentence(inspect.getdoc(function))) for function in functions],
+    )
+
+
+def redis_keys() -> str:
+    """From the documentation of the modules that use them."""
+    rows: dict[str, str] = {"base": "Newest base that sinks may write under (the coordinator raises it)"}
+    for file in REDIS:
+        text = ast.get_docstring(ast.parse((ROOT / "scheduler/leeward" / file).read_text())) or ""
+        for key, about in re.findall(r"^  (\S+) {2,}(.+)$", text, re.MULTILINE):
+            rows[key] = sentence(about)
+    return table(("Key, after `leeward:<topology id>:`", "Content"), [(f"`{k}`", rows[k]) for k in sorted(rows)])
+
+
+def markers() -> str:
+    about = meanings(Kind)
+    rows = [(f"`{kind}`", *CARRIES[kind], sentence(about[kind.name])) for kind in Kind]
+    return table(("Kind", "Number", "Body", "Meaning"), rows)
+
+
+def record() -> str:
+    about = meanings(ControlRecord)
+    fields = [name for name in ControlRecord.__slots__ if name != "version"]
+    return table(("Field", "Meaning"), [(f"`{name}`", sentence(about[name])) for name in fields])
+
+
+def page() -> str:
+    """The whole page."""
+    of_fact, of_event = (lambda fact: f"`{fact}`"), (lambda event: f"`{event.__name__}`")
+    events = {event for _, event in migration.TRANSITIONS}
+    described = [event for event in vars(orders).values() if isinstance(event, type) and event in events]
+    parts = [
+        INTRODUCTION,
+        "## Control record\n", record(),
+        "### Phases\n", members(Phase, "Phase"),
+        "## Markers\n",
+        "Each marker also has a count: how many tuples and pulses its sender has sent on that channel.\n", markers(),
+        "## A task\n", members(Mode, "State"),
+        "### Facts\n", members(Fact, "Fact"),
+        "### Transitions of a task\n", diagram(Mode.STARTING, protocol.TRANSITIONS, of_fact),
+        transitions(protocol.TRANSITIONS, of_fact), rules(protocol.TRANSITIONS), ignored(protocol.TRANSITIONS, of_fact),
+        "## The coordinator\n", "What it is waiting for:\n", members(State, "State"),
+        "### Events\n", table(("Event", "Meaning"), [(of_event(event), first_line(event)) for event in described]),
+        "### Transitions of the coordinator\n", diagram(State.OFF, migration.TRANSITIONS, of_event),
+        transitions(migration.TRANSITIONS, of_event), rules(migration.TRANSITIONS),
+        ignored(migration.TRANSITIONS, of_event),
+        "### Steps in the journal\n", "The coordinator writes a step to the journal before it takes it.\n",
+        members(StepName, "Step"),
+        "## Barriers\n", "A barrier is a znode with a child for each task that has reported.\n", barriers(),
+        "## ZooKeeper\n", znodes(),
+        "## Redis\n", redis_keys(),
+    ]  # fmt: skip
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        PAGE.write_text(page())
+    else:
+        print(page(), end="")

@@ -1,0 +1,51 @@
+"""docs/protocol.md is what the code prints, and the program that prints it misses nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+
+import pytest
+
+from leeward.core import migration, protocol
+from leeward.core.control import ControlRecord, Phase
+from leeward.core.instructions import Fact, Kind, Mode
+from leeward.core.journal import StepName
+from leeward.core.orders import State
+from tests.doc_blocks import ROOT
+
+
+@pytest.fixture(scope="module")
+def program() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("protocol_page", ROOT / "scripts/protocol_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_what_the_code_prints(program):
+    assert (ROOT / "docs/protocol.md").read_text() == program.page(), "run: make protocol-page"
+
+
+@pytest.mark.parametrize("enumeration", [Mode, Fact, Kind, Phase, State, StepName])
+def test_every_member_has_a_meaning(program, enumeration):
+    assert program.meanings(enumeration).keys() >= set(enumeration.__members__)
+
+
+def test_meanings_are_read_behind_a_field_and_before_it(program):
+    about = program.meanings(ControlRecord)
+    assert about["base"] == "epoch in which the state in memory was established"
+    assert program.meanings(program.orders.Limits)["step_groups"].startswith("Groups that one task gives")
+
+
+@pytest.mark.parametrize("rows", [protocol.TRANSITIONS, migration.TRANSITIONS], ids=["task", "coordinator"])
+def test_every_transition_is_on_the_page(program, rows):
+    def name(what):
+        return f"`{what if isinstance(what, Fact) else what.__name__}`"
+
+    shown = program.transitions(rows, name) + program.ignored(rows, name)
+    for (state, what), (handler, _) in rows.items():
+        if program.is_ignored(handler):
+            assert any(line.startswith(f"| {name(what)} |") and f"`{state}`" in line for line in shown.split("\n"))
+        else:
+            assert f"| `{state}` | {name(what)} |" in shown
