@@ -123,7 +123,7 @@ def send(process: Process, number: signal.Signals) -> None:
             os.kill(process.pid, number)
 
 
-def end_all(find: Callable[[], set[Process]], *, grace_s: float, kill_s: float = 10.0) -> int:
+def end_all(find: Callable[[], set[Process]], *, grace_s: float, kill_s: float = 30.0) -> int:
     """End what `find` finds, and what appears meanwhile: SIGTERM once each, SIGKILL after the grace.
 
     Returns how many processes were ended. Raises StopError when some live on `kill_s` after SIGKILL.
