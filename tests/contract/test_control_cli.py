@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from control_twins import NODES, SLOTS, TASKS
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 from servers import RedisServer, ZooKeeperServer, free_port
 from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import FakeNimbus, serving
@@ -69,28 +71,32 @@ class Bots:
 
     def _live(self) -> None:
         while not self._stop.wait(0.02):
-            if self.client.exists("/leeward/placement/app"):
-                placement = Placement.from_json(self.client.get("/leeward/placement/app")[0])
-                self.slots = dict(placement.slots)
-                self.publish(placement)
-            record = self.record()
-            if record is None or self.silent:
-                continue
-            if not self.phases or self.phases[-1] != (record.epoch, str(record.phase)):
-                self.phases.append((record.epoch, str(record.phase)))
-            if record.phase is Phase.PAUSE:
-                self._report(cut_barrier(record.cut))
-            elif record.phase is Phase.RESTORE:
+            with contextlib.suppress(NoNodeError):  # a service has deleted what the killed topology left
+                self._act()
+
+    def _act(self) -> None:
+        if self.client.exists("/leeward/placement/app"):
+            placement = Placement.from_json(self.client.get("/leeward/placement/app")[0])
+            self.slots = dict(placement.slots)
+            self.publish(placement)
+        record = self.record()
+        if record is None or self.silent:
+            return
+        if not self.phases or self.phases[-1] != (record.epoch, str(record.phase)):
+            self.phases.append((record.epoch, str(record.phase)))
+        if record.phase is Phase.PAUSE:
+            self._report(cut_barrier(record.cut))
+        elif record.phase is Phase.RESTORE:
+            self._report(ready_barrier(record.epoch))
+        else:
+            if record.ahead:
+                self._report(ahead_barrier(record.ahead))
+            if record.handover:
+                self._report(handover_barrier(record.handover))
+            if record.restarts:
                 self._report(ready_barrier(record.epoch))
-            else:
-                if record.ahead:
-                    self._report(ahead_barrier(record.ahead))
-                if record.handover:
-                    self._report(handover_barrier(record.handover))
-                if record.restarts:
-                    self._report(ready_barrier(record.epoch))
-                if record.checkpoint:
-                    self._report(cut_barrier(record.checkpoint))
+            if record.checkpoint:
+                self._report(cut_barrier(record.checkpoint))
 
     def _report(self, barrier: str) -> None:
         if barrier in self.done:

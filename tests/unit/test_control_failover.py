@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from control_twins import FIRST, ID, TASKS, coordinator, plan, settle
+from control_twins import FIRST, ID, SLOTS, TASKS, coordinator, plan, settle
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -304,3 +304,20 @@ def test_a_reset_ends_though_storm_had_a_replica_nowhere_when_it_began(cluster, 
     assert running.machine.record.restarts == ()
     until(cluster, clock, running, lambda: running.machine.state is State.IDLE)
     assert sink.of("reconfiguration_ended")[-1]["result"].startswith("reset: ")
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_plan_that_has_no_cut_to_fall_back_to_does_not_begin(cluster, clock, sink, live):
+    """The torture lane found a topology that was held for ever: the checkpoint before the first restart had failed, the
+    restart began all the same, and its own cut lay in the swap area of a node that was lost then.
+    """
+    coord = coordinator(cluster, clock, sink, limits=Limits(live=live))
+    coord.start()
+    cluster.fail(3, "ReadOnlyError: replica")
+    coord.submit(plan([2], t2=SLOTS[5]))
+    until(cluster, clock, coord, lambda: sink.of("checkpoint_failed"))
+    assert coord.machine.state is State.IDLE and cluster.world.record.phase is Phase.RUN
+    assert sink.of("plan_refused")[-1]["why"] == "aborted: task 3 (work): ReadOnlyError: replica"
+    coord.submit(plan([2], t2=SLOTS[5]))
+    until(cluster, clock, coord, lambda: sink.of("reconfiguration_ended") and coord.idle)
+    assert sink.of("reconfiguration_ended")[-1]["result"] == "done"

@@ -17,7 +17,7 @@ from leeward.core.migration.machine import (
     with_cut,
 )
 from leeward.core.migration.pausing import begin, is_live, refuse_pending, to_idle
-from leeward.core.orders import DeadlinePassed, Event, Note, PlanAccepted, Reported, State, WriteControl
+from leeward.core.orders import DeadlinePassed, Event, Instruction, Note, PlanAccepted, Reported, State, WriteControl
 
 #: The part of a task's time that encoding and writing its part of a checkpoint may take.
 SHARE = 0.02
@@ -62,18 +62,24 @@ def checkpoint_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
 
 def give_up(m: Machine, why: str, now: float) -> Step:
     note = Note(action="checkpoint_failed", fields={"cut": m.record.checkpoint, "why": why})
+    refused: tuple[Instruction, ...] = ()
+    if m.pending is not None and lacks_fallback(m, m.pending):
+        m, refused = refuse_pending(m, why)
     after, todo = to_idle(m, now, m.limits.checkpoint_every_s)
-    return after, (note, *todo)
+    return after, (note, *refused, *todo)
+
+
+def lacks_fallback(m: Machine, event: PlanAccepted) -> bool:
+    """The cut of a restart's pause may lie in the swap area of a node that is lost: there has to be one before it."""
+    return not is_live(m, event) and not m.record.committed
 
 
 def accept(m: Machine, event: PlanAccepted, now: float) -> Step:
-    """Begin. A cut of a pause may be bound to nodes, and a node may be lost. So each wants a cut of the running
-    topology to fall back to: a handover the newest one, a restart any.
-    """
+    """Begin, or take a cut of the running topology first: the newest one may be that of a pause, and bound to nodes."""
     if not m.whole:
-        return refuse_pending(replace(m, pending=event), now)
+        return refuse_pending(replace(m, pending=event), "tasks are away")
     bound = m.record.cut and m.record.cut == max(m.record.committed, default=0)
-    if bound if is_live(m, event) else not m.record.committed:
+    if (bound and is_live(m, event)) or lacks_fallback(m, event):
         return checkpoint(replace(m, pending=event), event, now)
     return begin(m, event, now)
 

@@ -33,19 +33,20 @@ def to_idle(m: Machine, now: float, wait_s: float = 0.0) -> Step:
     m = replace(m, state=State.IDLE, due=now + wait_s, barrier="", arrived={}, tries=0, lost=False)
     if m.pending and m.whole:
         return begin(m, m.pending, now)
+    refused: tuple[Instruction, ...] = ()
     if m.pending:
-        return refuse_pending(m, now)
-    return mend(m, now) or (m, ())
-
-
-def refuse_pending(m: Machine, now: float) -> Step:
-    """A plan that waited for a checkpoint needs tasks that are away."""
-    why = "aborted: tasks are away"
-    request = m.pending.request if m.pending else ""
-    journal = Journal(kind="handover", result=why, request=request, last_cut=m.next_cut - 1, epoch=m.record.epoch)
-    m = replace(m, pending=None, journal=journal)
+        m, refused = refuse_pending(m, "tasks are away")
     after, todo = mend(m, now) or (m, ())
-    return after, (Note(action="plan_refused", fields={"why": why}), WriteJournal(journal=journal), *todo)
+    return after, (*refused, *todo)
+
+
+def refuse_pending(m: Machine, why: str) -> Step:
+    """The plan that waited does not begin; the requester has the answer."""
+    result = f"aborted: {why}"
+    request = m.pending.request if m.pending else ""
+    journal = Journal(kind="handover", result=result, request=request, last_cut=m.next_cut - 1, epoch=m.record.epoch)
+    note = Note(action="plan_refused", fields={"why": result})
+    return replace(m, pending=None, journal=journal), (note, WriteJournal(journal=journal))
 
 
 def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = ()) -> Step:
