@@ -208,7 +208,7 @@ def page() -> str:
         "### Facts\n", members(Fact, "Fact"),
         "### Transitions of a task\n", diagram(Mode.STARTING, protocol.TRANSITIONS, of_fact),
         transitions(protocol.TRANSITIONS, of_fact), rules(protocol.TRANSITIONS), ignored(protocol.TRANSITIONS, of_fact),
-        "## The coordinator\n", "What it is waiting for:\n", members(State, "State"),
+        "## The coordinator\n", "Each state names the event that the coordinator waits for:\n", members(State, "State"),
         "### Events\n", table(("Event", "Meaning"), [(of_event(event), first_line(event)) for event in described]),
         "### Transitions of the coordinator\n", diagram(State.OFF, migration.TRANSITIONS, of_event),
         transitions(migration.TRANSITIONS, of_event), rules(migration.TRANSITIONS),

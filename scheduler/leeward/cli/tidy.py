@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXAMPLE = """Example: leeward tidy --dry-run --cluster out/cluster
 
 Nimbus must answer, before and after the look, and Storm's own znode of the topology must be gone; a topology that was
-submitted in the last minute is left. What an application keeps in Redis under keys of its own is not touched."""
+submitted in the last minute is left. An application's own keys in Redis are not touched."""
 RedisOption = Annotated[
     str | None, typer.Option("--redis", metavar="URL", help="Redis; default: as Nimbus or a running topology says.")
 ]
@@ -91,7 +91,7 @@ def _stores(addresses: Addresses, swaps: Sequence[Path]) -> Iterator[tuple[Nimbu
 
 
 def _redis_of(nimbus: NimbusClient, conf: Mapping[str, Any]) -> str:
-    """What Nimbus' configuration says, else that of a running topology. Without Redis nothing is deleted: the znodes
+    """Nimbus' configuration, else that of a running topology. Without Redis nothing is deleted: the znodes
     say which keys are to be looked for.
     """
     from leeward.core.errors import ConfigError
