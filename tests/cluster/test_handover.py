@@ -78,15 +78,9 @@ def other_count(counting: Running) -> Builder:
     return scaled("count", len(replicas(counting.record().tables["count"])) % 3 + 1)
 
 
-def pid_of(counting: Running, component: str) -> int:
-    """One of its Python processes: the oldest, which owns groups."""
-    children = counting.cluster.python_pids()
-    return min(pid for pid, child in children.items() if child.target.endswith(f".{component}"))
-
-
-@pytest.mark.parametrize("component", ["Count", "Pass"])
+@pytest.mark.parametrize("component", ["count", "passing"])
 def test_kill_9_of_a_task_in_the_middle_restores_everybody_with_the_new_tables(counting: Running, component: str):
-    fault = At("control:handover", lambda: os.kill(pid_of(counting, component), signal.SIGKILL), armed=False)
+    fault = At("control:handover", lambda: os.kill(counting.owner_pid(component), signal.SIGKILL), armed=False)
     with counting.pilot(mode="live", fault=fault) as pilot:
         pilot.checkpoint()
         fault.armed = True
@@ -104,7 +98,7 @@ def test_kill_9_of_a_task_in_the_middle_restores_everybody_with_the_new_tables(c
 
 
 def test_kill_9_while_state_is_copied_ahead(counting: Running):
-    fault = At("control:ahead", lambda: os.kill(pid_of(counting, "Count"), signal.SIGKILL), armed=False)
+    fault = At("control:ahead", lambda: os.kill(counting.owner_pid("count"), signal.SIGKILL), armed=False)
     with counting.pilot(mode="live", fault=fault, ahead_bytes=0) as pilot:
         pilot.checkpoint()
         if len(replicas(counting.record().tables["count"])) == 1:

@@ -37,12 +37,10 @@ def after_the_loss(counting: Running, pilot: Pilot, kill: int) -> None:
     counting.stream.settled(400)
 
 
-@pytest.mark.parametrize("component", ["Count", "Numbers", "Sink"])
+@pytest.mark.parametrize("component", ["count", "numbers", "sink"])
 def test_kill_9_of_a_python_task(counting: Running, component: str):
     with counting.pilot() as pilot:
-        children = counting.cluster.python_pids()
-        owner = min(pid for pid, child in children.items() if child.target.endswith(f".{component}"))
-        after_the_loss(counting, pilot, owner)
+        after_the_loss(counting, pilot, counting.owner_pid(component))
 
 
 def test_kill_9_of_a_worker(counting: Running):

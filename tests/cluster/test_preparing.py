@@ -82,6 +82,9 @@ def test_kill_9_of_a_task_that_works_meanwhile_restores_everybody(counting: Runn
         ended = pilot.reconfigure(brought)
         assert fault.done and ended["result"].startswith("reset: "), ended
         counting.stream.settled(400, timeout_s=120)
-        await_(lambda: pilot.check() and pilot.idle and not counting.journal().open, "the topology to be whole")
-        record = counting.record()
-        assert record.base > base and record.absent == ()
+        # the task that Storm was moving is left out, and returns when its process is there
+        await_(
+            lambda: pilot.check() and pilot.idle and not (counting.journal().open or counting.record().absent),
+            "the topology to be whole",
+        )
+        assert counting.record().base > base
