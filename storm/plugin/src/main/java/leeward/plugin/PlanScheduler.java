@@ -14,7 +14,6 @@ import org.apache.storm.scheduler.SchedulerAssignmentImpl;
 import org.apache.storm.scheduler.Topologies;
 import org.apache.storm.shade.org.apache.curator.framework.CuratorFramework;
 import org.apache.storm.utils.CuratorUtils;
-import org.apache.storm.utils.ZookeeperAuthInfo;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -26,7 +25,7 @@ import org.slf4j.LoggerFactory;
  * are {@link PlanAssigner}'s; this class connects it to ZooKeeper.
  */
 public final class PlanScheduler implements IScheduler {
-    /** Where Leeward's znodes are; the only setting. */
+    /** Where Leeward's znodes are. The other setting is {@link Access#FILE}. */
     static final String ROOT = "leeward.zookeeper.root";
     static final String ROOT_DEFAULT = "/leeward";
 
@@ -144,11 +143,15 @@ public final class PlanScheduler implements IScheduler {
             String root = String.valueOf(conf.getOrDefault(ROOT, ROOT_DEFAULT));
             @SuppressWarnings("unchecked")
             List<String> servers = (List<String>) conf.get(Config.STORM_ZOOKEEPER_SERVERS);
-            // no ACLs of our own, so that the scheduler service needs no more rights than ZooKeeper asks for
+            Access access = Access.of(conf);
+            if (access.acl() == null) {
+                LOG.warn("leeward: {} names no zookeeper_secret: whoever reaches ZooKeeper can write to {}",
+                    Access.FILE, root);
+            }
             zookeeper = CuratorUtils.newCurator(conf, servers, conf.get(Config.STORM_ZOOKEEPER_PORT), "",
-                new ZookeeperAuthInfo(conf), null);
+                access.info(conf), access.acl());
             source = new PlanSource(zookeeper, root);
-            publisher = new SnapshotPublisher(zookeeper, root, RETRY_MS);
+            publisher = new SnapshotPublisher(zookeeper, access, root, RETRY_MS);
             zookeeper.start();
             source.start();
             publisher.start();

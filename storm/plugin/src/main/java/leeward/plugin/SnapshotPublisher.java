@@ -17,6 +17,8 @@ final class SnapshotPublisher implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(SnapshotPublisher.class);
 
     private final CuratorFramework zookeeper;
+    private final Access access;
+    private final String root;
     private final String path;
     private final long retryMs;
     private final Thread thread = new Thread(this::run, "leeward-snapshot");
@@ -28,14 +30,17 @@ final class SnapshotPublisher implements AutoCloseable {
     /** What the znode holds as far as we know, and its version after our write; the thread's own. */
     private byte[] written;
     private int version;
+    private boolean closedToOthers;
 
     /**
      * A publisher that is not started.
      *
      * @param retryMs the pause after a failed write, in milliseconds
      */
-    SnapshotPublisher(CuratorFramework zookeeper, String root, long retryMs) {
+    SnapshotPublisher(CuratorFramework zookeeper, Access access, String root, long retryMs) {
         this.zookeeper = zookeeper;
+        this.access = access;
+        this.root = root;
         this.path = root + "/snapshot";
         this.retryMs = retryMs;
         thread.setDaemon(true);
@@ -91,6 +96,10 @@ final class SnapshotPublisher implements AutoCloseable {
     }
 
     private void publish(byte[] snapshot) throws Exception {
+        if (!closedToOthers) {
+            access.closeOldZnodes(zookeeper, root);
+            closedToOthers = true;
+        }
         Stat stat = zookeeper.checkExists().forPath(path);
         if (stat == null) {
             zookeeper.create().creatingParentsIfNeeded().forPath(path, snapshot);

@@ -2,12 +2,16 @@ package leeward.plugin;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -17,6 +21,8 @@ import org.apache.storm.metric.StormMetricsRegistry;
 import org.apache.storm.scheduler.Cluster;
 import org.apache.storm.shade.org.apache.curator.framework.CuratorFramework;
 import org.apache.storm.shade.org.apache.zookeeper.KeeperException;
+import org.apache.storm.shade.org.apache.zookeeper.ZooDefs;
+import org.apache.storm.shade.org.apache.zookeeper.data.ACL;
 import org.apache.storm.shade.org.apache.zookeeper.server.NIOServerCnxnFactory;
 import org.apache.storm.utils.CuratorUtils;
 import org.apache.storm.zookeeper.Zookeeper;
@@ -24,6 +30,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The whole plugin, prepared as Nimbus does it, against a real ZooKeeper in this process. */
@@ -87,6 +94,24 @@ class ZooKeeperTest {
 
     private void prepare() {
         scheduler.prepare(conf(), new StormMetricsRegistry());
+    }
+
+    private Map<String, Object> confWithSecret() throws IOException {
+        Path file = otherData.resolve("secrets.json");
+        Files.writeString(file, "{\"zookeeper_secret\": \"s3cret\"}");
+        Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
+        Map<String, Object> conf = conf();
+        conf.put(Access.FILE, file.toString());
+        return conf;
+    }
+
+    /** Makes the test's client one that knows the secret; gives the one that does not. */
+    private CuratorFramework authenticate() throws Exception {
+        CuratorFramework stranger = zookeeper;
+        Access access = Access.of(confWithSecret());
+        zookeeper = CuratorUtils.newCuratorStarted(conf(), List.of("127.0.0.1"), port, "", access.info(conf()),
+            access.acl());
+        return stranger;
     }
 
     private void write(String znode, String text) throws Exception {
@@ -206,6 +231,58 @@ class ZooKeeperTest {
         server = Zookeeper.mkInprocessZookeeper(data.toString(), port);
         write(ZNODE, String.format(PLAN, 1, 6703));
         eventually(() -> status().equals("leeward: epoch 1 placed") && snapshot().contains("\"epoch\":1"));
+    }
+
+    @Test
+    void withASecretOthersCanNeitherReadNorWrite() throws Exception {
+        scheduler.prepare(confWithSecret(), new StormMetricsRegistry());
+        CuratorFramework stranger = authenticate();
+        eventually(() -> status().equals("null") && snapshot().contains("no plan"));
+        byte[] forged = String.format(PLAN, 1, 6703).getBytes(StandardCharsets.UTF_8);
+        List<Executable> tries = List.of(
+            () -> stranger.getData().forPath(SNAPSHOT),
+            () -> stranger.setData().forPath(SNAPSHOT, forged),
+            () -> stranger.getChildren().forPath("/lee/placement"),
+            () -> stranger.create().forPath(ZNODE, forged),
+            () -> stranger.delete().forPath("/lee/placement"),
+            () -> stranger.create().forPath("/lee/more", forged));
+        for (Executable each : tries) {
+            assertThrows(KeeperException.NoAuthException.class, each);
+        }
+        stranger.close();
+        write(ZNODE, String.format(PLAN, 2, 6703));
+        eventually(() -> status().equals("leeward: epoch 2 placed") && snapshot().contains("\"epoch\":2"));
+    }
+
+    @Test
+    void closesWhatAnInstallationWithoutASecretLeftOpen() throws Exception {
+        write(ZNODE, String.format(PLAN, 1, 6703));
+        write("/lee/draining/n7", "");
+        write("/lee/topologies/old-1-0/control", "{}");
+        write(SNAPSHOT, "an older one");
+        scheduler.prepare(confWithSecret(), new StormMetricsRegistry());
+        eventually(() -> status().equals("leeward: epoch 1 placed"));
+        authenticate().close();
+        eventually(() -> snapshot().contains("\"epoch\":1"));
+        List<ACL> own = Access.of(confWithSecret()).acl();
+        for (String path : List.of("/lee", "/lee/placement", ZNODE, "/lee/draining", "/lee/draining/n7",
+            "/lee/topologies", SNAPSHOT)) {
+            assertEquals(own, zookeeper.getACL().forPath(path), path);
+        }
+        assertEquals(ZooDefs.Ids.OPEN_ACL_UNSAFE, zookeeper.getACL().forPath("/lee/topologies/old-1-0"),
+            "whether the tasks of an old topology have the secret is not known here");
+    }
+
+    @Test
+    void aSecretsFileThatOthersCanReadIsNotUsedAndNothingIsPublishedOpenly() throws Exception {
+        Map<String, Object> conf = confWithSecret();
+        Files.setPosixFilePermissions(Path.of(conf.get(Access.FILE).toString()),
+            PosixFilePermissions.fromString("rw-r--r--"));
+        scheduler.prepare(conf, new StormMetricsRegistry());
+        assertEquals("null", status());
+        assertEquals(Map.of("n1:6701", Set.of(1)), Scene.placement(cluster, "q"));
+        Thread.sleep(500);
+        assertNull(zookeeper.checkExists().forPath("/lee"));
     }
 
     @Test
