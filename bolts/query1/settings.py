@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from bolts.query1.grid import Grid
 from bolts.query1.logic import WINDOW_S
 from leeward.core.errors import ConfigError
+from leeward.core.secrets import NO_SECRETS, Secrets
+from leeward.runtime import secrets_of
 
 SINKS = ("redis", "rabbitmq")
 
@@ -19,7 +21,8 @@ T = TypeVar("T")
 class Settings:
     """Each field is the configuration key named beside it."""
 
-    redis_url: str = ""  #: leeward.redis.url, with its password
+    redis_url: str = ""  #: leeward.redis.url, without a password
+    secrets: Secrets = NO_SECRETS  #: of the file that leeward.secrets.file names
     taxi_in: str = "taxi:in"  #: leeward.taxi.in, Redis stream of the rows
     batch: int = 500  #: leeward.taxi.batch, rows fetched from Redis at once
     trim: bool = True  #: leeward.taxi.trim, whether rows that no recovery needs are removed from the stream
@@ -27,7 +30,7 @@ class Settings:
     window_s: int = WINDOW_S  #: leeward.query1.window_s, seconds of data time
     sink: str = "redis"  #: leeward.query1.sink, one of SINKS
     out: str = "query1:out"  #: leeward.query1.out, Redis stream or RabbitMQ queue of the results
-    rabbitmq_url: str = ""  #: leeward.rabbitmq.url
+    rabbitmq_url: str = ""  #: leeward.rabbitmq.url, without a password
     grid: Grid = field(default_factory=Grid)  #: leeward.query1.cell_lon and .cell_lat, degrees of one cell
 
 
@@ -39,6 +42,7 @@ def read_settings(conf: Mapping[str, Any]) -> Settings:
         raise ConfigError(f"leeward.query1.sink is {sink!r}.", remedy=f"Set it to one of {', '.join(SINKS)}.")
     return Settings(
         redis_url=_get(conf, "leeward.redis.url", str, plain.redis_url),
+        secrets=secrets_of(conf),
         taxi_in=_get(conf, "leeward.taxi.in", str, plain.taxi_in),
         batch=_positive(conf, "leeward.taxi.batch", plain.batch),
         trim=_get(conf, "leeward.taxi.trim", bool, plain.trim),

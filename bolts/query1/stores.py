@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bolts.query1.settings import Settings
 from leeward.core.errors import ConfigError, LeewardError
+from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.runtime import FencedRedis, FencingToken
 
 if TYPE_CHECKING:
@@ -41,16 +42,17 @@ class Result(NamedTuple):
     w0: str  #: wall clock when the pulse left the source, epoch seconds
 
 
-def open_redis(url: str) -> redis.Redis:
+def open_redis(url: str, secrets: Secrets = NO_SECRETS) -> redis.Redis:
     """A client that waits out a short absence of the server. Raises ConfigError without a URL."""
     import redis
     from redis.backoff import ExponentialBackoff
     from redis.retry import Retry
 
     if not url:
-        raise ConfigError("leeward.redis.url is not set.", remedy="Set it to redis://:password@host:port/0.")
+        raise ConfigError("leeward.redis.url is not set.", remedy="Set it to redis://host:port/0.")
     return redis.Redis.from_url(
         url,
+        **secrets.redis_login(),
         socket_timeout=5,
         socket_connect_timeout=5,
         retry=Retry(ExponentialBackoff(cap=_LONGEST_PAUSE_S, base=_FIRST_PAUSE_S), _TRIES),
@@ -142,12 +144,10 @@ class RabbitSink:
     is confirmed by the broker, or raises.
     """
 
-    def __init__(self, url: str, queue: str) -> None:
+    def __init__(self, url: str, queue: str, secrets: Secrets = NO_SECRETS) -> None:
         if not url:
-            raise ConfigError(
-                "leeward.rabbitmq.url is not set.", remedy="Set it to amqp://user:password@host:port/."
-            )
-        self._url = url
+            raise ConfigError("leeward.rabbitmq.url is not set.", remedy="Set it to amqp://host:port/.")
+        self._url, self._secrets = url, secrets
         self._queue = queue
         self._connection: Any = None
         self._channel: Any = None
@@ -178,6 +178,9 @@ class RabbitSink:
         import pika
 
         parameters = pika.URLParameters(self._url)
+        if self._secrets.rabbitmq_password:
+            user = self._secrets.rabbitmq_user or parameters.credentials.username
+            parameters.credentials = pika.PlainCredentials(user, self._secrets.rabbitmq_password)
         # Results may be minutes apart, and nothing answers the broker's heartbeats in between.
         parameters.heartbeat = 0
         self._connection = pika.BlockingConnection(parameters)
@@ -205,5 +208,5 @@ class RabbitSink:
 def open_sink(settings: Settings, topology_id: str) -> Sink:
     """The sink that the settings name."""
     if settings.sink == "rabbitmq":
-        return RabbitSink(settings.rabbitmq_url, settings.out)
-    return RedisSink(open_redis(settings.redis_url), settings.out, topology_id)
+        return RabbitSink(settings.rabbitmq_url, settings.out, settings.secrets)
+    return RedisSink(open_redis(settings.redis_url, settings.secrets), settings.out, topology_id)

@@ -23,7 +23,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import redis
 from delays import delays_in, p999_of, quantiles, worst_of
 from handover_systems import MOVES, QUIET_S, Big, Brought, Handover, Restart, Stock
 from loopback import loopback_s
@@ -146,10 +145,11 @@ def _big(cluster: LocalCluster, project: Path, folder: Path, megabytes: int, con
         time.sleep(WARM_UP_S + 20.0)  # one checkpoint, which tells how much state there is
         told = system.moves()
         # the tuples go on, as during the move
-        told["loopback_busy_s"] = loopback_s(cluster.redis_url, told["bytes"], times=max(2, told["moves"]))
+        where = cluster.redis_url, cluster.secrets()
+        told["loopback_busy_s"] = loopback_s(*where, told["bytes"], times=max(2, told["moves"]))
         told["steps_busy_s"] = steps_s(cluster.zookeeper, steps=LEAST, times=MOVES)
-    redis.Redis.from_url(cluster.redis_url).flushall()  # its checkpoints leave no room for others
-    told["loopback_s"] = loopback_s(cluster.redis_url, told["bytes"], times=max(2, told["moves"]))
+    cluster.open_redis().flushall()  # its checkpoints leave no room for others
+    told["loopback_s"] = loopback_s(*where, told["bytes"], times=max(2, told["moves"]))
     told["steps_s"] = steps_s(cluster.zookeeper, steps=LEAST, times=MOVES)
     shown = (
         "megabytes", "moves", "answers", "seconds", "median_seconds", "loopback_s", "loopback_busy_s", "steps_s",

@@ -126,7 +126,7 @@ def _running(cluster: LocalCluster, folder: Path, name: str, more: tuple[str, ..
     if not jar.exists():
         stage(ROOT / "tests/bench/load", staged, with_leeward=True)
         build_jar(jar, src=staged / "src", worker_jar=checkout() / "build/jars/leeward-worker.jar")
-    options = [f"leeward.redis.url={cluster.redis_url}", f"load.out={out}", *OPTIONS, *more]
+    options = [f"load.out={out}", *OPTIONS, *more]
     submit_topology("idle", name=name, nimbus=cluster.nimbus, jar=jar, project=staged, options=options)
     try:
         yield out

@@ -10,6 +10,7 @@ from multiprocessing.synchronize import Event
 
 import redis
 
+from leeward.core.secrets import Secrets
 from leeward.runtime.pieces import PIECE_BYTES
 
 STREAM = "leeward:bench:loopback"
@@ -17,20 +18,20 @@ STREAM = "leeward:bench:loopback"
 AHEAD = 64
 
 
-def loopback_s(redis_url: str, size: int, *, times: int) -> dict[str, float]:
+def loopback_s(redis_url: str, secrets: Secrets, size: int, *, times: int) -> dict[str, float]:
     """Seconds for `size` bytes through a stream of this Redis and through a TCP socket; the best of so many times."""
     pieces = max(1, size // PIECE_BYTES)
     return {
-        "redis": round(min(_through_redis(redis_url, pieces) for _ in range(times)), 4),
+        "redis": round(min(_through_redis(redis_url, secrets, pieces) for _ in range(times)), 4),
         "socket": round(min(_through_socket(pieces) for _ in range(times)), 4),
     }
 
 
-def _through_redis(url: str, pieces: int) -> float:
-    client = redis.Redis.from_url(url)
+def _through_redis(url: str, secrets: Secrets, pieces: int) -> float:
+    client = redis.Redis.from_url(url, **secrets.redis_login())
     client.delete(STREAM)
     try:
-        return _timed(_read_stream, (url, pieces), lambda: _write_stream(client, pieces))
+        return _timed(_read_stream, (url, secrets, pieces), lambda: _write_stream(client, pieces))
     finally:
         client.delete(STREAM)
 
@@ -43,8 +44,8 @@ def _write_stream(client: redis.Redis, pieces: int) -> None:
         client.xadd(STREAM, {"p": piece})
 
 
-def _read_stream(url: str, pieces: int) -> None:
-    client, last, left = redis.Redis.from_url(url), b"0", pieces
+def _read_stream(url: str, secrets: Secrets, pieces: int) -> None:
+    client, last, left = redis.Redis.from_url(url, **secrets.redis_login()), b"0", pieces
     while left:
         for _, entries in client.xread({STREAM: last}, count=8, block=1000):
             names = [name for name, _ in entries]

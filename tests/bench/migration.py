@@ -22,7 +22,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import redis
 from machine import facts
 from rich.console import Console
 from rich.table import Table
@@ -140,7 +139,7 @@ def _result(cases: list[dict[str, Any]], versions: dict[str, str], repetitions: 
 
 def _versions(cluster: LocalCluster) -> dict[str, str]:
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr.splitlines()[0]
-    with redis.Redis.from_url(cluster.redis_url) as client:
+    with cluster.open_redis() as client:
         server = str(client.info("server")["redis_version"])
     return {
         "storm": find_install().storm_version, "java": java, "redis": server, "python": platform.python_version(),

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import redis
-
 from leeward.adapters.results import Results
+from leeward.local import LocalCluster
 from leeward.replay.rows import DROPOFF, PICKUP, epoch_s, judge, text_of
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
@@ -88,10 +87,10 @@ def measured(results: Sequence[tuple[int, float]], dropoffs: Iterable[int], shar
 class Run:
     """One topology's way through the rows."""
 
-    def __init__(self, rows: Rows, url: str, name: str) -> None:
-        self.rows, self._client = rows, redis.Redis.from_url(url)
+    def __init__(self, rows: Rows, cluster: LocalCluster, name: str) -> None:
+        self.rows, self._client = rows, cluster.open_redis()
         self.source, self.out = f"{name}:in", f"{name}:out"
-        self._results = Results(url, source=self.source, results=self.out)
+        self._results = Results(cluster.redis_url, secrets=cluster.secrets(), source=self.source, results=self.out)
 
     def send(self) -> None:
         """All rows and the end, at once."""

@@ -107,7 +107,7 @@ class System:
         """Submitted and flowing inside the block; killed after it."""
         jar = self.folder / f"{self.name}.jar"
         build_jar(jar, src=self.project / "src", worker_jar=checkout() / "build/jars/leeward-worker.jar")
-        options = [f"leeward.redis.url={self.cluster.redis_url}", f"topology.workers={self.workers}"]
+        options = [f"topology.workers={self.workers}"]
         options += [f"counting.rate={self.rate}", f"counting.keys={self.keys}", f"counting.out={self.sink.path}"]
         options += self.more
         submit_topology(self.name, nimbus=self.cluster.nimbus, jar=jar, project=self.project, options=options)
@@ -327,7 +327,12 @@ def open_ports_of(system: System) -> Iterator[Any]:
 
 
 def _addresses(cluster: LocalCluster) -> Addresses:
-    return Addresses(nimbus=[cluster.nimbus], zookeeper=cluster.zookeeper, redis_url=cluster.redis_url)
+    return Addresses(
+        nimbus=[cluster.nimbus],
+        zookeeper=cluster.zookeeper,
+        redis_url=cluster.redis_url,
+        secrets=cluster.secrets_file,
+    )
 
 
 def _address(cluster: LocalCluster) -> tuple[str, int]:

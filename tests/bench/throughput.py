@@ -128,7 +128,7 @@ class Bench:
         """All rows are there when it starts; the first fifth of the results does not count."""
         if self._rows is None:
             self._rows = prepare(DATA)
-        run = Run(self._rows, self.cluster.redis_url, f"query1-{self._count}")
+        run = Run(self._rows, self.cluster, f"query1-{self._count}")
         run.send()
         keys = [f"leeward.taxi.in={run.source}", f"leeward.query1.out={run.out}", "leeward.service_times=none"]
         project = ROOT if system == "ours" else ROOT / "tests/bench/query1_stock"
@@ -149,7 +149,7 @@ class Bench:
         jar = self.folder / f"{topology}.jar"
         if not jar.exists():
             build_jar(jar, src=staged / "src", worker_jar=checkout() / "build/jars/leeward-worker.jar")
-        options = [f"leeward.redis.url={self.cluster.redis_url}", *OPTIONS, *options]
+        options = [*OPTIONS, *options]
         submit_topology(topology, name=name, nimbus=self.cluster.nimbus, jar=jar, project=staged, options=options)
         try:
             yield

@@ -20,7 +20,7 @@ from kazoo.client import KazooClient
 from leeward.adapters.nimbus import NimbusClient
 from leeward.adapters.redis import RedisSnapshots
 from leeward.adapters.wiring import Addresses, open_ports
-from leeward.adapters.zookeeper import ZooClusterStore
+from leeward.adapters.zookeeper import ZooClusterStore, connect
 from leeward.control.guard import changes_nothing
 from leeward.control.service import Service
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
@@ -62,12 +62,15 @@ class Stage:
 
     def __init__(self, cluster: LocalCluster, folder: Path) -> None:
         self.cluster, self.folder = cluster, folder
-        self.zookeeper = KazooClient(cluster.zookeeper, timeout=30)
-        self.zookeeper.start(timeout=30)
+        secrets = cluster.secrets()
+        self.zookeeper: KazooClient = connect(cluster.zookeeper, secrets=secrets, session_s=30, timeout_s=30)
         self.nimbus = NimbusClient([cluster.nimbus])
-        self.snapshots = RedisSnapshots(cluster.redis_url)
+        self.snapshots = RedisSnapshots(cluster.redis_url, secrets=secrets)
         self.addresses = Addresses(
-            nimbus=[cluster.nimbus], zookeeper=cluster.zookeeper, redis_url=cluster.redis_url
+            nimbus=[cluster.nimbus],
+            zookeeper=cluster.zookeeper,
+            redis_url=cluster.redis_url,
+            secrets=cluster.secrets_file,
         )
 
     def close(self) -> None:
@@ -94,7 +97,7 @@ class Stage:
         self, topology: str, name: str, jar: Path, project: Path, options: list[str], workers: int
     ) -> Iterator[Running]:
         """Any topology, with all its tasks running; killed at the end."""
-        options = [f"leeward.redis.url={self.cluster.redis_url}", f"topology.workers={workers}", *options]
+        options = [f"topology.workers={workers}", *options]
         submit_topology(
             topology, name=name, nimbus=self.cluster.nimbus, jar=jar, project=project, options=options
         )

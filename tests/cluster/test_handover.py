@@ -7,7 +7,6 @@ import signal
 import threading
 
 import pytest
-import redis
 
 from leeward.core.table import replicas
 from tests.cluster.harness import At, Builder, Pilot, Running, await_, die, scaled
@@ -51,7 +50,7 @@ def test_handovers_under_load(counting: Running):
 
 
 def pieces_through_redis(counting: Running) -> int:
-    with redis.Redis.from_url(counting.cluster.redis_url) as client:
+    with counting.cluster.open_redis() as client:
         return client.info("commandstats")["cmdstat_xadd"]["calls"]
 
 

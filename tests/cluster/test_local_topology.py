@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 
 from leeward.local import ClusterSpec, LocalCluster, build_jar, processes, submit_topology
 from leeward.local.cluster import MARK
@@ -23,6 +22,7 @@ from tests.servers import port_block
 BASE = port_block()
 
 PARTS = """
+import json
 import time
 from streamparse import Bolt, Spout
 
@@ -39,7 +39,9 @@ class Count(Bolt):
     outputs = ["n"]
     def initialize(self, conf, context):
         import redis
-        self.redis = redis.Redis.from_url(conf["leeward.redis.url"])
+        with open(conf["leeward.secrets.file"]) as file:
+            password = json.load(file)["redis_password"]
+        self.redis = redis.Redis.from_url(conf["leeward.redis.url"], password=password)
     def process(self, tup):
         self.redis.incr("seen")
 """
@@ -77,7 +79,7 @@ def cluster(project: Path) -> Iterator[LocalCluster]:
 
 
 def seen(cluster: LocalCluster) -> int:
-    with redis.Redis.from_url(cluster.redis_url) as client:
+    with cluster.open_redis() as client:
         return int(client.get("seen") or 0)
 
 

@@ -35,13 +35,13 @@ RATE = 250
 class Feed:
     """The file's rows, by dropoff, into the topology's stream."""
 
-    def __init__(self, url: str, file: Path) -> None:
+    def __init__(self, client: redis.Redis, file: Path) -> None:
         with gzip.open(DATA, "rt") as rows:
             timed = [(judge(line), line) for line in map(str.rstrip, rows)]
         self.rows = sorted(((t, line) for t, line in timed if type(t) is int), key=lambda row: row[0])
         file.write_text("".join(f"{line}\n" for _, line in self.rows))
         self.reference: list[Result] = list(reference_rows([file], per="pulse"))
-        self._redis = redis.Redis.from_url(url)
+        self._redis = client
         self.sent = self._goal = 0
         self._thread = threading.Thread(target=self._send, daemon=True)
         self.error: Exception | None = None
@@ -72,9 +72,9 @@ class Feed:
 
 @pytest.fixture
 def feed(stage_: Stage, tmp_path: Path) -> Feed:
-    with redis.Redis.from_url(stage_.cluster.redis_url) as client:
+    with stage_.cluster.open_redis() as client:
         client.delete(SOURCE, RESULTS, f"{SOURCE}:progress", f"{SOURCE}:source")
-    return Feed(stage_.cluster.redis_url, tmp_path / "sorted.csv")
+    return Feed(stage_.cluster.open_redis(), tmp_path / "sorted.csv")
 
 
 @pytest.fixture
@@ -86,7 +86,8 @@ def query1(stage_: Stage, feed: Feed) -> Iterator[Running]:
 
 def equals_the_reference(stage: Stage, feed: Feed) -> None:
     """Everything came, in order, once."""
-    results = Results(stage.cluster.redis_url, source=SOURCE, results=RESULTS)
+    secrets = stage.cluster.secrets()
+    results = Results(stage.cluster.redis_url, secrets=secrets, source=SOURCE, results=RESULTS)
     last = feed.reference[-1].number
     await_(lambda: (newest := results.newest(1)) and newest[-1].number >= last, f"result {last}")
     rows = results.all()

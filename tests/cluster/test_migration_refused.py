@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-import redis
 
 from leeward.core.control import Phase
 from tests.cluster.harness import At, Running, Stage, await_, moved, scaled
@@ -29,7 +28,7 @@ def no_redis(stage: Stage) -> Iterator[Callable[[], None]]:
 @contextmanager
 def read_only_redis(stage: Stage) -> Iterator[Callable[[], None]]:
     """A replica of nobody refuses writes and keeps its data."""
-    with redis.Redis.from_url(stage.cluster.redis_url) as client:
+    with stage.cluster.open_redis() as client:
         yield lambda: client.replicaof("127.0.0.1", 1)
         client.replicaof("NO", "ONE")
 
@@ -37,7 +36,7 @@ def read_only_redis(stage: Stage) -> Iterator[Callable[[], None]]:
 @contextmanager
 def full_redis(stage: Stage) -> Iterator[Callable[[], None]]:
     """Every write needs more memory than allowed."""
-    with redis.Redis.from_url(stage.cluster.redis_url) as client:
+    with stage.cluster.open_redis() as client:
         yield lambda: client.config_set("maxmemory", 1)
         client.config_set("maxmemory", 0)
 
@@ -132,7 +131,7 @@ def test_nimbus_is_restarted_while_storm_is_to_place(counting: Running):
 
 def spoilt(counting: Running, spoil: Callable[[bytes], bytes]) -> int:
     """Rewrite what the present reconfiguration has exported of `count` to Redis; how many groups that were."""
-    with redis.Redis.from_url(counting.cluster.redis_url) as client:
+    with counting.cluster.open_redis() as client:
         key = f"leeward:{counting.id}:cut:{counting.record().cut}:count"
         blobs = client.hgetall(key)
         for group, blob in blobs.items():

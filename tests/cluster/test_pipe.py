@@ -32,7 +32,7 @@ def jar(stage: Stage) -> Path:
 @contextmanager
 def submitted(stage: Stage, name: str, options: list[str]) -> Iterator[Running]:
     """On four workers; the harness would wait for the stock bolt to tell its mode."""
-    options = [f"leeward.redis.url={stage.cluster.redis_url}", "topology.workers=4", *options]
+    options = ["topology.workers=4", *options]
     submit_topology("pipe", name=name, nimbus=stage.cluster.nimbus, jar=jar(stage), project=PIPE, options=options)
     try:
         yield Running(stage, name, stage.nimbus.topologies()[name])

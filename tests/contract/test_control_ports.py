@@ -436,7 +436,7 @@ def test_metrics_and_streams(snapshots):
 
 def test_redis_refuses(redis, tmp_path):
     store = RedisSnapshots(f"redis://:wrong@127.0.0.1:{redis.port}/0")
-    with pytest.raises(ClusterRefusedError, match=r"redis://\*\*\*@127.0.0.1.*AuthenticationError") as refused:
+    with pytest.raises(ClusterRefusedError, match=r"redis://:\*\*\*@127.0.0.1.*AuthenticationError") as refused:
         store.raise_fence("app", 1)
     assert "wrong" not in str(refused.value)
     with silent_port() as port, pytest.raises(ClusterRefusedError, match="ConnectionError"):

@@ -47,7 +47,7 @@ def test_its_daemons_share_a_session_but_no_process_group(cluster: LocalCluster)
 
 
 def test_redis_wants_its_password_and_appends_every_write_to_a_file(cluster: LocalCluster):
-    with redis.Redis.from_url(cluster.redis_url, socket_timeout=60) as client:
+    with cluster.open_redis(socket_timeout=60) as client:
         client.set("kept", "yes")
         assert client.config_get("appendonly", "maxmemory-policy") == {
             "appendonly": "yes",
@@ -58,7 +58,7 @@ def test_redis_wants_its_password_and_appends_every_write_to_a_file(cluster: Loc
         stranger.ping()
     cluster.kill_daemon("redis")
     cluster.start_daemon("redis")
-    with redis.Redis.from_url(cluster.redis_url) as client:
+    with cluster.open_redis() as client:
         assert client.get("kept") == b"yes"
 
 

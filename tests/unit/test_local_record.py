@@ -20,7 +20,8 @@ def record_in(folder: Path, *, process: Process = Process(4711, 12)) -> Record:
     return Record(
         spec=spec,
         layout=layout_of(spec),
-        redis_url="redis://:secret@127.0.0.1:16022/0",
+        redis_url="redis://127.0.0.1:16022/0",
+        secrets=folder / "secrets.json",
         storm_home=Path("/opt/storm"),
         storm_version="2.8.3",
         daemons={"nimbus": process},
@@ -31,7 +32,7 @@ def test_what_is_written_is_read_again(tmp_path: Path):
     record = record_in(tmp_path)
     write_record(record)
     assert read_record(tmp_path) == record
-    assert record_path(tmp_path).stat().st_mode & 0o077 == 0, "it holds a password"
+    assert record_path(tmp_path).stat().st_mode & 0o077 == 0, "settings may be anything"
 
 
 def test_after_a_boot_no_process_is_ours(tmp_path: Path):
@@ -44,8 +45,8 @@ def test_after_a_boot_no_process_is_ours(tmp_path: Path):
 def test_a_newer_version_is_refused(tmp_path: Path):
     write_record(record_in(tmp_path))
     values = json.loads(record_path(tmp_path).read_text())
-    record_path(tmp_path).write_text(json.dumps(values | {"version": 2}))
-    with pytest.raises(FolderError, match="version 2, this program reads 1"):
+    record_path(tmp_path).write_text(json.dumps(values | {"version": 3}))
+    with pytest.raises(FolderError, match="version 3, this program reads 2"):
         read_record(tmp_path)
 
 

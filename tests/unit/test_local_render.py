@@ -33,14 +33,15 @@ def make(*, plugin: bool = True, **settings: object) -> tuple[ClusterSpec, Insta
 
 def settings_of(spec: ClusterSpec) -> dict[str, object]:
     shipped = yaml.safe_load((ROOT / "storm_conf" / "storm.yaml").read_text())
-    return render.storm_settings(shipped, spec, layout_of(spec), "redis://:secret@127.0.0.1:16022/0")
+    return render.storm_settings(shipped, spec, layout_of(spec))
 
 
 def test_the_shipped_settings_get_the_addresses_of_this_cluster():
     settings = settings_of(make()[0])
     assert settings["nimbus.thrift.port"] == 16027
     assert settings["storm.zookeeper.port"] == 16021
-    assert settings["leeward.redis.url"] == "redis://:secret@127.0.0.1:16022/0"
+    assert settings["leeward.redis.url"] == "redis://127.0.0.1:16022/0"
+    assert settings["leeward.secrets.file"] == "/run/my cluster, 1/secrets.json"
     assert settings["leeward.zookeeper.root"] == "/leeward"
     assert settings["storm.scheduler"] == "leeward.plugin.PlanScheduler"
 
@@ -101,7 +102,15 @@ def test_workers_find_our_python_first_and_carry_the_mark():
     }
 
 
-@pytest.mark.parametrize("line", ["requirepass s3cret", "appendonly yes", "maxmemory-policy noeviction"])
+#: SHA-256 of "password", as `sha256sum` computes it.
+HASH = "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8"
+
+
+@pytest.mark.parametrize(
+    "line", [f"user default on #{HASH} ~* &* +@all", "appendonly yes", "maxmemory-policy noeviction"]
+)
 def test_redis_keeps_what_it_is_given(line: str):
     spec, _ = make()
-    assert line in render.redis_conf(spec, layout_of(spec), "s3cret").splitlines()
+    text = render.redis_conf(spec, layout_of(spec), "password")
+    assert line in text.splitlines()
+    assert "password" not in text

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from leeward.core.errors import ClusterRefusedError
+from leeward.core.secrets import without_password
 from leeward.replay.errors import ReplayError
-from leeward.replay.feed import Extent, RedisAwayError, without_password
+from leeward.replay.feed import Extent, RedisAwayError
 from leeward.replay.manifest import Manifest, claim_folder, number_slices, read_manifest
 from leeward.replay.prefetch import Prefetch
 from leeward.replay.sender import AWAY_S, Clock, Progress, Sender, State

@@ -643,7 +643,7 @@ class FakeSending:
 class FakeCourier:
     """Keeps what it was asked to do; the test answers."""
 
-    def __init__(self, url, topology_id, task, owner, post, host, called):
+    def __init__(self, url, topology_id, task, owner, post, host, called, secrets):
         self.post, self.asked = post, []
 
     def warm(self):

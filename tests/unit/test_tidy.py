@@ -20,12 +20,12 @@ MAY_IMPORT = {
     "experiments": {"core", "solve"},
     "policies": {"core", "solve"},
     "control": {"core", "solve", "policies"},
-    "wire": set(),
+    "wire": {"core"},
     "adapters": {"core", "control", "wire"},
     "sim": {"core", "control", "runtime"},
     "runtime": {"core", "wire"},
     "replay": {"core"},
-    "local": {"core", "control"},
+    "local": {"core", "control", "wire"},
     "dashboard": {"core", "control", "adapters"},
     "cli": {
         "core",
@@ -39,6 +39,7 @@ MAY_IMPORT = {
         "replay",
         "local",
         "dashboard",
+        "wire",
     },
 }
 #: Modules that only these parts may import: a bolt never loads a solver or Spark.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, ConnectionLoss, KazooException, NoNodeError, RolledBackError
+from kazoo.exceptions import BadVersionError, ConnectionLoss, KazooException, NoAuthError, NoNodeError, RolledBackError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from leeward.control.errors import LostLeadershipError
@@ -18,6 +18,7 @@ from leeward.core.control import ControlRecord, Paths, Phase
 from leeward.core.errors import ClusterRefusedError, PlanError
 from leeward.core.journal import Journal
 from leeward.core.plan import Placement
+from leeward.core.secrets import FILE_KEY, FILE_VARIABLE
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,11 @@ log = logging.getLogger(__name__)
 def asking(what: str) -> Iterator[None]:
     try:
         yield
+    except NoAuthError as error:
+        raise ClusterRefusedError(
+            f"ZooKeeper, {what}: the znode belongs to clients that know the cluster's secret.",
+            remedy=f"Name the cluster's secrets file: {FILE_VARIABLE}, or {FILE_KEY} in Storm's configuration.",
+        ) from error
     except (KazooException, KazooTimeoutError) as error:
         raise ClusterRefusedError(
             f"ZooKeeper, {what}: {type(error).__name__} {error}.", remedy="Check that ZooKeeper runs."

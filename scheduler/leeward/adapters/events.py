@@ -27,6 +27,7 @@ waiting                    a server, or the plugin, does not say yet what the se
 topology_gone              Nimbus no longer runs the topology; the service ends
 tidied                     what it left is deleted: znodes, keys, placement
 tidy_failed                some of it is left: why; `leeward tidy` deletes it
+unprotected                others may read or write what a secrets file would protect: why
 measured                   what the monitor saw: rates, replicas, response time
 """
 
@@ -50,6 +51,7 @@ _LEVELS = {
     "tasks_left_out": "warning",
     "held": "error",
     "tidy_failed": "warning",
+    "unprotected": "warning",
     "measured": "debug",
 }
 

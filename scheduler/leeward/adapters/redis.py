@@ -12,6 +12,7 @@ import redis
 
 from leeward.control.ports import StreamFacts
 from leeward.core.errors import ClusterRefusedError
+from leeward.core.secrets import NO_SECRETS, Secrets, without_password
 
 _FENCE = files("leeward.adapters").joinpath("lua/fence.lua").read_text()
 _BATCH = 500
@@ -22,10 +23,14 @@ _RESULTS = 50
 class RedisSnapshots:
     """See the module. Raises ClusterRefusedError when Redis is away, read-only or full."""
 
-    def __init__(self, url: str, *, timeout_s: float = 5.0) -> None:
-        self._shown = re.sub(r"://[^@/]*@", "://***@", url)  # never a password in a message
+    def __init__(self, url: str, *, secrets: Secrets = NO_SECRETS, timeout_s: float = 5.0) -> None:
+        self._shown = without_password(url)
         self._redis = redis.Redis.from_url(
-            url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, health_check_interval=15
+            url,
+            **secrets.redis_login(),
+            socket_timeout=timeout_s,
+            socket_connect_timeout=timeout_s,
+            health_check_interval=15,
         )
         self._fence = self._redis.register_script(_FENCE)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import redis
 
+from leeward.core.secrets import NO_SECRETS, Secrets
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -19,8 +21,10 @@ class Row:
 class Results:
     """See the module. Raises redis.RedisError when Redis is away."""
 
-    def __init__(self, url: str, *, source: str = "taxi:in", results: str = "query1:out") -> None:
-        self._redis = redis.Redis.from_url(url, socket_timeout=5)
+    def __init__(
+        self, url: str, *, secrets: Secrets = NO_SECRETS, source: str = "taxi:in", results: str = "query1:out"
+    ) -> None:
+        self._redis = redis.Redis.from_url(url, **secrets.redis_login(), socket_timeout=5)
         self._source, self._results = source, results
 
     def newest(self, count: int) -> list[Row]:

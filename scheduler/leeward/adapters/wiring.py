@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leeward.core.control import Paths
 from leeward.core.errors import ConfigError
+from leeward.core.secrets import FILE_KEY, Secrets, without_password
+from leeward.wire.secrets import read_secrets, secrets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,7 @@ class Addresses:
     nimbus: Sequence[str]
     zookeeper: str | None = None
     redis_url: str | None = None
+    secrets: Path | None = None  #: the secrets file on this machine
 
 
 def root_of(conf: Mapping[str, object]) -> str:
@@ -48,6 +51,18 @@ def zookeeper_of(conf: Mapping[str, object]) -> str:
 def storm_root_of(conf: Mapping[str, object]) -> str:
     """The znode under which Storm keeps its own."""
     return str(conf.get("storm.zookeeper.root") or "/storm").rstrip("/")
+
+
+def secrets_for(conf: Mapping[str, object], addresses: Addresses) -> Secrets:
+    """Of the file that is named on this machine, else of the one that the configuration names.
+
+    ZooKeeper's secret counts only if the configuration names a file: else the tasks do not know it, and the service
+    would lock them out.
+    """
+    if addresses.secrets is None:
+        return secrets_of(conf)
+    secrets = read_secrets(addresses.secrets)
+    return secrets if conf.get(FILE_KEY) else replace(secrets, zookeeper_secret="")
 
 
 def sink_of(events: Path | None, clock: Clock, *, quiet: bool = False) -> EventSink:
@@ -76,6 +91,8 @@ def open_ports(
         ZooControlStore,
         ZooLock,
         ZooRequests,
+        close_root,
+        close_topology,
         connect,
     )
     from leeward.control.service import Ports, TopologyPorts
@@ -91,22 +108,37 @@ def open_ports(
                 f"topology {topology!r} has no leeward.redis.url.",
                 remedy="Set it in its configuration, or give --redis.",
             )
-        client = connect(addresses.zookeeper or zookeeper_of(conf), session_s=session_s)
+        secrets = secrets_for(conf, addresses)
+        client = connect(addresses.zookeeper or zookeeper_of(conf), secrets=secrets, session_s=session_s)
         stack.callback(client.close)
         stack.callback(client.stop)
-        snapshots = RedisSnapshots(url)
+        close_root(client, root)
+        snapshots = RedisSnapshots(url, secrets=secrets)
         stack.callback(snapshots.close)
         clock = SystemClock()
 
         def open_topology(structure: Structure) -> TopologyPorts:
             paths = Paths(root, structure.id)
+            close_topology(client, paths)
             return TopologyPorts(
                 control=ZooControlStore(client, paths, structure.name), barriers=ZooBarriers(client, paths),
                 requests=ZooRequests(client, paths), lock=ZooLock(client, paths),
             )  # fmt: skip
 
+        sink = sink or sink_of(events, clock, quiet=quiet)
+        for weakness in _weaknesses(conf, root, secrets):
+            sink.emit("unprotected", {"why": weakness})
         yield Ports(
-            nimbus=nimbus, snapshots=snapshots, cluster=ZooClusterStore(client, root), clock=clock,
-            sink=sink or sink_of(events, clock, quiet=quiet), open_topology=open_topology,
+            nimbus=nimbus, snapshots=snapshots, cluster=ZooClusterStore(client, root), clock=clock, sink=sink,
+            open_topology=open_topology,
             leftovers=ServerLeftovers(client, root, snapshots, storm_root=storm_root_of(conf)),
         )  # fmt: skip
+
+
+def _weaknesses(conf: Mapping[str, object], root: str, secrets: Secrets) -> Iterator[str]:
+    """Sentences for the service's log."""
+    if not secrets.zookeeper_secret:
+        yield f"ZooKeeper: everybody who reaches it can write to {root}, as {FILE_KEY} names no zookeeper_secret"
+    url = str(conf.get("leeward.redis.url"))
+    if without_password(url) != url:
+        yield f"leeward.redis.url holds a password, which Nimbus tells anybody: move it to the file of {FILE_KEY}"

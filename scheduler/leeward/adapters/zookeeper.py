@@ -22,6 +22,7 @@ from leeward.adapters.control_store import answer, asking, commit
 from leeward.control.ports import Wake
 from leeward.core.control import Loss, Paths, Report
 from leeward.core.errors import ClusterRefusedError, ProtocolError
+from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.wire import zookeeper as wire
 
 #: A session outlives an outage of ZooKeeper this long, seconds; a dead leader's lock is free after it.
@@ -32,9 +33,11 @@ PATIENCE_S = 40.0
 GUESSES = 8
 
 
-def connect(hosts: str, *, timeout_s: float = 15.0, session_s: float = SESSION_S) -> KazooClient:
+def connect(
+    hosts: str, *, secrets: Secrets = NO_SECRETS, timeout_s: float = 15.0, session_s: float = SESSION_S
+) -> KazooClient:
     """A started client. Raises ClusterRefusedError if nobody answers in `timeout_s`."""
-    client = wire.client(hosts, session_s=session_s, patience_s=PATIENCE_S)
+    client = wire.client(hosts, secrets=secrets, session_s=session_s, patience_s=PATIENCE_S)
     try:
         client.start(timeout=timeout_s)
     except KazooTimeoutError:
@@ -45,6 +48,21 @@ def connect(hosts: str, *, timeout_s: float = 15.0, session_s: float = SESSION_S
             remedy="Check that it runs and that the address is right.",
         ) from None
     return client
+
+
+def close_root(client: KazooClient, root: str) -> None:
+    """Give the znodes that all topologies share to the owner of the secret, if an older installation left them open."""
+    with asking(f"protect {root}"):
+        for name in ("placement", "draining", "snapshot"):
+            wire.close_to_others(client, f"{root}/{name}")
+        for path in (f"{root}/topologies", root):
+            wire.close_to_others(client, path, deep=False)
+
+
+def close_topology(client: KazooClient, paths: Paths) -> None:
+    """The same for the znodes of one topology, whose tasks know the secret, too."""
+    with asking(f"protect {paths.base}"):
+        wire.close_to_others(client, paths.base)
 
 
 class _Watch:

@@ -16,6 +16,10 @@ DEFAULT_DIR = Path("out/cluster")
 #: Every command finds the cluster by these two, so one shell may have a cluster beside another's.
 CLUSTER_VARIABLE, BASE_PORT_VARIABLE = "LEEWARD_CLUSTER", "LEEWARD_BASE_PORT"
 Folder = Annotated[Path, typer.Option("--dir", envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")]
+SecretsOption = Annotated[
+    Path | None,
+    typer.Option("--secrets", metavar="FILE", envvar="LEEWARD_SECRETS", help="Secrets file, which holds the password."),
+]
 BasePort = Annotated[int, typer.Option(envvar=BASE_PORT_VARIABLE, help="First port of the cluster's block.")]
 
 
@@ -35,6 +39,9 @@ def up(
     slots: Annotated[int, typer.Option(help="Worker slots of each supervisor.")] = 2,
     plugin: Annotated[bool, typer.Option(help="Leeward's scheduler plugin, or Storm's default.")] = True,
     storm_home: Annotated[Path | None, typer.Option(help="Storm install; default: set-up's.")] = None,
+    loopback: Annotated[
+        bool, typer.Option("--loopback/--any-address", help="Where Storm's servers listen; --any-address needs no cc.")
+    ] = True,
 ) -> None:
     """Start ZooKeeper, Redis, Nimbus and the supervisors; wait until all are registered."""
     from rich.console import Console
@@ -54,6 +61,7 @@ def up(
             slots=slots,
             plugin=plugin,
             storm_home=storm_home,
+            loopback=loopback,
         )
         cluster = LocalCluster(spec).up(report)
     line = f"Nimbus {cluster.nimbus}, ZooKeeper {cluster.zookeeper}, {supervisors * slots} slots, {folder}"

@@ -163,7 +163,7 @@ class Demo:
         with step(f"sparse submit -n {TOPOLOGY} -e local"):
             jar = self.out / "topology.jar"
             build_jar(jar, src=Path("src"), worker_jar=checkout() / "build/jars/leeward-worker.jar")
-            options = [f"leeward.redis.url={self.cluster.redis_url}", f"topology.workers={WORKERS}"]
+            options = [f"topology.workers={WORKERS}"]
             options.append(f"leeward.service_times={self.service_times}")
             submit_topology(TOPOLOGY, nimbus=self.cluster.nimbus, jar=jar, project=Path.cwd(), options=options)
         self._connect()
@@ -184,15 +184,16 @@ class Demo:
         from leeward.adapters.results import Results
         from leeward.adapters.zookeeper import ZooClusterStore, connect
 
-        client = connect(self.cluster.zookeeper)
+        secrets = self.cluster.secrets()
+        client = connect(self.cluster.zookeeper, secrets=secrets)
         self.stack.callback(client.stop)
         nimbus = NimbusClient([self.cluster.nimbus])
         self.stack.callback(nimbus.close)
         self.topology_id = nimbus.topologies()[TOPOLOGY]
         self.zookeeper = client
         self.cluster_store = ZooClusterStore(client, "/leeward")
-        self.snapshots = RedisSnapshots(self.cluster.redis_url)
-        self.results: Results = Results(self.cluster.redis_url)
+        self.snapshots = RedisSnapshots(self.cluster.redis_url, secrets=secrets)
+        self.results: Results = Results(self.cluster.redis_url, secrets=secrets)
 
     def _await_tasks(self, tell: Callable[[str], None]) -> None:
         from leeward.control.snapshot import read_snapshot
@@ -233,6 +234,7 @@ class Demo:
         console = Console()
         watch = self._watch()
         command = ["replay", "run", str(self.out / "slices"), "--redis", self.cluster.redis_url]
+        command += ["--secrets", str(self.cluster.secrets_file)]
         self.stack.enter_context(background([*command, "--speed", str(self.speed), "--quiet"], self.out / "replay.log"))
         self._await(lambda: self.results.sent() > 0, 60, "the replay's first row", "replay.log")
         self.started = time.time()

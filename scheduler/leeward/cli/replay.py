@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leeward.cli.cluster import SecretsOption
 from leeward.core.errors import LeewardError
 from leeward.replay.profile import Profile
 
@@ -115,19 +116,33 @@ def prepare(
 
 def run(
     folder: Annotated[Path, typer.Argument(help="What `prepare` or `generate` wrote.")],
-    redis: Annotated[str, typer.Option(help="redis://:password@host:port/0")],
+    redis: Annotated[str, typer.Option(help="redis://host:port/0, without the password")],
     stream: Annotated[str, typer.Option(help="Name of the Redis stream.")] = "taxi:in",
     speed: Annotated[float, typer.Option(help="Times real time; 0: as fast as the reader allows.")] = 60.0,
     limit: Annotated[int, typer.Option(help="Wait while the reader is this many rows behind.")] = 20_000,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after the stream's newest entry.")] = False,
     from_seq: Annotated[int | None, typer.Option(help="Leave out the rows before this number.")] = None,
+    secrets: SecretsOption = None,
     quiet: _Quiet = False,
 ) -> None:
     """Send prepared rows into a Redis stream, paced by their dropoff times, then an end entry."""
+    from leeward.core.secrets import NO_SECRETS, refuse_password
     from leeward.replay.run import replay
+    from leeward.wire.secrets import read_secrets
 
     with _clean_ending(), _showing(quiet) as show:
-        last = replay(folder, redis, stream, speed, limit, show, resume=resume, from_seq=from_seq)
+        refuse_password("--redis", redis)
+        last = replay(
+            folder,
+            redis,
+            stream,
+            speed,
+            limit,
+            show,
+            resume=resume,
+            from_seq=from_seq,
+            secrets=read_secrets(secrets) if secrets else NO_SECRETS,
+        )
     _line(
         quiet,
         "replay_finished",

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the cluster refused or a reconfiguration did not come abou
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
@@ -143,10 +144,12 @@ def drain(
         from leeward.adapters.wiring import DEFAULT_ROOT, root_of, zookeeper_of
         from leeward.adapters.zookeeper import ZooClusterStore, connect
         from leeward.core.errors import ConfigError
+        from leeward.wire.secrets import read_secrets, secrets_of
 
         addresses = _addresses(nimbus, zookeeper, None, cluster)
         conf = _conf(topology, addresses) if topology else {}
-        client = connect(addresses.zookeeper or zookeeper_of(conf))
+        secrets = read_secrets(addresses.secrets) if addresses.secrets else secrets_of(conf)
+        client = connect(addresses.zookeeper or zookeeper_of(conf), secrets=secrets)
         try:
             store = ZooClusterStore(client, root_of(conf) if conf else DEFAULT_ROOT)
             text = store.snapshot(lambda: None)
@@ -328,7 +331,9 @@ def _addresses(
     """From the options, else from the local cluster that runs, else Storm's defaults on this machine."""
     from leeward.adapters.wiring import Addresses
     from leeward.core.errors import ConfigError
+    from leeward.core.secrets import FILE_VARIABLE, refuse_password
 
+    refuse_password("--redis", redis)
     folder = cluster or DEFAULT_DIR
     file = folder / "cluster.json"
     found: dict[str, str] = {}
@@ -339,10 +344,12 @@ def _addresses(
             raise ConfigError(
                 f"--cluster {folder}: {file} cannot be read ({error}).", remedy=f"leeward cluster up --dir {folder}"
             ) from None
+    secrets = found.get("secrets") or os.environ.get(FILE_VARIABLE)  # a local cluster has secrets of its own
     return Addresses(
         nimbus=nimbus or [found.get("nimbus", DEFAULT_NIMBUS)],
         zookeeper=zookeeper or found.get("zookeeper"),
         redis_url=redis or found.get("redis_url"),
+        secrets=Path(secrets) if secrets else None,
     )
 
 

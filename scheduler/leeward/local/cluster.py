@@ -1,7 +1,7 @@
 """Start, watch and end a whole Storm cluster on this machine.
 
     with LocalCluster(ClusterSpec(dir=Path("out/cluster"), supervisors=3)) as cluster:
-        cluster.nimbus, cluster.zookeeper, cluster.redis_url, cluster.nodes
+        cluster.nimbus, cluster.zookeeper, cluster.nodes, cluster.open_redis()
 
 Everything of a cluster lives in its run folder; `cluster.json` there is what other programs read. Each
 daemon has a process group of its own, so that no Ctrl-C reaches it, and an environment entry that workers, log
@@ -19,10 +19,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from leeward.local import archive, processes, render
+from leeward.core.secrets import Secrets
+from leeward.local import archive, loopback, processes, render
 from leeward.local.errors import StartError
 from leeward.local.install import Install, find_install
 from leeward.local.layout import LOOPBACK, ClusterSpec, Layout, Node, layout_of
@@ -30,6 +32,10 @@ from leeward.local.nimbus import Summary, fetch_summary
 from leeward.local.preflight import check_free, check_host_name, claim_folder, empty_folder
 from leeward.local.processes import Process
 from leeward.local.record import Record, read_record, record_path, write_record
+from leeward.wire.secrets import read_secrets, write_secrets
+
+if TYPE_CHECKING:
+    import redis
 
 #: environment entry of every process of a cluster; its value is the run folder
 MARK = "LEEWARD_CLUSTER_DIR"
@@ -59,7 +65,8 @@ class LocalCluster:
     def __init__(self, spec: ClusterSpec) -> None:
         self.spec = spec
         self.layout: Layout = layout_of(spec)
-        self.redis_url = ""
+        self.redis_url: str = render.redis_url(self.layout)
+        self.secrets_file: Path = render.secrets_path(spec.dir)
         self.daemons: dict[str, Process] = {}
         self._install: Install | None = None
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -69,7 +76,8 @@ class LocalCluster:
         """The cluster that another program started in this run folder. Raises FolderError without one."""
         record = read_record(Path(folder))
         cluster = cls(record.spec)
-        cluster.redis_url, cluster.daemons = record.redis_url, dict(record.daemons)
+        cluster.redis_url, cluster.secrets_file = record.redis_url, record.secrets
+        cluster.daemons = dict(record.daemons)
         return cluster
 
     def __enter__(self) -> LocalCluster:
@@ -100,6 +108,16 @@ class LocalCluster:
         """The supervisors."""
         return self.layout.nodes
 
+    def secrets(self) -> Secrets:
+        """Redis' password and ZooKeeper's secret."""
+        return read_secrets(self.secrets_file)
+
+    def open_redis(self, **options: Any) -> redis.Redis:
+        """A client of Redis; `options` as Redis.from_url takes them."""
+        import redis
+
+        return redis.Redis.from_url(self.redis_url, **self.secrets().redis_login(), **options)
+
     # -- the whole cluster
 
     def up(self, report: Report = lambda line: None, *, deadline_s: float = START_S) -> LocalCluster:
@@ -109,6 +127,8 @@ class LocalCluster:
         of the log of what failed, after it ended again all that ran.
         """
         self._install = find_install(storm_home=self.spec.storm_home, plugin=self.spec.plugin)
+        if self.spec.loopback:
+            loopback.library(self._install.checkout)  # before anything is changed
         check_host_name()
         claim_folder(self.dir)
         end_cluster(self.dir)  # what a crash left behind here
@@ -123,6 +143,7 @@ class LocalCluster:
                     self._await_port(name, until)
                     report(f"{name} listens on port {self.layout.port_of(name)}")
             self._await_members(until, report)
+            self._check_addresses()
         except BaseException:
             self.down()
             raise
@@ -200,16 +221,17 @@ class LocalCluster:
         conf = self.dir / "conf"
         for folder in (conf, self.dir / "logs", self.dir / "zookeeper", self.dir / "redis"):
             folder.mkdir()
-        password = secrets.token_urlsafe(24)
-        self.redis_url = f"redis://:{password}@{LOOPBACK}:{self.layout.redis}/0"
+        own = Secrets(redis_password=secrets.token_urlsafe(24), zookeeper_secret=secrets.token_urlsafe(24))
+        write_secrets(self.secrets_file, own)
         shipped = yaml.safe_load((install.checkout / "storm_conf" / "storm.yaml").read_text())
         if self.spec.class_archive:
             for name, option in archive.options(install, report).items():
                 shipped[name] += f" {option}"
-        settings = render.storm_settings(shipped, self.spec, self.layout, self.redis_url)
+        settings = render.storm_settings(shipped, self.spec, self.layout)
         (conf / "storm.yaml").write_text(yaml.safe_dump(settings, sort_keys=True, width=10_000))
         (conf / "zoo.cfg").write_text(render.zoo_cfg(self.spec, self.layout))
-        (conf / "redis.conf").write_text(render.redis_conf(self.spec, self.layout, password))
+        (conf / "redis.conf").write_text(render.redis_conf(self.spec, self.layout, own.redis_password))
+        (conf / "redis.conf").chmod(0o600)
         shutil.copytree(install.checkout / "storm_conf" / "log4j2", conf / "log4j2")
         self._record()
 
@@ -219,6 +241,7 @@ class LocalCluster:
             spec=self.spec,
             layout=self.layout,
             redis_url=self.redis_url,
+            secrets=self.secrets_file,
             storm_home=install.storm_home,
             storm_version=install.storm_version,
             daemons=self.daemons,
@@ -232,6 +255,10 @@ class LocalCluster:
 
     def _launch(self, name: str) -> None:
         install = self._installed()
+        environment = render.environment_of(os.environ, self.spec, install, MARK)
+        if self.spec.loopback:
+            preload = loopback.library(install.checkout)
+            environment |= loopback.environment(preload, self.layout.host_of(name), environment)
         with (self.dir / "logs" / f"{name}.out").open("ab") as output:
             child = subprocess.Popen(
                 render.command_of(name, self.spec, self.layout, install),
@@ -239,7 +266,7 @@ class LocalCluster:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.dir,
-                env=render.environment_of(os.environ, self.spec, install, MARK),
+                env=environment,
                 process_group=0,  # not a session: Linux shares processors between sessions first (docs/design.md)
             )
         self._children[name] = child
@@ -248,12 +275,38 @@ class LocalCluster:
         self._record()
 
     def _await_port(self, name: str, until: float) -> None:
-        while not (listens(self.layout.port_of(name)) and (name != "redis" or serves(self.redis_url))):
+        while not self._answers(name):
             self._check_alive(name)
             if time.monotonic() > until:
                 raise self._failed(name, "does not listen in time")
             time.sleep(0.05)
         self._check_alive(name)
+
+    def _answers(self, name: str) -> bool:
+        """Redis answers when it serves: while it reads its file it listens, and refuses every command."""
+        if not listens(self.layout.port_of(name), self.layout.host_of(name) if self.spec.loopback else LOOPBACK):
+            return False
+        if name != "redis":
+            return True
+        import redis
+
+        with self.open_redis(socket_timeout=1.0) as client:
+            try:
+                return bool(client.ping())
+            except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is a ConnectionError
+                return False
+
+    def _check_addresses(self) -> None:
+        """The library that keeps servers to loopback addresses may have been ignored by the dynamic linker."""
+        if not self.spec.loopback:
+            return
+        for name, process in self.daemons.items():
+            for address, port in processes.listening(process.pid):
+                if not address.is_loopback:
+                    raise StartError(
+                        f"{name}: listens on {address}, port {port}, in spite of {loopback.ADDRESS_VARIABLE}.",
+                        remedy=f"See {self.dir / 'logs' / name}.out. {loopback.ANYWAY}",
+                    )
 
     def _await_members(self, until: float, report: Report) -> None:
         wanted, seen = {node.name for node in self.nodes}, set()
@@ -311,19 +364,8 @@ def end_cluster(folder: Path, *, grace_s: float = GRACE_S) -> int:
     return ended
 
 
-def listens(port: int) -> bool:
-    """Whether somebody accepts connections on this port."""
+def listens(port: int, host: str = LOOPBACK) -> bool:
+    """Whether somebody accepts connections there."""
     with socket.socket() as client:
         client.settimeout(1.0)
-        return client.connect_ex((LOOPBACK, port)) == 0
-
-
-def serves(url: str) -> bool:
-    """Whether this Redis answers: one that is still reading its file listens, and refuses every command."""
-    import redis
-
-    with redis.Redis.from_url(url, socket_timeout=1.0) as client:
-        try:
-            return bool(client.ping())
-        except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is a ConnectionError
-            return False
+        return client.connect_ex((host, port)) == 0

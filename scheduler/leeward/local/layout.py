@@ -43,6 +43,8 @@ class ClusterSpec:
     zookeeper_sync: bool = False
     #: workers start from a class-data archive, or list their classes for one (`leeward.local.archive`)
     class_archive: bool = True
+    #: Storm's servers, which have no setting for it, listen on loopback addresses alone (`leeward.local.loopback`)
+    loopback: bool = True
     #: settings over those of storm_conf/storm.yaml
     settings: Mapping[str, object] = field(default_factory=dict)
 
@@ -92,6 +94,10 @@ class Layout:
                 f"daemon: {daemon!r} is not a daemon of this cluster.", remedy=f"One of {', '.join(ports)}."
             )
         return ports[daemon]
+
+    def host_of(self, daemon: str) -> str:
+        """The loopback address of a daemon; its workers listen on the same."""
+        return next((node.name for node in self.nodes if node.daemon == daemon), LOOPBACK)
 
     def purposes(self) -> dict[int, str]:
         """Every port of the cluster with what it is for."""

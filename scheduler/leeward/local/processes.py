@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from leeward.local.errors import StopError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 PROC = Path("/proc")
 LISTEN = "0A"  # the state in /proc/net/tcp
@@ -78,6 +82,31 @@ def marked(variable: str, value: str) -> set[Process]:
                 if process and pid != os.getpid():
                     found.add(process)
     return found
+
+
+def listening(pid: int) -> set[tuple[Address, int]]:
+    """Where a process accepts TCP connections: (address, port); an IPv4 address in IPv6's writing as IPv4."""
+    sockets = set()
+    with contextlib.suppress(OSError):  # gone, or another user's
+        for link in (PROC / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                sockets.add(os.readlink(link))
+    found: set[tuple[Address, int]] = set()
+    for table in ("net/tcp", "net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in (PROC / str(pid) / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == LISTEN and f"socket:[{fields[9]}]" in sockets:
+                    address, _, port = fields[1].rpartition(":")
+                    found.add((_address(address), int(port, 16)))
+    return found
+
+
+def _address(text: str) -> Address:
+    """As /proc/net/tcp has it: words of four bytes in the machine's order."""
+    words = [int(text[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(text), 8)]
+    address = ipaddress.ip_address(b"".join(words))
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def listeners(ports: Collection[int]) -> dict[int, int | None]:

@@ -1,7 +1,8 @@
 """cluster.json: what other programs read to find a running cluster.
 
-{"version": 1, "spec": {...}, "nimbus": "127.0.0.1:6627", "zookeeper": "127.0.0.1:6621",
- "redis_url": "redis://...", "storm_home": "...", "storm_version": "2.8.3", "boot": "...",
+{"version": 2, "spec": {...}, "nimbus": "127.0.0.1:6627", "zookeeper": "127.0.0.1:6621",
+ "redis_url": "redis://127.0.0.1:6622/0", "secrets": "/.../secrets.json",
+ "storm_home": "...", "storm_version": "2.8.3", "boot": "...",
  "nodes": [{"name": "127.0.0.11", "daemon": "supervisor-1", "thrift_port": 6631, "ports": [6700, 6701]}],
  "daemons": {"nimbus": {"pid": 4711, "started": 123456}}}
 """
@@ -17,7 +18,7 @@ from leeward.local.errors import FolderError
 from leeward.local.layout import LOOPBACK, ClusterSpec, Layout, layout_of
 from leeward.local.processes import Process, boot_id
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,8 @@ class Record:
 
     spec: ClusterSpec
     layout: Layout
-    redis_url: str
+    redis_url: str  #: without the password
+    secrets: Path  #: the secrets file
     storm_home: Path
     storm_version: str
     #: processes by daemon; empty when the machine booted since
@@ -39,7 +41,7 @@ def record_path(folder: Path) -> Path:
 
 
 def write_record(record: Record) -> None:
-    """Write cluster.json whole or not at all, readable by the owner alone (it holds Redis' password)."""
+    """Write cluster.json whole or not at all, readable by the owner alone (settings may be anything)."""
     spec, layout = record.spec, record.layout
     values = {
         "version": VERSION,
@@ -47,6 +49,7 @@ def write_record(record: Record) -> None:
         "nimbus": f"{LOOPBACK}:{layout.nimbus}",
         "zookeeper": f"{LOOPBACK}:{layout.zookeeper}",
         "redis_url": record.redis_url,
+        "secrets": str(record.secrets),
         "storm_home": str(record.storm_home),
         "storm_version": record.storm_version,
         "nodes": [asdict(node) for node in layout.nodes],
@@ -82,6 +85,7 @@ def read_record(folder: Path) -> Record:
         spec=spec,
         layout=layout_of(spec),
         redis_url=values["redis_url"],
+        secrets=Path(values["secrets"]),
         storm_home=Path(values["storm_home"]),
         storm_version=values["storm_version"],
         daemons={n: Process(**process) for n, process in values["daemons"].items()} if same_boot else {},

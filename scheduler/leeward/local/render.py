@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import quote
 
+from leeward.core.secrets import FILE_KEY, FILE_VARIABLE
 from leeward.local.install import Install
 from leeward.local.layout import LOOPBACK, ClusterSpec, Layout
 
@@ -30,7 +33,7 @@ JVM_FLAGS = (
 
 
 def storm_settings(
-    shipped: Mapping[str, object], spec: ClusterSpec, layout: Layout, redis_url: str
+    shipped: Mapping[str, object], spec: ClusterSpec, layout: Layout
 ) -> dict[str, object]:
     """storm.yaml of the run folder: the shipped settings, the cluster's addresses, then the spec's own."""
     settings = dict(shipped)
@@ -40,11 +43,22 @@ def storm_settings(
         "nimbus.seeds": [LOOPBACK],
         "nimbus.thrift.port": layout.nimbus,
         "storm.log4j2.conf.dir": str(spec.dir / "conf" / "log4j2"),
-        "leeward.redis.url": redis_url,
+        "leeward.redis.url": redis_url(layout),
+        FILE_KEY: str(secrets_path(spec.dir)),
     }
     if spec.plugin:
         settings["storm.scheduler"] = PLUGIN_CLASS
     return settings | dict(spec.settings)
+
+
+def redis_url(layout: Layout) -> str:
+    """Redis' address. The password is in the secrets file."""
+    return f"redis://{LOOPBACK}:{layout.redis}/0"
+
+
+def secrets_path(folder: Path) -> Path:
+    """The secrets file of a run folder."""
+    return folder / "secrets.json"
 
 
 def zoo_cfg(spec: ClusterSpec, layout: Layout) -> str:
@@ -62,13 +76,14 @@ autopurge.snapRetainCount=3
 
 
 def redis_conf(spec: ClusterSpec, layout: Layout, password: str) -> str:
-    """redis.conf: own port, password, append-only file; when memory is full an error, no eviction.
+    """redis.conf: own port, a hash of the password, append-only file; when memory is full an error, no eviction.
 
     A process title of Redis' own would overwrite the environment by which its cluster is known.
     """
+    hashed = hashlib.sha256(password.encode()).hexdigest()
     return f"""bind {LOOPBACK}
 port {layout.redis}
-requirepass {password}
+user default on #{hashed} ~* &* +@all
 dir "{spec.dir / "redis"}"
 logfile "{spec.dir / "logs" / "redis.log"}"
 daemonize no
@@ -145,6 +160,6 @@ def text_of(value: object) -> str:
 def environment_of(inherited: Mapping[str, str], spec: ClusterSpec, install: Install, mark: str) -> dict[str, str]:
     """Environment of a daemon. Workers and their Python children inherit the supervisors': PATH decides which
     Python runs the bolts, and the mark tells which cluster a process belongs to."""
-    kept = {key: value for key, value in inherited.items() if not key.startswith("STORM_")}
+    kept = {key: value for key, value in inherited.items() if not key.startswith("STORM_") and key != FILE_VARIABLE}
     path = f"{install.python_bin}:{install.java.parent}:{inherited.get('PATH', '/usr/bin:/bin')}"
     return kept | {"PATH": path, "STORM_CONF_DIR": str(spec.dir / "conf"), mark: str(spec.dir)}

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from leeward.core.errors import ConfigError
+from leeward.core.secrets import ADDRESS_KEYS, refuse_password
 from leeward.local.errors import NameTakenError, SubmitError
 from leeward.local.nimbus import fetch_summary
 
@@ -31,14 +32,16 @@ def submit_topology(
     if not (project / "topologies" / f"{topology}.py").exists():
         known = ", ".join(sorted(path.stem for path in (project / "topologies").glob("*.py"))) or "none"
         raise ConfigError(f"topology: no topologies/{topology}.py in {project}.", remedy=f"There are: {known}.")
-    check_name_free(name or topology, nimbus)
     command = [str(Path(sys.executable).parent / "sparse"), "submit", "-n", topology, "-e", "local"]
     command += ["-j", str(jar.absolute())]
     command += ["-N", name] if name else []
     for option in options:
-        if "=" not in option:
+        key, equals, value = option.partition("=")
+        if not equals:
             raise ConfigError(f"option: {option!r} has no value.", remedy="Write -o key=value.")
+        check_no_password({key: value})
         command += ["-o", option]
+    check_name_free(name or topology, nimbus)
     # STREAMPARSE_NIMBUS overrides config.json's Nimbus; LEIN_ROOT lets root run sparse; its ssh library warns
     variables = dict(environment) | {
         "STREAMPARSE_NIMBUS": nimbus,
@@ -52,6 +55,12 @@ def submit_topology(
         lines = "\n".join(done.stdout.splitlines()[-15:])
         raise SubmitError(f"sparse submit: exit code {done.returncode}.\n{lines}\n", remedy="Mend what it names.")
     return done.stdout
+
+
+def check_no_password(settings: Mapping[str, object]) -> None:
+    """Raise ConfigError if an address among these settings of a topology holds a password: Nimbus tells it anybody."""
+    for key, secret in ADDRESS_KEYS.items():
+        refuse_password(key, settings.get(key), secret)
 
 
 def check_name_free(name: str, nimbus: str) -> None:

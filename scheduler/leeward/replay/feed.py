@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 from leeward.core.errors import ClusterRefusedError, NotReadyError
+from leeward.core.secrets import FILE_VARIABLE, NO_SECRETS, Secrets, without_password
 from leeward.replay.errors import ReplayError
 
 if TYPE_CHECKING:
@@ -46,22 +46,26 @@ class Extent:
 class Feed:
     """One stream of one server; methods raise RedisAwayError (passing) or ClusterRefusedError (lasting)."""
 
-    def __init__(self, url: str, stream: str) -> None:
+    def __init__(self, url: str, stream: str, secrets: Secrets = NO_SECRETS) -> None:
         import redis
         from redis.backoff import NoBackoff
         from redis.retry import Retry
 
         self.shown = f"Redis at {without_password(url)}"
         self.stream = stream
-        self._password = urlsplit(url).password
+        self._has_password = bool(secrets.redis_password) or without_password(url) != url
         try:
             # no retries inside the client: after a lost answer only the stream itself says what arrived
             self._client = redis.Redis.from_url(
-                url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, retry=Retry(NoBackoff(), 0)
+                url,
+                **secrets.redis_login(),
+                socket_timeout=_TIMEOUT_S,
+                socket_connect_timeout=_TIMEOUT_S,
+                retry=Retry(NoBackoff(), 0),
             )
         except ValueError as error:
             raise ReplayError(
-                f"--redis {without_password(url)!r}: {error}", remedy="Write redis://:password@host:port/0."
+                f"--redis {without_password(url)!r}: {error}", remedy="Write redis://host:port/0."
             ) from None
 
     def probe(self) -> None:
@@ -129,13 +133,13 @@ class Feed:
         try:
             return action(self._client)
         except redis.AuthenticationError as error:
-            if self._password is None:
-                problem = "wants a password and the URL has none"
+            if not self._has_password:
+                problem = "wants a password and none was given"
             else:
                 problem = f"refuses the password: {_first_line(error)}"
             raise ClusterRefusedError(
                 f"{self.shown} {problem}.",
-                remedy="Give it as redis://:password@host:port/0.",
+                remedy=f"Put it as redis_password into a secrets file, and name that by {FILE_VARIABLE}.",
             ) from None
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise RedisAwayError(
@@ -152,15 +156,6 @@ class Feed:
             if sign in text:
                 return RedisAwayError(f"{self.shown} cannot write: {text}.", remedy=remedy)
         return ClusterRefusedError(f"{self.shown} refused: {text}.", remedy="See the server's log.")
-
-
-def without_password(url: str) -> str:
-    """The URL with its password as `***`."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
 
 
 def _first_line(error: Exception) -> str:

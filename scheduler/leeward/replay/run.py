@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.replay.errors import ReplayError, StreamTakenError
 from leeward.replay.feed import Feed, RedisAwayError
 from leeward.replay.manifest import Manifest, read_manifest
@@ -36,18 +37,20 @@ def replay(
     from_seq: int | None = None,
     spark: SparkSession | None = None,
     clock: Clock | None = None,
+    secrets: Secrets = NO_SECRETS,
 ) -> Progress:
     """Send the rows of a prepared folder, then the end entry; returns the last report.
 
     `speed`: data seconds per second, 0 for as fast as the reader allows; `limit`: rows in the stream that
     the reader has not consumed; `resume`: go on after the newest entry; `from_seq`: leave out earlier rows.
+    The password is that of `secrets`.
     Raises ReplayError, StreamTakenError, SparkStartError, ClusterRefusedError (Redis), and RedisAwayError
     when Redis is not there at the start.
     """
     folder = Path(folder)
     _check_options(speed, limit)
     manifest = read_manifest(folder)
-    feed = Feed(redis_url, stream)
+    feed = Feed(redis_url, stream, secrets)
     first = starting_point(feed, manifest, resume=resume, from_seq=from_seq)
     sender = Sender(
         feed, manifest, speed, limit, on_progress or (lambda progress: None), clock or Clock(), first

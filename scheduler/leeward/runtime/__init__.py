@@ -4,9 +4,11 @@ Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, poli
 """
 
 from leeward.runtime.components import ElasticBolt, Pulse, StatefulBolt, StatefulSpout
+from leeward.runtime.conf import open_redis
 from leeward.runtime.dsl import balanced, keyed
 from leeward.runtime.fencing import FencedRedis, FencingToken
 from leeward.runtime.topology import DEFAULTS
+from leeward.wire.secrets import secrets_of
 
 __all__ = [
     "DEFAULTS",
@@ -18,4 +20,6 @@ __all__ = [
     "StatefulSpout",
     "balanced",
     "keyed",
+    "open_redis",
+    "secrets_of",
 ]

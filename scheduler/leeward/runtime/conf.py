@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leeward.core.awaiting import GroupOf
 from leeward.core.errors import ConfigError
 from leeward.core.keys import fields_group
 from leeward.runtime.dsl import KEYED
+from leeward.wire.secrets import secrets_of
+
+if TYPE_CHECKING:
+    import redis
 
 
 def service_time(conf: dict) -> float:
@@ -45,9 +49,19 @@ def redis_url(conf: dict) -> str:
     if not isinstance(url, str) or not url:
         raise ConfigError(
             f"topology configuration leeward.redis.url is {url!r}.",
-            remedy="Give it at submission: -o leeward.redis.url=redis://:password@host:port/0.",
+            remedy="Give it at submission: -o leeward.redis.url=redis://host:port/0.",
         )
     return url
+
+
+def open_redis(conf: dict, **options: Any) -> redis.Redis:
+    """A client of the topology's Redis, with the password of the secrets file; `options` as Redis.from_url takes them.
+
+    Raises ConfigError if the address or the secrets file is not right.
+    """
+    import redis
+
+    return redis.Redis.from_url(redis_url(conf), **secrets_of(conf).redis_login(), **options)
 
 
 def direct(conf: dict) -> bool:

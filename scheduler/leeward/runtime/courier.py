@@ -22,6 +22,7 @@ import msgpack
 import redis
 
 from leeward.core.errors import FencedError, LeewardError
+from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.runtime.direct import Incoming, Listener, Way
 from leeward.runtime.pieces import Assembly, Cutter, pack
 from leeward.runtime.sending import Sending
@@ -156,12 +157,12 @@ class Courier:
 
     def __init__(
         self, url: str, topology_id: str, task: int, owner: str, post: Post, host: str = "",
-        called: Callable[[], None] = lambda: None,
+        called: Callable[[], None] = lambda: None, secrets: Secrets = NO_SECRETS,
     ) -> None:  # fmt: skip
         """`host`: where other tasks reach this one, if they may; else all comes through Redis. `called()`: somebody has
         something for this task that it was not told of.
         """
-        self._url, self._prefix = url, f"leeward:{topology_id}:"
+        self._url, self._login, self._prefix = url, secrets.redis_login(), f"leeward:{topology_id}:"
         self._task, self._owner, self._post, self._host, self._called = task, owner, post, host, called
         self._client: redis.Redis | None = None
         self._lock = threading.Lock()
@@ -203,7 +204,7 @@ class Courier:
         with self._lock:
             if self._client is None:
                 self._client = redis.Redis.from_url(
-                    self._url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
+                    self._url, **self._login, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
                 )
             return self._client
 

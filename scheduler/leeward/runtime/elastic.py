@@ -37,6 +37,7 @@ from leeward.runtime.state import KeyedState
 from leeward.runtime.store import TaskStore
 from leeward.runtime.swap import drop_gone
 from leeward.runtime.task import Task
+from leeward.wire.secrets import secrets_of
 
 log = logging.getLogger(__name__)
 
@@ -107,10 +108,11 @@ class Elastic(Output):
             group_of=group_of,
         )
         self._direct = direct(conf)
+        secrets = secrets_of(conf)
         owner = f"task {self.task_id} of {self.component_name}"
         courier = Courier(
             redis_url(conf), conf["storm.id"], self.task_id, owner, self._post, self._node if self._direct else "",
-            lambda: self._link.look(),
+            lambda: self._link.look(), secrets,
         )  # fmt: skip
         self._server = Server(service_time(conf))
         self._task = Task(_Shell(self), self._protocol, courier)
@@ -123,9 +125,11 @@ class Elastic(Output):
             self.task_id,
             node=self._node,
             swap=self._swap,
+            secrets=secrets,
         )
         self._link = Link(
             zookeeper=zookeeper(conf),
+            secrets=secrets,
             paths=paths,
             store=store,
             task=self.task_id,

@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from kazoo.exceptions import NodeExistsError, NoNodeError
+from kazoo.exceptions import NoAuthError, NodeExistsError, NoNodeError
 from kazoo.protocol.states import KazooState
 
 from leeward.core.control import ControlRecord, Loss, Paths, Report
+from leeward.core.errors import ConfigError
+from leeward.core.secrets import FILE_KEY, NO_SECRETS, Secrets
 from leeward.runtime.store import TaskStore
 from leeward.wire.zookeeper import client
 
@@ -34,6 +36,7 @@ class Link:
         self,
         *,
         zookeeper: str,
+        secrets: Secrets = NO_SECRETS,
         paths: Paths,
         store: TaskStore,
         task: int,
@@ -45,7 +48,8 @@ class Link:
         leisure: Callable[[], float],
     ) -> None:
         """`hurry()`: a new record must be known at once, else after `leisure()` seconds."""
-        self._client = client(zookeeper)  # a task without ZooKeeper goes on processing and reports when it is back
+        # a task without ZooKeeper goes on processing and reports when it is back
+        self._client = client(zookeeper, secrets=secrets)
         self._paths, self._store, self._task = paths, store, task
         self._post, self._on_record, self._default, self._metrics = post, on_record, default, metrics
         self._hurry, self._leisure = hurry, leisure
@@ -147,7 +151,11 @@ class Link:
                 self._client.start(timeout=30)
             except Exception as failure:
                 log.warning("ZooKeeper does not answer (%s); still trying", failure)
-        self._first = self._create(f"{self._paths.joined}/{self._task}", "")
+        try:
+            self._first = self._create(f"{self._paths.joined}/{self._task}", "")
+        except NoAuthError:
+            self._post(self._refused)
+            return
         self._client.add_listener(self._connection_changed)
         self.soon(self._watch_halt)
         self.soon(self._look)
@@ -159,6 +167,13 @@ class Link:
                 heapq.heappush(waiting, self._jobs.get(timeout=wait))
             except queue.Empty:
                 self._do(heapq.heappop(waiting)[2])
+
+    def _refused(self) -> None:
+        """In the task's own thread, so that Storm shows the error with the component."""
+        raise ConfigError(
+            f"ZooKeeper does not let task {self._task} write to {self._paths.base}.",
+            remedy=f"Give the node the cluster's secrets file, and name it by {FILE_KEY} in Storm's configuration.",
+        )
 
     @staticmethod
     def _do(job: Callable[[], None]) -> None:

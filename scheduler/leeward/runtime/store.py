@@ -19,6 +19,7 @@ import msgpack
 import redis
 
 from leeward.core.errors import FencedError, SnapshotError
+from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.runtime import snapshot
 
 _EXPORT = files("leeward.runtime").joinpath("lua/export.lua").read_text()
@@ -30,9 +31,23 @@ _BATCH_BYTES = 1024 * 1024
 class TaskStore:
     """One task's access to snapshots. Raises redis.RedisError when Redis is away, read-only or full."""
 
-    def __init__(self, url: str, topology_id: str, component: str, task: int, *, node: str, swap: Path) -> None:
+    def __init__(
+        self,
+        url: str,
+        topology_id: str,
+        component: str,
+        task: int,
+        *,
+        node: str,
+        swap: Path,
+        secrets: Secrets = NO_SECRETS,
+    ) -> None:
         self._redis = redis.Redis.from_url(
-            url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, health_check_interval=15
+            url,
+            **secrets.redis_login(),
+            socket_timeout=_TIMEOUT_S,
+            socket_connect_timeout=_TIMEOUT_S,
+            health_check_interval=15,
         )
         self._prefix = f"leeward:{topology_id}:"
         self._component, self._task, self._node = component, task, node

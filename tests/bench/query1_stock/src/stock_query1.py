@@ -26,7 +26,7 @@ class DataSource(Spout):
         settings = read_settings(conf)
         self.state, self.fetched = {}, deque()
         self.intervals = Intervals(self.state, settings.pulse_s)
-        self.stream = TaxiStream(open_redis(settings.redis_url), settings)
+        self.stream = TaxiStream(open_redis(settings.redis_url, settings.secrets), settings)
 
     def next_tuple(self):
         if not self.fetched:

@@ -3,6 +3,7 @@
 One thing is better than usual: the source takes its numbers from Redis, so that its own restart costs no number.
 """
 
+import json
 import os
 import time
 
@@ -16,7 +17,9 @@ class Numbers(Spout):
     def initialize(self, conf, context):
         self.rate = float(conf.get("counting.rate", 200))
         self.keys = int(conf.get("counting.keys", 50))
-        self.redis = redis.Redis.from_url(conf["leeward.redis.url"])
+        with open(conf["leeward.secrets.file"]) as file:
+            password = json.load(file)["redis_password"]
+        self.redis = redis.Redis.from_url(conf["leeward.redis.url"], password=password)
         self.position = f"counting:{conf['topology.name']}:position"
         self.due = time.monotonic()
 
