@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Distribution packages: a JDK (17 or newer), Maven, redis-server, rabbitmq-server, Python's venv.
+# Distribution packages: a JDK (17 or newer), Maven, a C compiler, redis-server, rabbitmq-server, Python's venv.
 # Installs what is missing with apt when it may; never starts a service. Changes nothing when all is there.
 source "$(dirname "$0")/common.sh"
 
@@ -12,9 +12,14 @@ java_release() {   # major release of javac, 0 without one
   echo "${text%%[.-]*}"
 }
 
+compiles_c() {     # for the library that keeps the local cluster to loopback addresses
+  printf '#include <sys/socket.h>\n' | cc -x c -fsyntax-only - 2>/dev/null
+}
+
 missing() {        # one Debian package a line
   [ "$(java_release)" -ge 17 ] || echo default-jdk-headless
   command -v mvn >/dev/null || echo maven
+  compiles_c || printf '%s\n' gcc libc6-dev
   command -v redis-server >/dev/null || echo redis-server
   [ -x /usr/sbin/rabbitmq-server ] || command -v rabbitmq-server >/dev/null || echo rabbitmq-server
   command -v "$python" >/dev/null || echo python3

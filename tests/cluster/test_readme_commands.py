@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 from solve_builders import chain_document
 
+from leeward.local import LocalCluster
 from tests.doc_blocks import ROOT, commands
 from tests.servers import port_block
 
@@ -50,7 +50,7 @@ class Reader:
 
     def await_running(self) -> None:
         """All tasks of query 1 have said that they run."""
-        client = redis.Redis.from_url(self.redis_url())
+        client = LocalCluster.attach(self.folder / "out/cluster").open_redis()
         until = time.monotonic() + 120
         while True:
             metrics = [json.loads(v) for key in client.keys("leeward:*:metrics") for v in client.hvals(key)]
