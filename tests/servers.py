@@ -17,6 +17,9 @@ from typing import TextIO
 import pytest
 import redis
 
+from leeward.core.secrets import Secrets
+from leeward.wire.secrets import write_secrets
+
 ROOT = Path(__file__).parents[1]
 PASSWORD = "secret word"
 URL_PASSWORD = PASSWORD.replace(" ", "%20")
@@ -66,6 +69,9 @@ class RedisServer:
             pytest.skip("redis-server is not installed")
         self.folder, self.port, self._options = folder, free_port(), options
         self.url = f"redis://:{URL_PASSWORD}@127.0.0.1:{self.port}/0"
+        self.address = f"redis://127.0.0.1:{self.port}/0"  #: for clients that have the password from elsewhere
+        self.secrets_file = folder / "secrets.json"
+        write_secrets(self.secrets_file, Secrets(redis_password=PASSWORD))
         self.client = redis.Redis(port=self.port, password=PASSWORD)
         self.start()
 

@@ -247,7 +247,9 @@ def start_replay(folder: Path, server: RedisServer, *options: str) -> subprocess
         "run",
         str(folder),
         "--redis",
-        server.url,
+        server.address,
+        "--secrets",
+        str(server.secrets_file),
         "--quiet",
         *options,
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from kazoo.protocol.serialization import Auth
+from typer.testing import CliRunner
 
 from leeward.adapters.wiring import Addresses, secrets_for
+from leeward.cli import _build
 from leeward.core.errors import ConfigError
 from leeward.core.secrets import NO_SECRETS, Secrets, refuse_password, without_password
 from leeward.local.submit import check_no_password
@@ -19,6 +22,8 @@ from leeward.wire.zookeeper import client
 FULL = Secrets(
     redis_password="p/w:1", redis_user="app", rabbitmq_password="rabbit", rabbitmq_user="bunny", zookeeper_secret="z1"
 )
+
+FINISHED = SimpleNamespace(sent=1, rows=1, note="")
 
 
 def file_with(folder: Path, text: str, mode: int = 0o600) -> Path:
@@ -128,3 +133,32 @@ def test_the_log_of_zookeepers_client_does_not_show_the_secret(caplog: pytest.Lo
         logger.debug("Sending request(xid=%s): %s", -4, Auth(0, "digest", FULL.zookeeper_login()))
         logger.debug("Sending request(xid=%s): %s", 1, "other")
     assert [record.getMessage() for record in caplog.records] == ["Sending request(xid=1): other"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay", "run", "slices", "--redis", "redis://:hidden@127.0.0.1:1/0"],
+        ["status", "query1", "--nimbus", "127.0.0.1:1", "--redis", "redis://:hidden@127.0.0.1:1/0"],
+    ],
+)
+def test_commands_refuse_a_password_among_their_arguments(words: list[str]):
+    done = CliRunner().invoke(_build(), words)
+    assert done.exit_code == 2
+    assert "error: --redis is 'redis://:***@127.0.0.1:1/0'" in done.output and "LEEWARD_SECRETS" in done.output
+    assert "hidden" not in done.output
+
+
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_the_replay_takes_the_password_from_the_secrets_file(tmp_path: Path, monkeypatch, by: str):
+    seen = []
+    monkeypatch.setattr("leeward.replay.run.replay", lambda *_, secrets, **__: seen.append(secrets) or FINISHED)
+    path = file_with(tmp_path, FULL.to_json())
+    words = ["replay", "run", "slices", "--redis", "redis://127.0.0.1:1/0", "--quiet"]
+    if by == "variable":
+        monkeypatch.setenv("LEEWARD_SECRETS", str(path))
+    else:
+        words += ["--secrets", str(path)]
+    done = CliRunner().invoke(_build(), words)
+    assert done.exit_code == 0, done.output
+    assert seen == [FULL]
