@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from control_twins import SLOTS
-from servers import free_port
+from servers import PASSWORD, free_port
 from test_control_cli import STARTED, App, Bots, actions, events, finish, leeward, wait_for
 from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import serving
@@ -21,6 +21,8 @@ from leeward.adapters.zookeeper import ZooControlStore, connect
 from leeward.core.control import ControlRecord, Paths
 from leeward.core.leftovers import Leftover
 from leeward.core.plan import Placement
+from leeward.core.secrets import FILE_VARIABLE, Secrets
+from leeward.wire.secrets import write_secrets
 
 GONE, RUNS = "gone-1-1600000000", "runs-2-1600000000"
 
@@ -103,10 +105,11 @@ def cluster(zoo, server, client, zookeeper):
     state.leader, state.both = port, False
     App.redis_url, App.zookeeper_port = server.url, zoo.port
     bots = Bots(zoo.hosts)
-    address = ("--nimbus", f"127.0.0.1:{port}", "--zookeeper", zoo.hosts, "--redis", server.url)
+    address = ("--nimbus", f"127.0.0.1:{port}", "--zookeeper", zoo.hosts, "--redis", server.address)
 
-    def run(*words, **options):
-        return leeward(*words, *address, nimbus=False, **options)
+    def run(*words, secrets=server.secrets_file, **options):
+        environment = os.environ | {FILE_VARIABLE: str(secrets)} | options.pop("env", {})
+        return leeward(*words, *address, nimbus=False, env=environment, **options)
 
     yield SimpleNamespace(state=state, run=run, nimbus=lambda: serving(state, port, App), redis=client, zoo=zookeeper)
     for process in STARTED:  # of a test that failed
@@ -186,7 +189,7 @@ def test_tidy_lists_first_and_then_deletes_what_does_not_run(cluster):
         whys = {entry["topology_id"]: entry["why"] for entry in said["left"]}
         assert whys.keys() == {young, "foreign-1-1600000000"} and "another cluster" in whys["foreign-1-1600000000"]
         assert cluster.zoo.exists(f"/leeward/topologies/{GONE}")
-        code, out, err = finish(cluster.run("tidy", env=os.environ | {"COLUMNS": "200"}))
+        code, out, err = finish(cluster.run("tidy", env={"COLUMNS": "200"}))
         assert code == 0 and f"{GONE}" in out and "deleted" in out and RUNS not in out, err
         code, out, _ = finish(cluster.run("tidy", "--json", "--orphans"))
         assert [entry["topology_id"] for entry in json.loads(out)["deleted"]] == ["foreign-1-1600000000"]
@@ -194,6 +197,27 @@ def test_tidy_lists_first_and_then_deletes_what_does_not_run(cluster):
     for topology_id in (RUNS, young):
         assert cluster.zoo.exists(f"/leeward/topologies/{topology_id}")
         assert len(cluster.redis.keys(f"leeward:{topology_id}:*")) == 5
+
+
+def test_tidy_deletes_znodes_that_belong_to_the_secret_and_says_so_where_it_lacks_it(cluster, zoo, tmp_path):
+    secrets = Secrets(redis_password=PASSWORD, zookeeper_secret="known to us: all")
+    write_secrets(tmp_path / "secrets.json", secrets)
+    owner = connect(zoo.hosts, secrets=secrets, timeout_s=60)
+    try:
+        populate(owner, cluster.redis, GONE)
+        cluster.state.running.clear()
+        with cluster.nimbus():
+            code, _, err = finish(cluster.run("tidy"))
+            assert code == 1 and "belongs to clients that know the cluster's secret" in err
+            assert owner.exists(f"/leeward/topologies/{GONE}")
+            code, out, err = finish(cluster.run("tidy", "--json", secrets=tmp_path / "secrets.json"))
+            assert code == 0 and [entry["topology_id"] for entry in json.loads(out)["deleted"]] == [GONE], err
+        assert not owner.exists(f"/leeward/topologies/{GONE}") and not owner.exists("/leeward/placement/gone")
+        assert cluster.redis.keys(f"leeward:{GONE}:*") == []
+    finally:
+        owner.delete("/leeward", recursive=True)
+        owner.stop()
+        owner.close()
 
 
 def test_tidy_deletes_nothing_while_nimbus_is_away(cluster):

@@ -13,6 +13,7 @@ from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE
 from servers import PASSWORD, RedisServer, ZooKeeperServer
 
+from leeward.adapters.leftovers import ServerLeftovers
 from leeward.adapters.redis import RedisSnapshots
 from leeward.adapters.results import Results
 from leeward.adapters.zookeeper import (
@@ -30,7 +31,8 @@ from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.journal import Journal
 from leeward.core.plan import Placement, Slot
 from leeward.core.secrets import Secrets
-from leeward.runtime import open_redis
+from leeward.runtime import FencedRedis, FencingToken, open_redis
+from leeward.runtime.beat import Beat
 from leeward.runtime.link import Link
 from leeward.runtime.store import TaskStore
 from leeward.wire.secrets import write_secrets
@@ -106,7 +108,7 @@ def written_by_everybody(owner: KazooClient, hosts: str, tmp_path: Path) -> None
     assert came.wait(30)
     came.clear()
     link.report("cut-1", Report(task=3, component="count"))
-    link.recover(0, "because")
+    link.recover(0, "because", fresh=False)
     while not (owner.exists(PATHS.recover(0)) and owner.exists(f"{PATHS.barrier('cut-1')}/3")):
         came.wait(0.05)
     link._client.stop()
@@ -116,8 +118,8 @@ def written_by_everybody(owner: KazooClient, hosts: str, tmp_path: Path) -> None
 def test_every_znode_belongs_to_the_secret_and_others_can_neither_read_nor_write(owner, stranger, zoo, tmp_path):
     written_by_everybody(owner, zoo.hosts, tmp_path)
     paths = list(tree(owner, "/leeward"))
-    for path in (PATHS.control, PATHS.journal, PATHS.told, PATHS.requests, PATHS.answers, f"{PATHS.joined}/3"):
-        assert path in paths
+    mine = PATHS.control, PATHS.journal, PATHS.told, PATHS.halt, PATHS.requests, PATHS.answers, PATHS.recover(0)
+    assert {*mine, f"{PATHS.joined}/3", f"{PATHS.barrier('cut-1')}/3"} <= set(paths)
     for path in paths:
         assert owner.get_acls(path)[0] == owner.default_acl, path
         for attempt in (
@@ -192,3 +194,27 @@ def test_clients_of_redis_take_the_password_from_the_secrets(server: RedisServer
     store = TaskStore(url, "app", "count", 3, node="n", swap=tmp_path, secrets=SECRETS)
     store.publish_metrics("{}")
     assert RedisSnapshots(url, secrets=SECRETS).metrics("app") == {3: "{}"}
+
+
+def test_signs_of_life_reach_a_redis_with_a_password(server: RedisServer):
+    for secrets, arrived in ((Secrets(), set()), (SECRETS, {3})):
+        beat = Beat(server.address, "alive-1-1", 3, lambda: 0.0, secrets=secrets)
+        beat.farewell()
+        assert RedisSnapshots(server.address, secrets=SECRETS).beats("alive-1-1").keys() == arrived
+
+
+def test_a_fenced_sink_writes_with_the_password_of_the_secrets_file(server: RedisServer):
+    client = open_redis({"leeward.redis.url": server.address, "leeward.secrets.file": str(server.secrets_file)})
+    FencedRedis(client, "fenced-1-1").execute(FencingToken(1, 0), "SET", "fenced", "written", keys=("fenced",))
+    assert client.get("fenced") == b"written"
+
+
+def test_only_the_owner_of_the_secret_can_delete_what_a_topology_has_left(owner, stranger, zoo, server, tmp_path):
+    written_by_everybody(owner, zoo.hosts, tmp_path)
+    snapshots = RedisSnapshots(server.address, secrets=SECRETS)
+    with pytest.raises(ClusterRefusedError, match=r"belongs to clients .*secret"):
+        ServerLeftovers(stranger, PATHS.root, snapshots).delete(PATHS.topology_id)
+    assert owner.exists(PATHS.control)
+    left = ServerLeftovers(owner, PATHS.root, snapshots)
+    assert left.found()[PATHS.topology_id].znodes == left.delete(PATHS.topology_id).znodes >= 10
+    assert not owner.exists(PATHS.base) and PATHS.topology_id not in left.found()

@@ -53,15 +53,18 @@ def storm_root_of(conf: Mapping[str, object]) -> str:
     return str(conf.get("storm.zookeeper.root") or "/storm").rstrip("/")
 
 
+def known_secrets(conf: Mapping[str, object], addresses: Addresses) -> Secrets:
+    """Of the file that is named on this machine, else of the one that the configuration names."""
+    return secrets_of(conf) if addresses.secrets is None else read_secrets(addresses.secrets)
+
+
 def secrets_for(conf: Mapping[str, object], addresses: Addresses) -> Secrets:
-    """Of the file that is named on this machine, else of the one that the configuration names.
+    """The secrets that the service may use.
 
     ZooKeeper's secret counts only if the configuration names a file: else the tasks do not know it, and the service
     would lock them out.
     """
-    if addresses.secrets is None:
-        return secrets_of(conf)
-    secrets = read_secrets(addresses.secrets)
+    secrets = known_secrets(conf, addresses)
     return secrets if conf.get(FILE_KEY) else replace(secrets, zookeeper_secret="")
 
 

@@ -141,15 +141,13 @@ def drain(
 ) -> None:
     """Empty a node: its replicas leave with the next plan."""
     with _errors():
-        from leeward.adapters.wiring import DEFAULT_ROOT, root_of, zookeeper_of
+        from leeward.adapters.wiring import DEFAULT_ROOT, known_secrets, root_of, zookeeper_of
         from leeward.adapters.zookeeper import ZooClusterStore, connect
         from leeward.core.errors import ConfigError
-        from leeward.wire.secrets import read_secrets, secrets_of
 
         addresses = _addresses(nimbus, zookeeper, None, cluster)
         conf = _conf(topology, addresses) if topology else {}
-        secrets = read_secrets(addresses.secrets) if addresses.secrets else secrets_of(conf)
-        client = connect(addresses.zookeeper or zookeeper_of(conf), secrets=secrets)
+        client = connect(addresses.zookeeper or zookeeper_of(conf), secrets=known_secrets(conf, addresses))
         try:
             store = ZooClusterStore(client, root_of(conf) if conf else DEFAULT_ROOT)
             text = store.snapshot(lambda: None)

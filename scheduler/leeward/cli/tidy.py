@@ -75,34 +75,37 @@ def _stores(addresses: Addresses, swaps: Sequence[Path]) -> Iterator[tuple[Nimbu
     from leeward.adapters.leftovers import ServerLeftovers
     from leeward.adapters.nimbus import NimbusClient
     from leeward.adapters.redis import RedisSnapshots
-    from leeward.adapters.wiring import root_of, storm_root_of, zookeeper_of
+    from leeward.adapters.wiring import known_secrets, root_of, storm_root_of, zookeeper_of
     from leeward.adapters.zookeeper import connect
 
     with ExitStack() as stack:
         nimbus = NimbusClient(addresses.nimbus)
         stack.callback(nimbus.close)
         conf = nimbus.conf()
-        snapshots = RedisSnapshots(addresses.redis_url or _redis_of(nimbus, conf))
+        with_redis = conf if addresses.redis_url else _conf_with_redis(nimbus, conf)
+        secrets = known_secrets(with_redis, addresses)
+        url = addresses.redis_url or str(with_redis["leeward.redis.url"])
+        snapshots = RedisSnapshots(url, secrets=secrets)
         stack.callback(snapshots.close)
-        client = connect(addresses.zookeeper or zookeeper_of(conf))
+        client = connect(addresses.zookeeper or zookeeper_of(conf), secrets=secrets)
         stack.callback(client.close)
         stack.callback(client.stop)
         yield nimbus, ServerLeftovers(client, root_of(conf), snapshots, storm_root=storm_root_of(conf), swaps=swaps)
 
 
-def _redis_of(nimbus: NimbusClient, conf: Mapping[str, Any]) -> str:
-    """Nimbus' configuration, else that of a running topology. Without Redis nothing is deleted: the znodes
-    say which keys are to be looked for.
+def _conf_with_redis(nimbus: NimbusClient, conf: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The configuration that says where Redis and its password are: Nimbus', else that of a running topology. Without
+    Redis nothing is deleted: the znodes say which keys are to be looked for.
     """
     from leeward.core.errors import ConfigError
 
     confs = (conf, *(nimbus.structure(name).conf for name in nimbus.topologies()))
-    for url in (one.get("leeward.redis.url") for one in confs):
-        if isinstance(url, str):
-            return url
+    for one in confs:
+        if isinstance(one.get("leeward.redis.url"), str):
+            return one
     raise ConfigError(
         "leeward.redis.url is neither in Nimbus' configuration nor in that of a running topology.",
-        remedy="Give --redis redis://:password@host:port/0.",
+        remedy="Give --redis redis://host:port/0.",
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import redis
 
 from leeward.core.control import GONE
+from leeward.core.secrets import NO_SECRETS, Secrets
 
 #: Between two beats; to wait for Redis when the process ends. # seconds
 BEAT_S, _FAREWELL_S = 0.5, 0.3
@@ -25,9 +26,13 @@ WORKER_SILENT_S = 1.5
 class Beat:
     """See the module."""
 
-    def __init__(self, url: str, topology_id: str, task: int, silence: Callable[[], float]) -> None:
-        """`silence()`: seconds since the worker was heard; 0 while it need not be."""
-        self._redis = redis.Redis.from_url(url, socket_timeout=_FAREWELL_S, socket_connect_timeout=5.0)
+    def __init__(
+        self, url: str, topology_id: str, task: int, silence: Callable[[], float], *, secrets: Secrets = NO_SECRETS
+    ) -> None:
+        """`silence()`: seconds since the worker was heard; 0 while it need not be. `secrets` hold Redis' password."""
+        self._redis = redis.Redis.from_url(
+            url, **secrets.redis_login(), socket_timeout=_FAREWELL_S, socket_connect_timeout=5.0
+        )
         self._key, self._task, self._silence = f"leeward:{topology_id}:alive", str(task), silence
         self._numbers = itertools.count()
         self._stop = threading.Event()

@@ -141,7 +141,7 @@ class Elastic(Output):
             leisure=self._until_told,
         )
         self._task.link = self._link
-        self._beat = Beat(redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence)
+        self._beat = Beat(redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence, secrets=secrets)
         self._beat.start()
         self._link.start()
         if not conf.get("leeward.swap.dir"):  # else it may be shared with tasks of another cluster

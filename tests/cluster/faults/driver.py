@@ -59,7 +59,8 @@ class Driver:
     _requests: ZooRequests = field(init=False)
 
     def __enter__(self) -> Driver:
-        self._client = connect(self.running.cluster.zookeeper, timeout_s=60)
+        cluster = self.running.cluster
+        self._client = connect(cluster.zookeeper, secrets=cluster.secrets(), timeout_s=60)
         self._store = ZooClusterStore(self._client, ROOT)
         self._requests = ZooRequests(self._client, self.running.paths)
         self._thread = threading.Thread(target=self._drive, name="driver", daemon=True)

@@ -15,7 +15,6 @@ from typing import Any
 
 import redis
 
-from leeward.local import LocalCluster
 from tests.cluster.faults.actors import Actors, Blow, NoVictimError
 from tests.cluster.faults.driver import Driver, Request
 from tests.cluster.faults.ledger import Ledger, Write, shown
@@ -64,7 +63,7 @@ class Run:
     def poll(self) -> Ledger:
         """Take in what the sink has written since; nothing while Redis is away."""
         if self._client is None:
-            self._client = redis.Redis.from_url(self.stage.cluster.redis_url, socket_timeout=2)
+            self._client = self.stage.cluster.open_redis(socket_timeout=2)
         try:
             while entries := self._client.xrange(WRITES, min=f"({self._last_id}", count=5000):
                 for name, fields in entries:
@@ -119,7 +118,7 @@ class Run:
 
     def output(self) -> dict[str, str]:
         """The results as a user of the sink would read them."""
-        with redis.Redis.from_url(self.stage.cluster.redis_url) as client:
+        with self.stage.cluster.open_redis() as client:
             return {name.decode(): result.decode() for name, result in client.hgetall(RESULTS).items()}
 
     def _aim(self, fault: Fault) -> Blow | None:
@@ -220,9 +219,9 @@ def write(result: Result, folder: Path) -> Path:
     return path
 
 
-def submit_options(cluster: LocalCluster, stop_file: Path) -> list[str]:
+def submit_options(stop_file: Path) -> list[str]:
     """The options of the topology's own; `Stage.submitted` adds Leeward's."""
-    return [f"faulty.redis={cluster.redis_url}", f"faulty.stop={stop_file}", f"faulty.rate={RATE:g}"]
+    return [f"faulty.stop={stop_file}", f"faulty.rate={RATE:g}"]
 
 
 def stolen_s() -> float:
@@ -237,7 +236,7 @@ def _up(seed: int, folder: Path, base_port: int, report: Report) -> Iterator[Run
         on = stack.enter_context(stage(folder, base_port, supervisors=SUPERVISORS))
         report(f"the cluster is up in {on.cluster.dir}")
         stop_file = folder / "stop"
-        options = submit_options(on.cluster, stop_file)
+        options = submit_options(stop_file)
         topology = stack.enter_context(
             on.submitted(NAME, NAME, on.project_jar(FAULTY), FAULTY, options, workers=WORKERS)
         )

@@ -9,7 +9,7 @@ import redis
 from faulty_numbers import SOURCES, count_id, count_result, join_id, join_result, key_of, turn_of, value_of
 
 from leeward.core.errors import FencedError
-from leeward.runtime import ElasticBolt, FencedRedis, StatefulBolt, StatefulSpout
+from leeward.runtime import ElasticBolt, FencedRedis, StatefulBolt, StatefulSpout, open_redis
 
 #: Where the sink writes: a hash id -> result, and a stream with every write, whose ids are Redis' own clock.
 RESULTS, WRITES = "faulty:results", "faulty:writes"
@@ -124,7 +124,7 @@ class Sink(StatefulBolt):
     outputs = []
 
     def initialize(self, conf, context):
-        client = redis.Redis.from_url(conf["faulty.redis"], socket_timeout=5, socket_connect_timeout=5)
+        client = open_redis(conf, socket_timeout=5, socket_connect_timeout=5)
         self.redis = FencedRedis(client, conf["storm.id"])
 
     def process(self, tup):
