@@ -338,3 +338,19 @@ def test_the_others_wake_those_behind_them_before_the_markers_come():
     assert upstream.on_record(ahead(1, HALVES)) == [CopyAhead(0, {}, {}), call]
     assert upstream.on_record(ahead(1, HALVES)) == []
     assert upstream.on_record(ControlRecord(epoch=2, tables=ALL_MINE)) == [CopyAhead(0, {}, {})]
+
+
+def test_a_pulse_behind_a_lost_route_marker_asks_for_a_reset():
+    """Aligned by the old tables it would miss what a new replica sends."""
+    protocol = counting(ALL_MINE, 3)
+    assert protocol.on_marker(3, Marker(kind=Kind.PULSE, number=1, sent=0, body={})) == [DeliverPulse(1, ({},))]
+    (asks,) = protocol.on_marker(3, Marker(kind=Kind.PULSE, number=2, sent=2, body={}))  # the route marker is lost
+    assert isinstance(asks, Recover)
+    assert "task 3 sent 2 tuples and markers to task 7 before pulse 2, 1 came" in asks.reason
+
+
+def test_a_route_marker_that_came_is_counted_once():
+    protocol, record = counting(ALL_MINE, 3), handover(1, HALVES)
+    protocol.on_marker(3, replace(route(record), sent=0))
+    protocol.sent(1)
+    assert protocol.on_marker(3, Marker(kind=Kind.PULSE, number=1, sent=1, body={})) == [DeliverPulse(1, ({},))]

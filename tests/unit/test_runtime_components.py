@@ -349,7 +349,7 @@ def test_missing_tuples_ask_for_a_reset(bolt):
     bolt.marker("pass", 3, "pulse", 2, counts="5:3,6:0", body={})
     bolt.beat()
     assert [entry for entry in bolt.link.done if entry[0] == "recover"] == [
-        ("recover", 0, "task 3 sent 3 tuples and pulses to task 5 before pulse 2, 2 came", False)
+        ("recover", 0, "task 3 sent 3 tuples and markers to task 5 before pulse 2, 2 came", False)
     ]
 
 
@@ -359,7 +359,7 @@ def test_tuples_that_are_lost_together_with_the_marker_behind_them_are_missed(bo
     bolt.marker("pass", 3, "pulse", 3, counts="5:4,6:0", body={})  # two tuples and pulse 2 did not come
     bolt.beat()
     assert [entry[2] for entry in bolt.link.done if entry[0] == "recover"] == [
-        "task 3 sent 4 tuples and pulses to task 5 before pulse 3, 1 came"
+        "task 3 sent 4 tuples and markers to task 5 before pulse 3, 1 came"
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from leeward.core.control import ControlRecord
 from leeward.core.errors import ProtocolError
-from leeward.core.instructions import Kind, Marker
+from leeward.core.instructions import COUNTED, Kind, Marker
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Channel:
     fence: int | None = None  #: drop everything before the probe of this base
     probed: int = -1  #: newest base of which a probe was seen
     called: int = -1  #: newest epoch of which a call was heard
-    count: int = 0  #: data tuples and pulses since the last marker
+    count: int = 0  #: data tuples and counted markers since the last marker, that one included
     #: the sender's count in the marker before; 0 before the first of all; None: not known, the next marker tells
     last_sent: int | None = 0
 
@@ -31,7 +31,7 @@ class Channel:
         Equal where the count of the marker before is not known, and at the probe of another base than the one in force
         here, as its sender may have been started anew.
         """
-        came, self.count = self.count, int(marker.kind is Kind.PULSE)
+        came, self.count = self.count, int(marker.kind in COUNTED)
         before, self.last_sent = self.last_sent, marker.sent
         other_base = marker.kind is Kind.PROBE and marker.number != base
         if marker.sent is None or before is None or self.fence is not None or other_base:

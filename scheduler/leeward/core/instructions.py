@@ -22,13 +22,18 @@ class Kind(StrEnum):
     CALL = "call"  #: not aligned: shows that a channel from or to a task that returns is up; wakes upstream tasks
 
 
+#: Kinds that a channel counts with its data tuples. A pulse shows what its senders' tables give it, so the loss of a
+#: route marker must show at the pulse behind it. What the loss of another kind does is late, never wrong.
+COUNTED = frozenset({Kind.PULSE, Kind.ROUTE})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
     """A control tuple in the data stream."""
 
     kind: Kind
     number: int  #: pulse number, cut or epoch, by kind
-    sent: int | None = None  #: data tuples and pulses that went before it on this channel; None: not counted
+    sent: int | None = None  #: what went before it on this channel and is counted (`COUNTED`); None: not known
     body: Any = None  #: pulse: data; pause, checkpoint, route: the control record
 
     @property

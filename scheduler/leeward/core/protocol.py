@@ -156,7 +156,7 @@ class TaskProtocol:
         if sent != came and source not in self._absent and (self.mode, Fact.MISCOUNT) in TRANSITIONS:
             lost = self._step(
                 Fact.MISCOUNT,
-                f"task {source} sent {sent} tuples and pulses to task {self.task} before {marker.kind} "
+                f"task {source} sent {sent} tuples and markers to task {self.task} before {marker.kind} "
                 f"{marker.number}, {came} came",
             )
             if self.mode is Mode.LOST:

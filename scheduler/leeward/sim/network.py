@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from leeward.core.instructions import Kind, Marker, Send
+from leeward.core.instructions import COUNTED, Kind, Marker, Send
 from leeward.core.keys import GROUPS, key_group
 from leeward.core.table import Table
 
@@ -25,7 +25,7 @@ class Outbox:
 
     task: int
     component: str
-    sent: dict[int, int] = field(default_factory=dict)  #: receiving task -> tuples and pulses
+    sent: dict[int, int] = field(default_factory=dict)  #: receiving task -> tuples and counted markers
     tables: dict[str, tuple[int, Table]] = field(default_factory=dict)  #: component -> epoch, table
     turn: int = 0
 
@@ -74,7 +74,7 @@ class Network:
                 epoch, table = outbox.tables[name] = marker.number, instruction.tables[name]
             for target in self.members[name] if marker.kind is not Kind.PULSE else sorted(set(table)):
                 sent = outbox.sent.get(target, 0)
-                outbox.sent[target] = sent + (marker.kind is Kind.PULSE)
+                outbox.sent[target] = sent + (marker.kind in COUNTED)
                 self._put(outbox.task, target, replace(marker, sent=sent))
 
     def take(self, channel: tuple[int, int]) -> Any:

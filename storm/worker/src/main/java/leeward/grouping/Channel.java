@@ -22,7 +22,7 @@ final class Channel {
     private final String component;
     /** All tasks of the target component, ascending. */
     private final int[] targets;
-    /** For each of {@link #targets}: the tuples and pulses sent to it; never reset, as a marker may be lost with them. */
+    /** For each of {@link #targets}: what was sent to it and is counted; never reset, as a marker may be lost with it. */
     private final long[] sent;
     /** For each of {@link #targets}: the list Storm wants, made once. */
     private final List<List<Integer>> answers;
@@ -109,12 +109,20 @@ final class Channel {
         return all;
     }
 
-    /** Counts a pulse for each replica, and gives them. */
-    List<Integer> sendPulse() {
+    /** Counts a marker for each replica, and gives them. */
+    List<Integer> sendToReplicas() {
         for (int task : replicas) {
             sent[Arrays.binarySearch(targets, task)]++;
         }
         return replicas;
+    }
+
+    /** Counts a marker for every task of the component, and gives them. */
+    List<Integer> sendToAll() {
+        for (int i = 0; i < sent.length; i++) {
+            sent[i]++;
+        }
+        return all;
     }
 
     private static List<Integer> list(IntStream tasks) {

@@ -13,7 +13,8 @@ import org.apache.storm.task.WorkerTopologyContext;
  *
  * <p>The marker's fields are {@code kind, epoch, tables, counts, body}. {@code tables} is empty or
  * {@code component=t0,...,t127;component2=...}, parsed by hand because no JSON library is in every Storm 2.x. Into
- * {@code counts} goes how many tuples and pulses the sender has ever sent to each target before. All target components
+ * {@code counts} goes how many tuples, pulses and route markers the sender has ever sent to each target before. All
+ * target components
  * share the values of one emit and Storm asks their groupings one after the other, so each appends its own.
  */
 public final class MarkerGrouping implements CustomStreamGrouping {
@@ -23,6 +24,8 @@ public final class MarkerGrouping implements CustomStreamGrouping {
         Arrays.asList("kind", "epoch", "tables", "counts", "body"));
     /** The kind that goes to replicas only: to warm tasks goes nothing that it could cut. */
     private static final String PULSE = "pulse";
+    /** The kind that says that groups have another owner. It is counted, as a pulse behind a lost one would be wrong. */
+    private static final String ROUTE = "route";
     private static final int KIND = 0;
     private static final int EPOCH = 1;
     private static final int TABLES = 2;
@@ -50,7 +53,11 @@ public final class MarkerGrouping implements CustomStreamGrouping {
         StringBuilder counts = new StringBuilder(string(values, COUNTS));
         channel.appendCounts(counts);
         values.set(COUNTS, counts.toString());
-        return PULSE.equals(values.get(KIND)) ? channel.sendPulse() : channel.all();
+        Object kind = values.get(KIND);
+        if (PULSE.equals(kind)) {
+            return channel.sendToReplicas();
+        }
+        return ROUTE.equals(kind) ? channel.sendToAll() : channel.all();
     }
 
     /** The text of one component's table, or null if the marker has none for it. */

@@ -126,9 +126,9 @@ class GroupingsTest {
             keyed.chooseTasks(1, tuple(i));
         }
         keyed.chooseTasks(2, tuple("a"));
-        assertEquals("3:0,5:4,7:0", counts(markers, 1));
-        assertEquals("3:0,5:4,7:0", counts(markers, 1));
-        assertEquals("3:0,5:0,7:1", counts(markers, 2));
+        assertEquals("3:1,5:5,7:1", counts(markers, 1));
+        assertEquals("3:1,5:5,7:1", counts(markers, 1));
+        assertEquals("3:1,5:1,7:2", counts(markers, 2));
     }
 
     @Test
@@ -139,9 +139,20 @@ class GroupingsTest {
         keyed.chooseTasks(1, tuple("a"));
         List<Object> switching = marker(2, table("count", 7));
         markers.chooseTasks(1, switching);
-        assertEquals("3:0,5:1,7:0", switching.get(3));
+        assertEquals("3:1,5:2,7:1", switching.get(3));
         keyed.chooseTasks(1, tuple("a"));
-        assertEquals("3:0,5:1,7:1", counts(markers, 1));
+        assertEquals("3:2,5:3,7:3", counts(markers, 1));
+    }
+
+    @Test
+    void routeMarkersAndPulsesAreCountedAsTheLossOfOneMustShow() {
+        MarkerGrouping markers = worker.marker(COUNT);
+        markers.chooseTasks(1, marker(1, table("count", 5)));
+        assertEquals("3:1,5:1,7:1", counts(markers, 1), "warm tasks get the route marker, too");
+        List<Object> pulse = marker(1, "");
+        pulse.set(0, "pulse");
+        markers.chooseTasks(1, pulse);
+        assertEquals("3:1,5:2,7:1", counts(markers, 1));
     }
 
     @Test
@@ -161,11 +172,13 @@ class GroupingsTest {
         markers.chooseTasks(1, marker(1, table("count", 3)));
         worker.keyed("route").chooseTasks(1, tuple("a"));
         worker.balanced(COUNT).chooseTasks(1, tuple("a"));
-        assertEquals("3:2,5:0,7:0", counts(markers, 1));
+        assertEquals("3:3,5:1,7:1", counts(markers, 1));
     }
 
+    /** As a marker that is not counted tells them. */
     private static String counts(MarkerGrouping markers, int task) {
         List<Object> values = marker(1, "");
+        values.set(0, "call");
         markers.chooseTasks(task, values);
         return (String) values.get(3);
     }
@@ -226,7 +239,7 @@ class GroupingsTest {
             assertTrue(message.contains(reason), message);
         });
         assertEquals(List.of(3), keyed.chooseTasks(1, tuple("a")));
-        assertEquals("3:2,5:0,7:0", counts(markers, 1));
+        assertEquals("3:3,5:1,7:1", counts(markers, 1));
     }
 
     @Test
