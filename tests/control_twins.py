@@ -114,7 +114,7 @@ class Task:
     @property
     def there(self) -> bool:
         """A process of it runs."""
-        return any(map(self._cluster.runs, self._cluster.processes[self.id]))
+        return self._cluster.receiver(self.id) is not None
 
     def act(self) -> None:
         """Do all that this task can do by itself, and take what there is for it."""
@@ -123,9 +123,7 @@ class Task:
         cluster, process = self._cluster, self.process
         process.looks = True
         cluster.exhaust(process)
-        for channel, queue in cluster.network.queues.items():
-            while channel[1] == self.id and queue and cluster.deliver_from(channel):
-                pass
+        cluster.deliver_to(self.id)
         cluster.exhaust(process)
         if process.kind == "source":
             for _ in range(AT_ONCE):

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
+from leeward.sim import faults
 from leeward.sim.pair import Pair
 
-BLOCK = 20
+BLOCKS = [range(first, first + 20) for first in range(0, 80, 20)]
 
 
 class Gentle(Pair):
     """A pair with faults of its own, and no long pauses: no deadline passes because nobody had a turn."""
 
-    faults: tuple[Callable[[Pair], None], ...]
+    kinds: tuple[faults.Fault, ...]
 
-    def _disturb(self) -> None:
-        fault = self.rng.choice(self.faults)
-        self.story.append(fault.__name__.strip("_").replace("_", " "))
-        fault(self)
-
-    def _time(self) -> None:
-        self.clock.time += self.rng.choice((0.1, 0.3))
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.faults, self.pauses = self.kinds, (0.1, 0.3)
 
     @property
     def reasons(self) -> list[str]:
@@ -33,38 +28,43 @@ class Gentle(Pair):
 class Calm(Gentle):
     """No process and no tuple is lost; coordinators die, and Redis and Nimbus do not always answer."""
 
-    faults = (
-        Pair._kill_coordinator, Pair._kill_coordinator, Pair._usurp, Pair._zombie_coordinator_works,
-        Pair._redis_refuses_or_is_back, Pair._redis_is_full_or_not, Pair._nimbus_refuses_or_is_back,
+    kinds = (
+        faults.kill_coordinator, faults.kill_coordinator, faults.usurp, faults.zombie_coordinator_works,
+        faults.redis_refuses_or_is_back, faults.redis_is_full_or_not, faults.nimbus_refuses_or_is_back,
+        faults.plugin_refuses_or_agrees_again,
     )  # fmt: skip
 
 
 class Deaths(Gentle):
     """Processes die, and with them what was on its way to or from them. No other tuple or marker is lost."""
 
-    faults = (
-        Pair._kill_process, Pair._kill_process, Pair._kill_worker, Pair._kill_coordinator, Pair._usurp,
-        Pair._redis_refuses_or_is_back,
+    kinds = (
+        faults.kill_process, faults.kill_process, faults.kill_worker, faults.kill_coordinator, faults.usurp,
+        faults.redis_refuses_or_is_back,
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("first", range(0, 3 * BLOCK, BLOCK))
-def test_nothing_is_restored_where_nothing_is_lost(first):
-    for seed in range(first, first + BLOCK):
+#: Seeds of `Calm` that have failed.
+CALM_REGRESSIONS = {
+    8: "A process that Storm had just started elsewhere read an older record, and took itself for lost.",
+}
+
+
+@pytest.mark.parametrize("seeds", [*BLOCKS[:3], CALM_REGRESSIONS], ids=str)
+def test_nothing_is_restored_where_nothing_is_lost(seeds):
+    for seed in seeds:
         pair = Calm(seed).run()
         assert pair.reasons == [], f"seed {seed}"
 
 
 #: Seeds of `Deaths` that have failed, with their story; see `test_pair.REGRESSIONS`.
 REGRESSIONS = {
-    10: "A lost warm task sent no route marker: those behind it waited for one until the handover was late.",
-    20: "The same, in front of a stateless bolt.",
-    74: "The same for a checkpoint's marker, behind which the route marker came.",
-    36: "A route marker of an earlier base brought a task back: the channels of a task behind it disagreed.",
+    3: "A lost warm task had not sent a checkpoint's marker, and the route marker waited behind it.",
+    6: "A lost warm task sent no route marker: those behind it waited for one until the handover was late.",
 }
 
 
-@pytest.mark.parametrize("seeds", [*(range(n, n + BLOCK) for n in range(0, 4 * BLOCK, BLOCK)), REGRESSIONS], ids=str)
+@pytest.mark.parametrize("seeds", [*BLOCKS, REGRESSIONS], ids=str)
 def test_a_death_is_noticed_as_one_and_no_deadline_is_waited_for(seeds):
     for seed in seeds:
         for why in Deaths(seed).run().reasons:
@@ -82,6 +82,6 @@ def test_seeds_meet_all_that_a_coordinator_does():
     missing = {
         "checkpoint_committed", "checkpoint_failed", "fence_failed", "handover aborted", "handover done",
         "handover reset", "handover_step", "rejoin_ended", "reset reset", "restart aborted", "restart done",
-        "restore_failed", "taken_over", "tasks_left_out", "tasks_returned",
+        "taken_over", "tasks_left_out", "tasks_returned",
     } - met  # fmt: skip
     assert not missing, f"no seed met {sorted(missing)}, but {sorted(met)}"

@@ -8,13 +8,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from leeward.sim.pair import _FAULTS, Pair
+from leeward.sim.faults import FAULTS
+from leeward.sim.pair import Pair
+from leeward.sim.rest import come_to_rest, go_round
 
 #: Hypothesis draws what a step needs, and makes it small with the rest.
 CHANCE = st.randoms(use_true_random=False)
 STEPS = [
     Pair._deliver, Pair._deliver, Pair._work, Pair._work, Pair._emit, Pair._carry, Pair._coordinate, Pair._coordinate,
-    Pair._tell_silence, Pair._time, Pair._supervise, Pair._connect, Pair._plan,
+    Pair.tell_silence, Pair._time, Pair._supervise, Pair._connect, Pair._plan,
 ]  # fmt: skip
 
 
@@ -32,26 +34,26 @@ class Machine(RuleBasedStateMachine):
         self.pair.rng = chance
         for _ in range(times):
             step(self.pair)
-            self.pair._check()
+            self.pair.check()
 
     @rule(rounds=st.integers(1, 4))
     def goes_on(self, rounds: int) -> None:
         """As it would without anything that disturbs it, so that a run comes far in few rules."""
         self.pair.rng = random.Random(0)
-        for turn in range(rounds):
+        for _ in range(rounds):
             if self.pair.coordinator is not None:
-                self.pair._round(turn)
+                go_round(self.pair)
 
-    @rule(fault=st.sampled_from(sorted(set(_FAULTS), key=lambda fault: fault.__name__)), chance=CHANCE)
+    @rule(fault=st.sampled_from(sorted(set(FAULTS), key=lambda fault: fault.__name__)), chance=CHANCE)
     def fails(self, fault, chance: random.Random) -> None:
         self.pair.rng = chance
         fault(self.pair)
-        self.pair._check()
+        self.pair.check()
 
     def teardown(self) -> None:
         if self.pair is not None:
             self.pair.rng = random.Random(0)
-            self.pair._rest()
+            come_to_rest(self.pair)
 
 
 TestMachine = Machine.TestCase

@@ -213,6 +213,10 @@ class TaskProtocol:
 
     # --- for the shell ---
 
+    def practice(self, calls: int) -> None:
+        """Send so many calls for practice instead of PRACTICE; a simulator has no worker to warm up."""
+        self._practice = calls
+
     @property
     def timed(self) -> bool:
         """`on_timer` has something to say."""

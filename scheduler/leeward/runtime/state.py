@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping
 from itertools import chain
 from typing import Any
 
@@ -127,6 +127,11 @@ class KeyedState(MutableMapping):
     def groups(self) -> tuple[int, ...]:
         """The groups owned, ascending."""
         return tuple(sorted(self._groups))
+
+    @property
+    def owned(self) -> KeysView[int]:
+        """The groups owned, as a set (live)."""
+        return self._groups.keys()
 
     def group(self, number: int) -> dict:
         """The entries of an owned group (live, not a copy)."""

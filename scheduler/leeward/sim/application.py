@@ -4,6 +4,10 @@ Two sources `a` and `b` emit the numbers 1 to LIMIT. Those of `a` go through a s
 number under its key and passes it to a sink, which keeps what it has seen and writes it to a store outside. With
 `pulses` there is one source; each third number is followed by a pulse, at which the keyed bolt passes on all that it
 has, and the sink writes the result under the number of the pulse.
+
+A tuple is (source, number, the task that sent it last but for the keyed bolt). Without pulses some tuples of `b` have
+no key: Storm gives them to any replica of the keyed bolt, which must have all of its groups then, and in them every
+number that the same task sent before.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from leeward.core.instructions import DeliverPulse, Kind, Marker, Send
+from leeward.core.keys import GROUPS, key_group
 
 if TYPE_CHECKING:
     from leeward.sim.process import Process
@@ -21,11 +26,33 @@ if TYPE_CHECKING:
 KEYS = 7
 #: Numbers between two pulses.
 EVERY = 3
+#: Each so many numbers of `b` one has no key.
+UNKEYED = 4
+
+Item = tuple[str, int, int]
 
 
 def key_of(number: int) -> str:
     """The key of a number."""
     return f"k{number % KEYS}"
+
+
+def has_key(item: Item) -> bool:
+    """It goes to the keyed bolt by key."""
+    return item[0] != "b" or item[1] % UNKEYED != 0
+
+
+def _key_in_each_group() -> tuple[str, ...]:
+    found: dict[int, str] = {}
+    number = 0
+    while len(found) < GROUPS:
+        found.setdefault(key_group(f"u{number}"), f"u{number}")
+        number += 1
+    return tuple(found[group] for group in range(GROUPS))
+
+
+#: Group -> a key of it, under which the keyed bolt keeps numbers that came without one.
+KEY_IN = _key_in_each_group()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +114,9 @@ class Application:
             return False
         assert number > self.outside.trimmed.get(name, 0), f"{name} reads {number}, which is trimmed"
         process.state["at"] = number
+        item = (name, number, process.task_id)
         for target in self.shape.targets[name]:
-            process.emit(target, (name, number), key_of(number))
+            process.emit(target, item, key_of(number) if has_key(item) else None)
         if self.shape.pulses and number % EVERY == 0:
             process.send(Send(Marker(kind=Kind.PULSE, number=number // EVERY, body=number)))
         return True
@@ -96,16 +124,16 @@ class Application:
     def key(self, component: str, item: tuple) -> str | None:
         """What a tuple is routed by to a component that keeps state."""
         if component == "count":
-            return key_of(item[1])
-        return "all" if self.shape.pulses else f"{item[0]}{item[1] % 5}"
+            return key_of(item[1]) if has_key(item) else None
+        return "all" if self.shape.pulses else f"{item[0]}{item[1] % KEYS}"
 
-    def process(self, process: Process, item: tuple[str, int]) -> None:
+    def process(self, process: Process, item: tuple) -> None:
         """A data tuple at a bolt."""
         match process.component_name:
             case "pass":
-                process.emit("count", item, key_of(item[1]))
+                process.emit("count", (item[0], item[1], process.task_id), key_of(item[1]))
             case "count":
-                self._count(process, *item)
+                self._count(process, item)
             case "sink":
                 self._collect(process, item)
 
@@ -114,7 +142,7 @@ class Application:
         assert len(set(instruction.bodies)) == 1
         if process.component_name == "count":
             for key in sorted(process.state):
-                process.emit("sink", (key, tuple(sorted(n for _, n in process.state[key]))), "all")
+                process.emit("sink", (key, tuple(sorted(n for _, n, _ in process.state[key]))), "all")
         elif process.component_name == "sink":
             seen = process.state.get("all", [])
             process.state["all"] = []
@@ -128,21 +156,46 @@ class Application:
             name = process.component_name
             self.outside.trimmed[name] = max(self.outside.trimmed.get(name, 0), state.get("at", 0))
 
-    def _count(self, process: Process, source: str, number: int) -> None:
-        key = key_of(number)
-        values = process.state.get(key, [])
-        process.state[key] = [*values, [source, number]]
+    def _count(self, process: Process, item: Item) -> None:
+        if has_key(item):
+            key = key_of(item[1])
+        else:
+            self._check_all_before(process, item)
+            key = KEY_IN[process.state.groups[0]]
+        self._keep(process, key, item)
         if not self.shape.pulses:
-            process.emit("sink", (source, number), f"{source}{number % 5}")
+            process.emit("sink", item, self.key("sink", item))
 
     def _collect(self, process: Process, item: tuple) -> None:
         if self.shape.pulses:
             process.state["all"] = [*process.state.get("all", []), [item[0], list(item[1])]]
             return
-        source, number = item
-        key = f"{source}{number % 5}"
-        process.state[key] = [*process.state.get(key, []), number]
-        self.outside.write(process.task.fencing_token.base, item, number * 7)
+        self._keep(process, self.key("sink", item), item)
+        self.outside.write(process.task.fencing_token.base, item[:2], item[1] * 7)
+
+    def _keep(self, process: Process, key: str, item: Item) -> None:
+        """Under one key, what one task sent comes in its order, whoever owned the key meanwhile."""
+        values = process.state.get(key, [])
+        source, number, sender = item
+        if has_key(item):
+            last = next((n for s, n, t in reversed(values) if (s, t) == (source, sender) and has_key((s, n, t))), 0)
+            assert last < number, f"{process.component_name}: {source}{number} of task {sender} came after {last}"
+        process.state[key] = [*values, list(item)]
+
+    def _check_all_before(self, process: Process, item: Item) -> None:
+        """A tuple without a key waits for all groups, and comes after all that its sender sent before.
+
+        Not where Storm has lost some of them: the next marker shows that, and a restore follows.
+        """
+        groups, pair = process.state.groups, process.pair
+        assert groups == process.task.groups(process.protocol.tables), f"{item} does not see every group"
+        if item[2] in pair.network.holes or process.protocol.base != pair.history[-1].base:
+            return
+        for key in {key_of(n) for n in range(1, KEYS + 1)}:
+            if key_group(key) in groups:
+                there = {n for s, n, t in process.state.get(key, []) if s == item[0]}
+                want = {n for n in range(1, item[1]) if key_of(n) == key and has_key((item[0], n, 0))}
+                assert want <= there, f"{item} without a key came before {sorted(want - there)}"
 
     def check_cut(self, states: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
         """A consistent snapshot holds of each source exactly the numbers up to where that source was."""
@@ -153,10 +206,10 @@ class Application:
                 merged[name] |= part
         at = {name: merged.get(name, {}).get("at", 0) for name, kind in self.shape.kinds.items() if kind == "source"}
         want = sorted((name, number) for name in at if name in states for number in range(1, at[name] + 1))
-        counted = sorted(tuple(entry) for values in merged.get("count", {}).values() for entry in values)
+        counted = sorted((entry[0], entry[1]) for values in merged.get("count", {}).values() for entry in values)
         assert counted == want, f"the cut has {counted}, the sources were at {at}"
         if not self.shape.pulses:
-            seen = sorted((key[0], number) for key, values in merged.get("sink", {}).items() for number in values)
+            seen = sorted((entry[0], entry[1]) for values in merged.get("sink", {}).values() for entry in values)
             assert seen == want, f"the sink has {seen}, the sources were at {at}"
 
     def finished(self) -> bool:

@@ -1,4 +1,7 @@
-"""`runtime.handover.Courier` in memory: pieces of key groups from process to process, one job at a time."""
+"""`runtime.handover.Courier` in memory: pieces of key groups from process to process, one job at a time.
+
+Pieces are small here, so that a group comes in several; the pair decides which of them come twice or damaged.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import msgpack
 
+from leeward.core.errors import LeewardError
 from leeward.runtime.pieces import Assembly, Cutter, Rest, pack
 
 if TYPE_CHECKING:
     from leeward.sim.process import Process
 
 Work = Callable[[], None]
+Job = Callable[[], bool]  # False: there was nothing to do yet
 
 
 class Carrier:
@@ -22,20 +27,16 @@ class Carrier:
 
     def __init__(self, process: Process) -> None:
         self.process = process
-        self._jobs: deque[Work] = deque()
+        self._jobs: deque[Job] = deque()
         self._generation = 0
 
     def work(self) -> bool:
-        """One job; False if there is none."""
-        if self._jobs:
-            self._jobs.popleft()()
-            return True
-        return False
+        """One job; False if none has anything to do."""
+        return any(self._jobs.popleft()() for _ in range(len(self._jobs)))
 
-    def later(self, job: Work) -> None:
-        """Queue a job, which is dropped when all is cancelled."""
-        generation = self._generation
-        self._jobs.append(lambda: job() if generation == self._generation else None)
+    def later(self, job: Job) -> None:
+        """Queue a job; `cancel` drops it."""
+        self._jobs.append(job)
 
     def call(self, work: Work) -> None:
         """Let the task's own thread do this, unless all is cancelled before."""
@@ -54,16 +55,23 @@ class Carrier:
         mail = self.process.pair.mail.setdefault((epoch, self.process.task_id), [])
         position = 0
 
-        def job() -> None:
+        def job() -> bool:
             nonlocal position
+            before = position
             while position < len(mail):
                 piece, position = mail[position], position + 1
-                if whole := assembly.take(piece):
+                try:
+                    whole = assembly.take(piece)
+                except LeewardError as error:
+                    self.call(partial(failed, f"{type(error).__name__}: {error}"))
+                    return True
+                if whole:
                     wanted.difference_update(whole)
                     self.call(partial(arrived, whole, len(piece)))
                     break
             if wanted:
                 self.later(job)
+            return position > before
 
         self.later(job)
 
@@ -87,28 +95,39 @@ class Outgoing:
                 process.looks = True
 
     def put(self, parts: Mapping[int, bytes]) -> None:
-        self._later(lambda: [self._add(target, data) for target, data in parts.items()])
+        def job() -> bool:
+            for target, data in parts.items():
+                self._add(target, data)
+            return True
+
+        self._carrier.later(job)
 
     def when_nearly_taken(self, call: Work) -> None:
-        self._later(call)
+        def job() -> bool:
+            call()
+            return True
+
+        self._carrier.later(job)
 
     def finish(self, parcels: Mapping[int, Mapping[int, Rest]]) -> None:
-        def job() -> None:
+        def job() -> bool:
             for target, groups in parcels.items():
                 packer = msgpack.Packer(strict_types=True, autoreset=False)
                 for group, (items, gone) in groups.items():
                     pack(packer, group, items, gone, last=True, owner="")
                 self._add(target, packer.bytes(), end=True)
             self._carrier.call(self._sent)
+            return True
 
-        self._later(job)
-
-    def _later(self, job: Work) -> None:
         self._carrier.later(job)
 
     def _add(self, target: int, data: bytes, *, end: bool = False) -> None:
         pair = self._process.pair
         if self.epoch < pair.world.fences.get(pair.topology_id, 0):
             return
-        cutter = self._cutters.setdefault(target, Cutter(epoch=self.epoch, sender=self._process.task_id))
-        pair.mail.setdefault((self.epoch, target), []).extend(cutter.add(data, end=end))
+        cutter = self._cutters.setdefault(
+            target, Cutter(epoch=self.epoch, sender=self._process.task_id, size=pair.piece_bytes)
+        )
+        mail = pair.mail.setdefault((self.epoch, target), [])
+        for piece in cutter.add(data, end=end):
+            mail.extend(pair.on_the_way(piece))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from leeward.core.instructions import COUNTED, Kind, Marker, Send
@@ -39,7 +39,10 @@ class Network:
     keyed: frozenset[tuple[str, str]]  #: (from, to) routed by key; others rotate
     queues: dict[tuple[int, int], deque] = field(default_factory=dict)
     down: set[tuple[int, int]] = field(default_factory=set)  #: channels whose connection is not up
-    busy: set[tuple[int, int]] = field(default_factory=set)  #: channels with something in them
+    busy: dict[tuple[int, int], None] = field(default_factory=dict)  #: channels with something in them, oldest first
+    slow: set[tuple[int, int]] = field(default_factory=set)  #: channels that deliver nothing for a while
+    order: tuple[tuple[int, int], ...] = ()  #: all channels, sorted
+    holes: set[int] = field(default_factory=set)  #: senders of counted items lost since the base in force began
     members: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -49,15 +52,16 @@ class Network:
             for target in self.targets[name]:
                 for task in self.members[target]:
                     self.queues[source, task] = deque()
+        self.order = tuple(sorted(self.queues))
 
     def upstream(self, task: int) -> list[int]:
         """Tasks that have a channel to this one."""
         return sorted(source for source, target in self.queues if target == task)
 
     def emit(self, outbox: Outbox, component: str, item: Any, key: object = None) -> None:
-        """A data tuple to the owner of its key, or to the next of the rotation."""
+        """A data tuple to the owner of its key, or (without a key, or to a component without state) to the next."""
         _, table = outbox.tables[component]
-        if (outbox.component, component) in self.keyed:
+        if key is not None and (outbox.component, component) in self.keyed:
             target = table[key_group(key)]
         else:
             target = table[outbox.turn * STRIDE % GROUPS]
@@ -75,34 +79,40 @@ class Network:
             for target in self.members[name] if marker.kind is not Kind.PULSE else sorted(set(table)):
                 sent = outbox.sent.get(target, 0)
                 outbox.sent[target] = sent + (marker.kind in COUNTED)
-                self._put(outbox.task, target, replace(marker, sent=sent))
+                counted = Marker(kind=marker.kind, number=marker.number, sent=sent, body=marker.body)
+                self._put(outbox.task, target, counted)
 
     def take(self, channel: tuple[int, int]) -> Any:
         """The next item of a channel that has one."""
         queue = self.queues[channel]
         item = queue.popleft()
         if not queue:
-            self.busy.discard(channel)
+            self.busy.pop(channel, None)
         return item
 
     def clear(self, channels: Iterable[tuple[int, int]]) -> None:
         """All that is on its way there is lost."""
         for channel in channels:
-            self.queues[channel].clear()
-            self.busy.discard(channel)
+            self.drop(channel, 0, len(self.queues[channel]))
 
-    def drop(self, channel: tuple[int, int], first: int, last: int) -> int:
-        """Lose a batch: items `first` to `last`; how many were data tuples."""
+    def drop(self, channel: tuple[int, int], first: int, last: int) -> None:
+        """Lose a batch: items `first` to `last`."""
         queue = self.queues[channel]
         items = list(queue)
         lost = items[first:last]
         queue.clear()
         queue.extend(items[:first] + items[last:])
         if not queue:
-            self.busy.discard(channel)
-        return sum(not isinstance(item, Marker) for item in lost)
+            self.busy.pop(channel, None)
+        self._lose(channel[0], lost)
 
     def _put(self, source: int, target: int, item: Any) -> None:
         if (source, target) not in self.down:
             self.queues[source, target].append(item)
-            self.busy.add((source, target))
+            self.busy[source, target] = None
+        else:
+            self._lose(source, (item,))
+
+    def _lose(self, sender: int, items: Iterable[Any]) -> None:
+        if any(not isinstance(item, Marker) or item.kind in COUNTED for item in items):
+            self.holes.add(sender)

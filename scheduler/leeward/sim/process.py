@@ -18,10 +18,10 @@ from leeward.core.protocol import TaskProtocol
 from leeward.runtime.state import KeyedState
 from leeward.runtime.task import Surroundings, Task
 from leeward.sim.carrier import Carrier
-from leeward.sim.network import Outbox
 
 if TYPE_CHECKING:
     from leeward.sim.rig import Rig
+    from leeward.sim.storm import Worker
 
 Work = Callable[[], None]
 
@@ -39,17 +39,21 @@ class NoCollector:
 class Process:
     """`runtime.task.Shell` and `ControlLink` in one, for one task."""
 
-    def __init__(self, pair: Rig, task: int, node: str, outbox: Outbox) -> None:
-        self.pair, self.task_id, self.node, self.outbox = pair, task, node, outbox
+    def __init__(self, pair: Rig, task: int, worker: Worker) -> None:
+        self.pair, self.task_id, self.worker = pair, task, worker
+        self.node, self.outbox = worker.slot.node, worker.outboxes[task]
         self.component_name = pair.shape.tasks[task]
         self.kind = pair.shape.kinds[self.component_name]
         self.alive, self.stopped = True, False
+        self.hangs = False  # ZooKeeper and Redis do not answer this process for a while
         self.state = KeyedState("a process that has not started", ())
         self.inbox: deque[Work] = deque()
         self.jobs: deque[Work] = deque([self._join])
         self.looks = False  # the control record has changed
+        self.read = 0  # newest version of it that was read
         group_of = (lambda item: self._group(item)) if self.kind == "stateful" else None
         protocol = TaskProtocol(task, pair.network.upstream(task), component=self.component_name, group_of=group_of)
+        protocol.practice(pair.practice)
         around = Surroundings(clock=lambda: pair.clock.time, later=lambda _s, work: work(), collector=NoCollector())
         self.carrier = Carrier(self)
         self.task = Task(self, protocol, self.carrier, around=around)
@@ -64,8 +68,8 @@ class Process:
 
     @property
     def runs(self) -> bool:
-        """It is there and not stopped."""
-        return self.alive and not self.stopped
+        """It is there, and neither it nor its worker is stopped."""
+        return self.alive and not self.stopped and not self.worker.stopped
 
     def receive(self, source: int, item: object) -> None:
         """From a channel."""
@@ -102,7 +106,9 @@ class Process:
         return self.pair.application.next_tuple(self)
 
     def work(self) -> bool:
-        """One job of the link; False if there is none."""
+        """One job of the link; False if there is none, or the stores do not answer."""
+        if self.hangs:
+            return False
         if self.jobs:
             self.jobs.popleft()()
         elif self.looks:
@@ -208,6 +214,8 @@ class Process:
         self.pair.world.changed()
 
     def recover(self, epoch: int, reason: str, fresh: bool) -> None:
+        self.pair.losses.append(reason)
+
         def job() -> None:
             self.pair.world.recoveries[epoch] = Loss(task=self.task_id, why=reason, fresh=fresh)
             self.pair.world.changed()

@@ -13,6 +13,7 @@ from leeward.core.control import ControlRecord
 from leeward.core.orders import Limits
 from leeward.core.plan import Slot
 from leeward.core.table import Table, even_table
+from leeward.runtime.pieces import PIECE_BYTES
 from leeward.sim.application import Application, Outside, Shape
 from leeward.sim.memory import (
     ListSink,
@@ -39,6 +40,9 @@ class Rig:
     topology, topology_id = "sim", "sim-1-1"
     storm: Storm
 
+    piece_bytes = PIECE_BYTES  #: size of the pieces of a handover
+    practice = 0  #: calls that each task sends for practice
+
     def __init__(self, shape: Shape, *, rng: random.Random, sink: ListSink, limit: int) -> None:
         """`limit`: numbers that each source emits."""
         self.shape, self.rng, self.sink = shape, rng, sink
@@ -50,6 +54,7 @@ class Rig:
         self.joined: set[int] = set()  #: tasks of which a process has run
         self.mail: dict[tuple[int, int], list[bytes]] = {}  #: (epoch, receiver) -> pieces of a handover
         self.first_tables = self._first_tables()
+        self.losses: list[str] = []  #: why tasks have asked for a reset
         self._checked: set[int] = set()  # cuts
 
     def _first_tables(self) -> dict[str, Table]:
@@ -91,32 +96,45 @@ class Rig:
         """The record that a task reads, and whether there is no newer one."""
         return (self.world.record if process.task.hurries else self.world.told), True
 
-    def runs(self, process: Process) -> bool:
-        """The process is there, and neither it nor its worker is stopped."""
-        return process.runs and not any(
-            worker.stopped and process in worker.processes.values() for worker in self.storm.workers.values()
-        )
+    def everything(self) -> list[Process]:
+        """All processes that are there."""
+        return [process for processes in self.processes.values() for process in processes]
 
-    def deliver_from(self, channel: tuple[int, int]) -> bool:
-        """Deliver the next item of a channel that has one; False if nobody would take it."""
-        there = [process for process in self.processes[channel[1]] if self.runs(process)]
-        if not there:
-            return False
-        there[-1].receive(channel[0], self.network.take(channel))
-        return True
+    def receiver(self, task: int) -> Process | None:
+        """The newest process of a task that runs."""
+        for process in reversed(self.processes[task]):
+            if process.runs:
+                return process
+        return None
 
-    def exhaust(self, process: Process) -> None:
-        """Let a process do all that it can do by itself."""
+    def on_the_way(self, piece: bytes) -> list[bytes]:
+        """What a receiver gets of a piece of a handover."""
+        return [piece]
+
+    def deliver_to(self, task: int) -> None:
+        """Deliver all that there is for a task, if a process of it runs."""
+        receiver = self.receiver(task)
+        for channel in self.network.order:
+            while receiver is not None and channel[1] == task and channel in self.network.busy:
+                receiver.receive(channel[0], self.network.take(channel))
+
+    def exhaust(self, process: Process) -> bool:
+        """Let a process do all that it can do by itself; False if that was nothing."""
+        done = False
         for _ in range(JOBS):
             busy = process.work() | process.carry()
             process.attend()
-            if not (busy or process.jobs):
+            if not (busy or (process.jobs and not process.hangs)):
                 break
+            done = True
+        return done
 
-    def supervise_all(self) -> None:
-        """Each supervisor acts on each of its slots."""
+    def supervise_all(self) -> bool:
+        """Each supervisor acts on each of its slots; False if there was nothing to do."""
+        busy = False
         for slot in sorted({*self.storm.workers, *self.storm.all_slots()}):
-            self.storm.supervise(slot)
+            busy = self.storm.supervise(slot) or busy
+        return busy
 
     def check_cuts(self) -> None:
         """Every committed cut is a consistent snapshot."""

@@ -38,6 +38,9 @@ class Storm:
     slots: dict[int, Slot]  #: the assignment
     workers: dict[Slot, Worker] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)  #: nodes that are off
+    frozen: set[str] = field(default_factory=set)  #: nodes whose supervisor does nothing
+    refuses: bool = False  #: the plugin says of every placement that it does not fit
+    _published: tuple[object, ...] = ()  # what the snapshot was made of
 
     def plugin_passes(self, *_: object) -> None:
         """Place if the placement fits; tasks of nodes that are off go anywhere else."""
@@ -52,6 +55,10 @@ class Storm:
                 task: slot if slot.node not in self.down else free[task % len(free)]
                 for task, slot in self.slots.items()
             }
+        seen = (self.slots, set(self.down), reason, wanted.epoch if wanted else None)
+        if seen == self._published:
+            return
+        self._published = seen
         self.pair.world.snapshot = snapshot_text(
             nodes={node: ports for node, ports in self.nodes.items() if node not in self.down},
             topology_id=self.pair.topology_id, name="sim", tasks=self.pair.shape.tasks, slots=self.slots,
@@ -68,11 +75,15 @@ class Storm:
     def _misfit(self, wanted: Placement | None) -> str:
         if wanted is None:
             return "no plan"
+        if self.refuses:
+            return "the simulator refuses it"
         gone = {slot.node for slot in wanted.slots.values()} - (self.nodes.keys() - self.down)
         return f"plan names unknown node '{min(gone)}'" if gone else ""
 
     def supervise(self, slot: Slot) -> bool:
-        """One step of the supervisor: end the worker of a slot if its tasks changed; start the one that is wanted."""
+        """One step of the supervisor for a slot: end a worker whose tasks changed, or start the one that is wanted."""
+        if slot.node in self.frozen:
+            return False
         wanted = frozenset(task for task, place in self.slots.items() if place == slot)
         there = self.workers.get(slot)
         if there is not None and (there.tasks != wanted or slot.node in self.down):
@@ -101,7 +112,7 @@ class Storm:
 
     def start_process(self, worker: Worker, task: int) -> None:
         """Start the Python process of a task."""
-        process = Process(self.pair, task, worker.slot.node, worker.outboxes[task])
+        process = Process(self.pair, task, worker)
         worker.processes[task] = process
         self.pair.processes[task].append(process)
 

@@ -31,6 +31,7 @@ class Vault:
     parts: dict[int, dict[str, dict[int, Part]]] = field(default_factory=dict)  #: cut -> component -> task
     full: bool = False  #: Redis has no memory left
     lost_swap: set[tuple[str, int]] = field(default_factory=set)  #: (node, cut): swap files that are gone
+    unreadable: set[int] = field(default_factory=set)  #: cuts that Redis has lost, until a person brings them back
 
     def export(
         self, *, cut: int, epoch: int, component: str, task: int, node: str, owned: Iterable[int],
@@ -54,7 +55,7 @@ class Vault:
         if cut == 0 or not wanted:
             return {group: {} for group in wanted}, 0
         missing, entries, size = set(wanted), {}, 0
-        if cut not in self.world.cuts.get(self.topology_id, ()):
+        if cut in self.unreadable or cut not in self.world.cuts.get(self.topology_id, ()):
             raise SnapshotError(f"cut {cut} is missing.", remedy=OLDER)
         for owner, part in self.parts.get(cut, {}).get(component, {}).items():
             here = missing & part.owned
@@ -71,6 +72,11 @@ class Vault:
         if missing:
             raise SnapshotError(f"cut {cut}, {component}: nobody exported group {min(missing)}.", remedy=OLDER)
         return entries, size
+
+    def is_in_redis(self, cut: int) -> bool:
+        """Every part of the cut can be read from every node."""
+        parts = [part for tasks in self.parts.get(cut, {}).values() for part in tasks.values()]
+        return cut not in self.unreadable and bool(parts) and not any(part.swap for part in parts)
 
     def entries(self, cut: int) -> dict[str, list[dict]]:
         """Component -> all that the cut holds of it, by task; for tests."""
