@@ -33,8 +33,8 @@ test-fast: ## unit, property, simulation and contract tests
 	$(pytest) -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" tests/contract $(wildcard tests/sim) tests/property tests/unit \
 	  || $(pytest) --last-failed --last-failed-no-failures none -m "not slow"
 
-test-torture: ## coordinator and tasks in memory, under faults, by SEEDS (1500) seeds
-	python -m leeward.sim.torture --seeds $(or $(SEEDS),1500)
+test-torture: ## coordinator and tasks in memory, under faults, by SEEDS (10000) seeds
+	python -m leeward.sim.torture --seeds $(or $(SEEDS),10000)
 
 torture: ## the same with a million seeds; SEEDS=N, FIRST=N
 	python -m leeward.sim.torture --seeds $(or $(SEEDS),1000000) --first $(or $(FIRST),0)
