@@ -399,8 +399,6 @@ class TaskProtocol:
         self.handover, self._witnesses, self._absent = record.handover, record.witnesses, frozenset(record.absent)
         self._ahead = self._ahead if early else 0
         drop_stale(self._channels, record.epoch, record.handover)
-        for source in self._absent & self._channels.keys():
-            self._channels[source].last_sent = None  # its successor counts anew
         marker = Marker(kind=Kind.ROUTE, number=record.handover, body=record.to_json())
         out.append(Send(marker, self.tables))
         if self._stateful:
