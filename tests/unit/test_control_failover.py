@@ -15,6 +15,7 @@ from leeward.core.keys import GROUPS
 from leeward.core.migration import Machine
 from leeward.core.migration.checkpoints import SHARE, interval
 from leeward.core.migration.failover import evacuate
+from leeward.core.migration.restoring import known_cuts
 from leeward.core.orders import Assigned, Limits, RecoverRequested, State
 from leeward.core.table import even_table, replicas
 
@@ -235,6 +236,12 @@ def test_the_topology_is_held_until_a_person_chooses_a_cut(cluster, clock, sink,
     record = cluster.world.record
     assert record.cut == older and newest not in record.committed
     assert sink.of("cut_chosen") == [{"topology": "app", "cut": older}]
+
+
+def test_status_lists_each_cut_that_may_be_chosen(cluster, held):
+    """The record in force has the older cut alone."""
+    assert known_cuts(cluster.world.record, cluster.world.journal) == tuple(sorted(held))
+    assert cluster.world.record.committed != tuple(sorted(held))
 
 
 def test_each_cut_may_still_be_chosen_when_another_coordinator_has_taken_over(cluster, clock, sink, running, held):

@@ -10,7 +10,7 @@ from leeward.control.ports import Structure
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
 from leeward.core.journal import StepName
-from leeward.core.migration.restoring import REMEDY
+from leeward.core.migration.restoring import REMEDY, known_cuts
 from leeward.core.model import ClusterView
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
@@ -51,7 +51,7 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "topology_id": structure.id,
         "phase": str(record.phase),
         "epoch": record.epoch,
-        "cuts": list(record.committed),
+        "cuts": list(known_cuts(record, journal) if held and journal else record.committed),
         "held": held,
         "cuts_that_cannot_be_read": {str(c): why for c, why in journal.unreadable.items()} if held and journal else {},
         "remedy": REMEDY if held else "",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leeward.core.control import Phase, ready_barrier
-from leeward.core.journal import StepName
+from leeward.core.control import ControlRecord, Phase, ready_barrier
+from leeward.core.journal import Journal, StepName
 from leeward.core.migration.failover import evacuate
 from leeward.core.migration.machine import Machine, Step, arrive, missing_of, watch
 from leeward.core.migration.pausing import close
@@ -127,8 +127,12 @@ def hold(m: Machine, now: float) -> Step:
 
 def with_all_cuts(m: Machine) -> Machine:
     """Also those that were given up on the way to HELD: a person, or the next try, may take any of them."""
-    known = tuple(sorted({*m.record.committed, *m.journal.unreadable} - {0}))
-    return replace(m, record=replace(m.record, committed=known))
+    return replace(m, record=replace(m.record, committed=known_cuts(m.record, m.journal)))
+
+
+def known_cuts(record: ControlRecord, journal: Journal) -> tuple[int, ...]:
+    """The cuts that a person may choose from while the topology is held, ascending."""
+    return tuple(sorted({*record.committed, *journal.unreadable} - {0}))
 
 
 def held_by_another(m: Machine, now: float) -> Step:
