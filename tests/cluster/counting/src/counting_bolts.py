@@ -19,10 +19,17 @@ class Numbers(StatefulSpout):
         self.rate = float(conf.get("counting.rate", 200))
         self.keys = int(conf.get("counting.keys", 50))
         self.limit = int(conf.get("counting.limit", 0))
+        self.told = conf.get("counting.committed")
         self.due = None
 
     def resumed(self):
         self.due = None
+
+    def committed(self, state):
+        """Appends the last number of that state to the file `counting.committed`, if there is one."""
+        if self.told:
+            with open(self.told, "a") as file:
+                file.write(f"{state.get('n', 0)}\n")
 
     def next_tuple(self):
         now = time.monotonic()
