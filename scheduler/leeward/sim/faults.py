@@ -127,11 +127,15 @@ def redis_is_full_or_not(pair: Pair) -> None:
 
 
 def redis_loses_a_cut(pair: Pair) -> None:
-    """Never the only one that every node can read: nobody could go on from that."""
+    """Never the only one that every node can read: nobody could go on from that. Often a process is lost as well, else
+    the next checkpoint is there before anybody needs this one.
+    """
     committed = pair.world.record.committed if pair.world.record else ()
     if len(committed) > 1 and pair.vault.is_in_redis(committed[0]):
         pair.story.append(f"  cut {committed[-1]}")
         pair.vault.unreadable.add(committed[-1])
+        if pair.rng.random() < 0.7:
+            kill_process(pair)
 
 
 def a_piece_is_damaged(pair: Pair) -> None:

@@ -28,7 +28,7 @@ from leeward.sim import faults
 from leeward.sim.application import ONE, TWO
 from leeward.sim.memory import ListSink
 from leeward.sim.process import Process
-from leeward.sim.rest import come_to_rest
+from leeward.sim.rest import come_to_rest, get_going
 from leeward.sim.rig import Rig
 from leeward.sim.rules import Rules
 
@@ -84,6 +84,7 @@ class Pair(Rig):
         self.piece_bytes = self.rng.choice((16, 64, PIECE_BYTES))
         self.practice = self.rng.choice((0, 0, 2, 8))  # calls for practice: with many of them a loss is always noticed
         self.faults = faults.some_of(self.rng)
+        self.cuts = self.rng.choice((0, 0, 1, 2))  # that are committed before the first step
         self.pauses = (0.3, 0.3, 1.0, 3.0, 11.0) if self.faults else (0.1, 0.3, 0.5)  # seconds
         self.shares = _shares(self.rng)
         self.limits = Limits(
@@ -177,6 +178,7 @@ class Pair(Rig):
     def run(self) -> Pair:
         """All of it. Raises Broken."""
         try:
+            get_going(self, self.cuts)
             for _ in range(self.steps):
                 self._step()
             come_to_rest(self)

@@ -37,8 +37,19 @@ def come_to_rest(pair: Pair) -> None:
     raise AssertionError(f"it does not come to rest: {_state(pair)}")
 
 
-def go_round(pair: Pair) -> bool:
-    """Everybody does all that it can; True if all is at rest then."""
+def get_going(pair: Pair, cuts: int) -> None:
+    """Before the faults begin: everybody works until so many cuts are committed. What a restore or a restart needs is
+    there then, which the few steps of a run would seldom come to.
+    """
+    for _ in range(ROUNDS):
+        if pair.world.record is not None and len(pair.world.record.committed) >= cuts:
+            return
+        go_round(pair, numbers=1)
+        pair.check()
+
+
+def go_round(pair: Pair, numbers: int = 12) -> bool:
+    """Everybody does all that it can, a source so many numbers; True if all is at rest then."""
     if pair.coordinator is None:
         pair.lead()
     coordinator, machine = pair.coordinator, _machine(pair)
@@ -58,7 +69,7 @@ def go_round(pair: Pair) -> bool:
         busy = pair.supervise_all()
     pair.network.down = {channel for channel in sorted(pair.network.down) if pair.rng.random() < 0.5}
     for process in pair.everything():
-        busy = _exhaust(pair, process) or busy
+        busy = _exhaust(pair, process, numbers) or busy
     for channel in pair.network.order:
         if channel in pair.network.busy and (receiver := pair.receiver(channel[1])):
             while channel in pair.network.busy:
@@ -81,11 +92,11 @@ def _pass_time(pair: Pair, busy: bool) -> None:
         pair.clock.time = max(pair.clock.time, machine.due)
 
 
-def _exhaust(pair: Pair, process: Process) -> bool:
+def _exhaust(pair: Pair, process: Process, numbers: int) -> bool:
     """Let it do all that it can; False if that was nothing."""
     done = pair.exhaust(process)
     if process.kind == "source":
-        for _ in range(12):
+        for _ in range(numbers):
             if not process.next_tuple():
                 break
             done = True
