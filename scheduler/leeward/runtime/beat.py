@@ -2,6 +2,9 @@
 
 A process whose worker has not been heard for a while says that it is gone, although it is there: no tuple reaches it
 and nothing that it emits leaves. So does one that ends because its worker did.
+
+A worker sends heartbeats to bolts only. It may leave a source alone for long, as under backpressure. So a source looks
+at the state of its worker's process instead.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ import contextlib
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import redis
 
@@ -21,6 +26,26 @@ from leeward.core.secrets import NO_SECRETS, Secrets
 BEAT_S, _FAREWELL_S = 0.5, 0.3
 #: A worker sends a heartbeat twice a second; a bolt that waits longer than this for its input has lost it. # seconds
 WORKER_SILENT_S = 1.5
+
+
+class Stopped:
+    """For how long a process has been stopped (SIGSTOP, a debugger), by its state in /proc; 0 where there is none."""
+
+    def __init__(self, pid: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stat, self._clock = Path(f"/proc/{pid}/stat"), clock
+        self._since: float | None = None
+
+    def __call__(self) -> float:
+        """Seconds since a call saw it stopped first, and each call since; call it often."""
+        try:
+            state = self._stat.read_text().rpartition(")")[2].split()[0]  # behind "pid (name)"
+        except (OSError, IndexError):
+            state = ""
+        if state not in ("T", "t"):
+            self._since = None
+            return 0.0
+        self._since = self._clock() if self._since is None else self._since
+        return self._clock() - self._since
 
 
 class Beat:

@@ -23,7 +23,7 @@ from leeward.core.control import ControlRecord, Paths
 from leeward.core.instructions import Deliver, DeliverPulse, Instruction, Kind, Marker, Send
 from leeward.core.protocol import TaskProtocol
 from leeward.core.table import first_tables, tables_text
-from leeward.runtime.beat import Beat
+from leeward.runtime.beat import Beat, Stopped
 from leeward.runtime.conf import direct, key_groups, redis_url, service_time, zookeeper
 from leeward.runtime.courier import Courier
 from leeward.runtime.dsl import MARKER_STREAM
@@ -141,6 +141,7 @@ class Elastic(Output):
             leisure=self._until_told,
         )
         self._task.link = self._link
+        self._worker_stopped = Stopped(os.getppid())
         self._beat = Beat(redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence, secrets=secrets)
         self._beat.start()
         self._link.start()
@@ -222,9 +223,11 @@ class Elastic(Output):
         self._send(Send(Marker(kind=Kind.PULSE, number=instruction.number, body=data | (more or {}))))
 
     def _worker_silence(self) -> float:
-        """Seconds since the worker was heard, as far as it is waited for. Only bolts get heartbeats."""
+        """Seconds since the worker was heard, as far as it is waited for; for a source: that it has been stopped."""
+        if self.kind == "source":
+            return self._worker_stopped()
         since = self.serializer.waits_since
-        return 0.0 if since is None or self.kind == "source" else time.monotonic() - since
+        return 0.0 if since is None else time.monotonic() - since
 
     def _exit(self, status_code: int) -> None:
         """As pystorm's, but what explains the exit reaches Storm first, and the service learns of it."""

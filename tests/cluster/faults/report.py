@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.cluster.faults.schedule import Fault
 
-#: Bounds of the issue.
+#: Bounds of each recovery and of their median, in seconds.
 RECOVERY_S, MEDIAN_S = 10.0, 3.0
 #: Recoveries from here on are shown with what happened meanwhile.
 SLOW_S = 5.0
