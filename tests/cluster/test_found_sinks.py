@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,47 @@ def test_a_sink_that_flushes_before_each_checkpoint_loses_nothing(sinks: Sinks):
             assert cuts == sorted(set(cuts)), f"a cut was told twice to process {process}"
         oldest = min(sinks.running.record().committed)
         assert max(cuts[-1] for cuts in told.values()) <= oldest, "told before a fallback to an older one was ruled out"
+
+
+def longest_silence(sinks: Sinks, until: Callable[[], object]) -> float:
+    """The longest time without a new result, in seconds, while `until()` is false."""
+    seen, since, longest = max(sinks.written("results")), time.monotonic(), 0.0
+
+    def over() -> object:
+        nonlocal seen, since, longest
+        newest, now = max(sinks.written("results")), time.monotonic()
+        longest = max(longest, now - since)
+        if newest > seen:
+            seen, since = newest, now
+        return until()
+
+    await_(over, "the node to be back")
+    return longest
+
+
+def test_a_node_that_comes_back_disturbs_nobody(sinks: Sinks):
+    """A node was lost, and 24.7 s of silence followed when it came back: its tasks asked for a reset. They stand aside
+    now, and return at a route marker.
+    """
+    running, cluster = sinks.running, sinks.running.cluster
+    with running.pilot(mode="live") as pilot:
+        pilot.checkpoint()
+        slots = running.snapshot().assigned.slots
+        (source,) = running.tasks("numbers")
+        gone = min(slots[task].node for task in slots if slots[task].node != slots[source].node)
+        supervisor = next(node.daemon for node in cluster.nodes if node.name == gone)
+        mark = len(pilot.events.all)
+        cluster.stop_daemon(supervisor)
+        for (node, _), pid in cluster.worker_pids().items():
+            if node == gone:
+                os.kill(pid, signal.SIGKILL)
+        await_(lambda: pilot.check() and running.record().absent, "its tasks to be left out", 30)
+        sinks.flow("results")
+        lost = len(pilot.events.named("reset", since=mark))
+        cluster.start_daemon(supervisor)
+        silence = longest_silence(sinks, lambda: pilot.check() and not running.record().absent)
+        sinks.flow("results")
+        assert pilot.events.named("tasks_returned", since=mark)
+        assert len(pilot.events.named("reset", since=mark)) == lost, "its return restored everybody"
+        assert silence < 2.0, f"{silence:.1f} s without a result"
+        assert wrong_of(sinks.written("results")) == {}
