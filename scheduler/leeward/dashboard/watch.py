@@ -93,7 +93,7 @@ class Watch:
             cost=self._cost(),
             downtime_share=downtime_s(self._events.all) / max(1.0, now - started),
             operators=self._operators(record, rates.streams, rates.emitted),
-            migration=self._migration(record, now),
+            migration=in_progress(record, self._events, now),
             history=[describe(event) for event in self._events.named("reconfiguration_ended", "reset")],
             routes=_routes(newest[-1].text) if newest else [],
         )
@@ -131,13 +131,21 @@ class Watch:
         plans = self._events.named("plan_made")
         return plans[-1].get("cost_per_h") if plans else None
 
-    def _migration(self, record: ControlRecord | None, now: float) -> str:
-        if record is None or record.phase is Phase.RUN:
-            return ""
-        begun = self._events.named("reconfiguration_started", "reset")
-        since = f", {now - begun[-1]['t']:.1f} s" if begun else ""
-        why = f": {begun[-1].get('reason') or begun[-1].get('why', '')}" if begun else ""
-        return f"{record.phase.upper()} (epoch {record.epoch}, cut {record.cut}{since}){why}"
+
+def in_progress(record: ControlRecord | None, events: EventFile, now: float) -> str:
+    """The line of the running migration, or why the topology is held and the commands that end that; empty: none.
+
+    `now` is the wall clock in seconds, as the events have it.
+    """
+    if record is None or record.phase is Phase.RUN:
+        return ""
+    *_, newest = events.named("held", "phase", "cut_chosen") or [{"action": ""}]
+    if newest["action"] == "held":
+        return f"HELD, as no cut can be read: {newest['why']}. {newest['remedy']}"
+    begun = events.named("reconfiguration_started", "reset")
+    since = f", {now - begun[-1]['t']:.1f} s" if begun else ""
+    why = f": {begun[-1].get('reason') or begun[-1].get('why', '')}" if begun else ""
+    return f"{record.phase.upper()} (epoch {record.epoch}, cut {record.cut}{since}){why}"
 
 
 def downtime_s(events: list[dict]) -> float:
