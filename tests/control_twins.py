@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from leeward.control.coordinator import Coordinator
-from leeward.core.keys import GROUPS, key_group
+from leeward.core.keys import GROUPS
 from leeward.core.orders import Limits
 from leeward.core.plan import Plan, Slot
 from leeward.core.table import Table, even_table
-from leeward.sim.application import Shape
+from leeward.sim.application import Shape, a_key_in_each_group
 from leeward.sim.memory import ListSink, ManualClock
 from leeward.sim.process import Process
 from leeward.sim.rig import Rig
@@ -41,16 +41,7 @@ class Killed(Exception):
     """The coordinator's process ended here."""
 
 
-def _key_of_each_group() -> tuple[str, ...]:
-    keys: dict[int, str] = {}
-    number = 0
-    while len(keys) < GROUPS:
-        keys.setdefault(key_group(f"k{number}"), f"k{number}")
-        number += 1
-    return tuple(keys[group] for group in range(GROUPS))
-
-
-KEYS = _key_of_each_group()
+KEYS = a_key_in_each_group("k")
 
 
 class Ledger:

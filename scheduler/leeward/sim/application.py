@@ -42,17 +42,18 @@ def has_key(item: Item) -> bool:
     return item[0] != "b" or item[1] % UNKEYED != 0
 
 
-def _key_in_each_group() -> tuple[str, ...]:
+def a_key_in_each_group(prefix: str) -> tuple[str, ...]:
+    """Group -> the first of the keys `prefix0`, `prefix1`, ... that belongs to it."""
     found: dict[int, str] = {}
     number = 0
     while len(found) < GROUPS:
-        found.setdefault(key_group(f"u{number}"), f"u{number}")
+        found.setdefault(key_group(f"{prefix}{number}"), f"{prefix}{number}")
         number += 1
     return tuple(found[group] for group in range(GROUPS))
 
 
-#: Group -> a key of it, under which the keyed bolt keeps numbers that came without one.
-KEY_IN = _key_in_each_group()
+#: Group -> the key under which the keyed bolt keeps numbers that came without one.
+KEY_IN = a_key_in_each_group("u")
 
 
 @dataclass(frozen=True, slots=True)

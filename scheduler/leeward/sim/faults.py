@@ -1,4 +1,4 @@
-"""What goes wrong in a `Pair`. A fault is an event that the seed draws; drawn again, most faults are undone."""
+"""The faults of a `Pair`. A fault is an event that the seed draws; drawn again, most faults are undone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from leeward.core.errors import ClusterRefusedError
 
 if TYPE_CHECKING:
     from leeward.sim.pair import Pair
+    from leeward.sim.process import Process
 
 Fault = Callable[["Pair"], None]
 
@@ -67,9 +68,7 @@ def kill_worker(pair: Pair) -> None:
 
 
 def stop_or_continue_process(pair: Pair) -> None:
-    everything = pair.everything()
-    if everything:
-        process = pair.rng.choice(everything)
+    if process := _any_process(pair):
         process.stopped = not process.stopped
         pair.story.append(f"  task {process.task_id} {'stopped' if process.stopped else 'goes on'}")
 
@@ -82,11 +81,15 @@ def stop_or_continue_worker(pair: Pair) -> None:
 
 
 def stores_answer_a_process_late(pair: Pair) -> None:
-    everything = pair.everything()
-    if everything:
-        process = pair.rng.choice(everything)
+    if process := _any_process(pair):
         process.hangs = not process.hangs
         pair.story.append(f"  task {process.task_id} {'waits' if process.hangs else 'goes on'}")
+
+
+def _any_process(pair: Pair) -> Process | None:
+    """Also one that does not run, or that was replaced."""
+    everything = pair.everything()
+    return pair.rng.choice(everything) if everything else None
 
 
 # --- coordinators
