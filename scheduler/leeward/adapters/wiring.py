@@ -141,7 +141,7 @@ def open_ports(
 def _weaknesses(conf: Mapping[str, object], root: str, secrets: Secrets) -> Iterator[str]:
     """Sentences for the service's log."""
     if not secrets.zookeeper_secret:
-        yield f"ZooKeeper: everybody who reaches it can write to {root}, as {FILE_KEY} names no zookeeper_secret"
+        yield f"ZooKeeper: every client can write to {root}, as {FILE_KEY} names no zookeeper_secret"
     url = str(conf.get("leeward.redis.url"))
     if without_password(url) != url:
-        yield f"leeward.redis.url holds a password, which Nimbus tells anybody: move it to the file of {FILE_KEY}"
+        yield f"leeward.redis.url holds a password, which Nimbus gives away: move it to the file of {FILE_KEY}"

@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 
 #: Kinds that a channel counts with its data tuples. A pulse shows what its senders' tables give it, so the loss of a
-#: route marker must show at the pulse behind it. What the loss of another kind does is late, never wrong.
+#: route marker must show at the pulse behind it. The loss of another kind delays work and makes no result wrong.
 COUNTED = frozenset({Kind.PULSE, Kind.ROUTE})
 
 

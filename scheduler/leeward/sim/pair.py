@@ -202,7 +202,7 @@ class Pair(Rig):
         return self.rng.choice(running) if running else None
 
     def on_the_way(self, piece: bytes) -> list[bytes]:
-        """What a receiver gets of a piece of a handover: it may come twice, or damaged."""
+        """The pieces that arrive for one piece of a handover: it may come twice, or damaged."""
         if self.damage:
             self.damage -= 1
             return [piece[:-1] + bytes([piece[-1] ^ 1])]
@@ -302,7 +302,7 @@ class Pair(Rig):
     # --- what must hold
 
     def check(self) -> None:
-        """What must hold after every step."""
+        """The rules that hold after every step."""
         record = self.world.record
         if record is None:
             return
@@ -332,7 +332,7 @@ class Pair(Rig):
         assert base >= record.base, f"base {record.base} is in force, but the store's is {base}"
 
     def check_end(self) -> None:
-        """What all have in memory now is right, too; and without faults nothing was given up."""
+        """The state in memory is right, too; and without faults nothing was given up."""
         if not self.faults:
             assert not self.losses, f"there was no fault, but: {self.losses}"
             for action, fields in self.sink.events:

@@ -22,11 +22,11 @@ import org.apache.storm.shade.org.apache.zookeeper.data.Id;
 import org.apache.storm.utils.ZookeeperAuthInfo;
 
 /**
- * With which identity the plugin talks to ZooKeeper, and who may read and write its znodes.
+ * The plugin's identity at ZooKeeper, and the ACL of its znodes.
  *
  * <p>The secrets file that {@code leeward.secrets.file} names holds {@code zookeeper_secret}. With it the plugin
  * authenticates (scheme digest, user leeward), and the znodes belong to that identity alone, as those of the scheduler
- * service and of the tasks do (leeward/wire/zookeeper.py). Without it everybody may read and write them.
+ * service and of the tasks do (leeward/wire/zookeeper.py). Without it every client may read and write them.
  *
  * @param login the identity; null for Storm's own
  * @param acl the ACL of all znodes; null for ZooKeeper's open one

@@ -145,7 +145,7 @@ public final class PlanScheduler implements IScheduler {
             List<String> servers = (List<String>) conf.get(Config.STORM_ZOOKEEPER_SERVERS);
             Access access = Access.of(conf);
             if (access.acl() == null) {
-                LOG.warn("leeward: {} names no zookeeper_secret: whoever reaches ZooKeeper can write to {}",
+                LOG.warn("leeward: {} names no zookeeper_secret: every client of ZooKeeper can write to {}",
                     Access.FILE, root);
             }
             zookeeper = CuratorUtils.newCurator(conf, servers, conf.get(Config.STORM_ZOOKEEPER_PORT), "",
