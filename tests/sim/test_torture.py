@@ -48,6 +48,7 @@ def test_ctrl_c_ends_it_with_what_came_until_then():
         [sys.executable, "-m", "leeward.sim.torture", "--seeds", "100000", "--jobs", "2"],
         env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)}, stdout=subprocess.PIPE, text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )  # fmt: skip
     try:
         time.sleep(8)  # its imports take a second or two
