@@ -87,11 +87,11 @@ def test_a_request_outlives_the_leader_that_copied_state_ahead_for_it(counting: 
     """D4. A new leader took the journal's copying for something to be given up: the request was answered "aborted",
     although nothing spoke against it. `command`: no standby is there, and `leeward reconfigure` itself goes on.
     """
-    count = another_count(counting)
-    wanted = spread(counting, "count", count)
     fault, answers = At("control:ahead", die, armed=False), []
     with counting.pilot(mode="live", ahead_bytes=0, fault=fault) as first:
         first.checkpoint()
+        count = another_count(counting)
+        wanted = spread(counting, "count", count)
         fault.armed = True
         if successor == "command":
             asking = threading.Thread(target=lambda: answers.append(counting.asked(option(wanted))))
