@@ -3,11 +3,11 @@
 source "$(dirname "$0")/common.sh"
 
 stamp=.venv/.solver-stamp
-key=$(content_key requirements.lock scheduler/leeward/solve/*.py)
+key=$(content_key requirements.lock scheduler/leeward/policies/edrp/exact/*.py)
 
 if stamped $stamp "$key"; then
   current 'solver, compiled'
 else
-  step 'solver, compiled' .venv/bin/python -c 'from leeward.solve.exact import warm_up; warm_up()'
+  step 'solver, compiled' .venv/bin/python -c 'from leeward.policies.edrp.exact.search import warm_up; warm_up()'
   echo "$key" >$stamp
 fi

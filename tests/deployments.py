@@ -7,8 +7,9 @@ from itertools import product
 
 from oracles import multisets
 
-from leeward.solve.evaluate import Metrics, evaluate, verify
-from leeward.solve.problem import Deployment, Problem
+from leeward.policies.edrp.problem.evaluate import Metrics, evaluate, verify
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.problem.values import Deployment
 
 
 def feasible(problem: Problem) -> Iterator[tuple[Deployment, Metrics]]:

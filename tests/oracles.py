@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 
-from leeward.solve.downtime import downtime_of
-from leeward.solve.evaluate import operator_latency_s, stream_cost, stream_delay_s
-from leeward.solve.problem import Problem
+from leeward.policies.edrp.problem.downtime import downtime_of
+from leeward.policies.edrp.problem.evaluate import operator_latency_s, stream_cost, stream_delay_s
+from leeward.policies.edrp.problem.problem import Problem
 
 #: Relative slack of the bounds, the same as `evaluate.TOLERANCE`.
 SLACK = 1e-9

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from leeward.solve.problem import Problem, ProblemError
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.problem.values import ProblemError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -134,7 +136,7 @@ def documents(draw: st.DrawFn, *, deployments: int = 20_000, operators: int = 4,
 def problems(draw: st.DrawFn, **sizes: int) -> Problem:
     """The same as problems; those that validation refuses (capacity) are not drawn."""
     try:
-        return Problem.from_json(draw(documents(**sizes)))
+        return problem_from_json(draw(documents(**sizes)))
     except ProblemError:
         assume(False)
         raise

@@ -30,11 +30,11 @@ from typing import Any
 from edrp_tables import draw, print_tables, summaries
 from rich.console import Console
 
-from leeward.experiments.instances import SHAPES, graph_instance, reference_instance
-from leeward.experiments.isolated import Measured, Task, measure
-from leeward.solve import METHODS
-from leeward.solve.ilp import VARIABLE_LIMIT, variable_count
-from leeward.solve.problem import Problem
+from leeward.policies.edrp.experiments.instances import SHAPES, graph_instance, reference_instance
+from leeward.policies.edrp.experiments.isolated import Measured, Task, measure
+from leeward.policies.edrp.methods import METHODS
+from leeward.policies.edrp.milp.ilp import VARIABLE_LIMIT, variable_count
+from leeward.policies.edrp.problem.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 AGREE = 3e-6
@@ -42,7 +42,7 @@ GROUPS = ("sizes", "ilp", "compact", "large", "huge", "operators")
 VARIANTS = tuple((traffic, present) for traffic in (False, True) for present in (False, True))
 NOTES = (
     "seconds: of the solve alone, in a process whose code is loaded",
-    "instances: scheduler/leeward/experiments/instances.py",
+    "instances: scheduler/leeward/policies/edrp/experiments/instances.py",
     "sizes, large, huge: the reference application at 200 tuples/s, source and sink pinned at random",
     "ilp and compact: one seed for each cell and variant unless --all-seeds; cheapest cells first; a cell is skipped "
     "when a smaller one of its k and variant overran the limit, or when the group's budget was used up",

@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from leeward.experiments.pictures import COLOURS, figure_of, plain, save
+from leeward.policies.edrp.experiments.pictures import COLOURS, figure_of, plain, save
 
 Result = dict[str, Any]
 RAN = ("optimal", "feasible", "infeasible", "unknown", "limit")

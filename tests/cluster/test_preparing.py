@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from leeward.core.model import ClusterView
+from leeward.core.placing import carry, present_deployment
 from leeward.core.plan import Plan, Slot
 from leeward.core.table import replicas
-from leeward.policies.placing import carry, present_deployment
 from tests.cluster.harness import At, Running, await_
 
 pytestmark = pytest.mark.timeout(400)

@@ -11,12 +11,13 @@ from deployments import feasible, least_f
 from hypothesis import HealthCheck, given, settings
 from solve_builders import problems
 
-from leeward.solve import Bounds, Node, Operator, Problem, Stream, Weights
-from leeward.solve.explain import Explanation, explain
-from leeward.solve.explain_json import explanation_to_json
-from leeward.solve.latency import MM1, Table
-from leeward.solve.outcome import Infeasible
-from leeward.solve.pareto import RESOLUTION, Point, Tracer, unbeaten
+from leeward.policies.edrp.problem.latency import MM1, Table
+from leeward.policies.edrp.problem.outcome import Infeasible
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.problem.values import Bounds, Node, Operator, Stream, Weights
+from leeward.policies.edrp.questions.document import explanation_to_json
+from leeward.policies.edrp.questions.explain import Explanation, explain
+from leeward.policies.edrp.questions.pareto import RESOLUTION, Point, Tracer, unbeaten
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

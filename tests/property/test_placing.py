@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from leeward.core.model import ClusterView
+from leeward.core.placing import carry, places, present_deployment, stops_work
 from leeward.core.plan import Slot, deployment
 from leeward.core.table import even_table
-from leeward.policies.placing import carry, places, present_deployment, stops_work
 
 NODES = ("n1", "n2", "n3", "n4")
 

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from oracles import brute_force
 from solve_builders import problems
 
-from leeward.solve import solve
-from leeward.solve.evaluate import evaluate, verify
-from leeward.solve.outcome import Feasible, Infeasible, Optimal, Unknown
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.problem.evaluate import evaluate, verify
+from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Unknown
 
 RELAXED = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 

@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, given, seed, settings
 from oracles import brute_force
 from solve_builders import instance_document, problems
 
-from leeward.solve import Problem
-from leeward.solve.compact import solve_compact
-from leeward.solve.evaluate import evaluate, verify
-from leeward.solve.exact import solve_exact
-from leeward.solve.ilp import solve_ilp
-from leeward.solve.outcome import Infeasible, Optimal
+from leeward.policies.edrp.exact.search import solve_exact
+from leeward.policies.edrp.milp.compact import solve_compact
+from leeward.policies.edrp.milp.ilp import solve_ilp
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.evaluate import evaluate, verify
+from leeward.policies.edrp.problem.outcome import Infeasible, Optimal
+from leeward.policies.edrp.problem.problem import Problem
 
 #: How far the objectives of two methods may be apart.
 AGREE = 3e-6
@@ -71,7 +72,7 @@ def test_the_stored_instances(name, method):
     if name in ("g-", "h-") and method != "exact":
         pytest.skip(f"{name} is too large for {method}")
     document = instance_document(name)
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     outcome = METHODS[method](problem)
     if name == "e-":
         assert isinstance(outcome, Infeasible)

@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from oracles import brute_force
 from solve_builders import problems
 
-from leeward.solve import Problem, solve
-from leeward.solve.evaluate import verify
-from leeward.solve.outcome import Infeasible, Optimal
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.problem.evaluate import verify
+from leeward.policies.edrp.problem.outcome import Infeasible, Optimal
+from leeward.policies.edrp.problem.problem import Problem
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

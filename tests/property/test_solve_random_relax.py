@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from oracles import brute_force, deployment_count
 from solve_builders import documents
 
-from leeward.solve import Problem, ProblemError, solve
-from leeward.solve.outcome import Change, Infeasible
-from leeward.solve.relax import granted, greatest
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.outcome import Change, Infeasible
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.problem.values import ProblemError
+from leeward.policies.edrp.questions.relax import granted, greatest
 
 pytestmark = pytest.mark.timeout(600)  # the first call on a machine compiles
 ALL = list(HealthCheck)
@@ -33,7 +36,7 @@ def tight(draw: st.DrawFn) -> Problem:
         if draw(st.integers(0, 9)) == 0 and "mu" in operator:
             operator["mu"] = 15.0
     try:
-        return Problem.from_json(document)
+        return problem_from_json(document)
     except ProblemError:
         assume(False)
         raise

@@ -12,15 +12,16 @@ from typer.testing import CliRunner
 
 from leeward.cli import _build
 from leeward.core.errors import LeewardError
-from leeward.experiments import isolated, table3, table4
-from leeward.experiments.instances import SHAPES, graph_instance, reference_instance
-from leeward.experiments.isolated import Task, measure
-from leeward.experiments.network import City, Network, great_circle_km, read_graphml, scaled_delays_s
-from leeward.experiments.table3_report import PLAN_COLUMNS, SUMMARY_COLUMNS, Hours, dependence
-from leeward.solve import solve
-from leeward.solve.evaluate import verify
-from leeward.solve.ilp import variable_count
-from leeward.solve.outcome import Optimal
+from leeward.policies.edrp.experiments import isolated, table3, table4
+from leeward.policies.edrp.experiments.instances import SHAPES, graph_instance, reference_instance
+from leeward.policies.edrp.experiments.isolated import Task, measure
+from leeward.policies.edrp.experiments.network import City, Network, great_circle_km, read_graphml, scaled_delays_s
+from leeward.policies.edrp.experiments.table3_report import PLAN_COLUMNS, SUMMARY_COLUMNS, Hours, dependence
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.milp.ilp import variable_count
+from leeward.policies.edrp.problem.document import problem_to_json
+from leeward.policies.edrp.problem.evaluate import verify
+from leeward.policies.edrp.problem.outcome import Optimal
 
 SHARED = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 XML = "http://graphml.graphdrawing.org/xmlns"
@@ -107,7 +108,7 @@ def test_the_source_climbs_and_falls():
 
 def test_every_variation_is_a_problem_and_differs(ansnet: Network):
     problems = [
-        table3.problem_at(ansnet, a, 10, table3.FIRST, None).to_json() | {"name": ""}
+        problem_to_json(table3.problem_at(ansnet, a, 10, table3.FIRST, None)) | {"name": ""}
         for a in (table3.Assumptions(), *table3.variations())
     ]
     assert all(problem not in problems[:at] for at, problem in enumerate(problems))

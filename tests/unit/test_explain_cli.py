@@ -13,11 +13,11 @@ from solve_builders import chain_document
 from typer.testing import CliRunner
 
 from leeward.cli import explain, pareto
-from leeward.experiments.instances import reference_instance
-from leeward.solve import Problem
-from leeward.solve.evaluate import Metrics, Parts, verify
-from leeward.solve.outcome import Unknown
-from leeward.solve.pareto import Point, Tracer, unbeaten
+from leeward.policies.edrp.experiments.instances import reference_instance
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.evaluate import Metrics, Parts, verify
+from leeward.policies.edrp.problem.outcome import Unknown
+from leeward.policies.edrp.questions.pareto import Point, Tracer, unbeaten
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)
@@ -183,7 +183,7 @@ def test_stopping_prints_what_was_found(run, monkeypatch):
 
 def test_a_curve_that_the_time_limit_cuts_off_says_so():
     clock = itertools.chain([0.0, 0.0], itertools.repeat(100.0))
-    tracer = Tracer(problem=Problem.from_json(traded()), deadline=50.0, clock=lambda: next(clock))
+    tracer = Tracer(problem=problem_from_json(traded()), deadline=50.0, clock=lambda: next(clock))
     first, last = tracer.trace()
     assert isinstance(first, Point) and not first.proven  # least C and R were found, least T_D was not asked for
     assert isinstance(last, Unknown) and "time limit" in last.why

@@ -13,13 +13,13 @@ from rich.console import Console
 from solve_builders import chain_document, reference_document
 
 from leeward.cli.explain import explanation_document
-from leeward.dashboard.explain_layout import CHIP_H, Rect, layout
-from leeward.dashboard.explain_page import page
-from leeward.dashboard.explain_picture import shorten
-from leeward.dashboard.explain_text import print_explanation
-from leeward.dashboard.explain_words import tables
-from leeward.solve import Problem
-from leeward.solve.explain import explain
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.questions.explain import explain
+from leeward.policies.edrp.views.explain_layout import CHIP_H, Rect, layout
+from leeward.policies.edrp.views.explain_page import page
+from leeward.policies.edrp.views.explain_picture import shorten
+from leeward.policies.edrp.views.explain_text import print_explanation
+from leeward.policies.edrp.views.explain_words import tables
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)
@@ -28,7 +28,7 @@ HOSTILE = "<script>alert('x')</script>&\"]]>"
 
 
 def explained(document: dict) -> dict:
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     return explanation_document(problem, explain(problem))
 
 

@@ -30,7 +30,7 @@ def src(tmp_path: Path) -> Path:
         "scheduler/leeward/core/keys.py",
         "scheduler/leeward/core/__pycache__/keys.cpython-311.pyc",
         "scheduler/leeward/runtime/lua/export.lua",
-        "scheduler/leeward/solve/ilp.py",
+        "scheduler/leeward/policies/edrp/milp/ilp.py",
         "scheduler/leeward/local/data.py",
         "bolts/count.py",
         "bolts/tests/test_count.py",

@@ -13,10 +13,10 @@ from leeward.core.balance import excess
 from leeward.core.plan import Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import replicas
-from leeward.policies.edrp import RAISE_MAX, Edrp, build_problem
-from leeward.policies.even import Even
-from leeward.solve.evaluate import evaluate
-from leeward.solve.outcome import Effort, Feasible, Infeasible, Unknown
+from leeward.policies.baselines.even import Even
+from leeward.policies.edrp.policy import RAISE_MAX, Edrp, build_problem
+from leeward.policies.edrp.problem.evaluate import evaluate
+from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Unknown
 
 SETTINGS = Settings(headroom=0.0, link_delay_s=0.0, solve_limit_s=60.0)
 

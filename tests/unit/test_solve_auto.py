@@ -9,10 +9,12 @@ from dataclasses import replace
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
 
-from leeward.solve import auto, exact, solve
-from leeward.solve.evaluate import evaluate, verify
-from leeward.solve.outcome import Feasible, Infeasible, Optimal
-from leeward.solve.problem import Problem, ProblemError, Weights
+from leeward.policies.edrp.exact import search as exact
+from leeward.policies.edrp.methods import auto, solve
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.evaluate import evaluate, verify
+from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal
+from leeward.policies.edrp.problem.values import ProblemError, Weights
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)
@@ -26,7 +28,7 @@ def ticking(step_s: float):
 
 def test_it_is_the_default():
     assert inspect.signature(solve).parameters["method"].default == "auto"
-    outcome = solve(Problem.from_json(chain_document()))
+    outcome = solve(problem_from_json(chain_document()))
     assert isinstance(outcome, Optimal) and outcome.effort.method == "auto"
 
 
@@ -37,7 +39,7 @@ def test_it_keeps_the_present_deployment_when_nothing_is_worth_a_change():
         "weights": {"r": 0.1, "c": 0.1, "d": 0.8},
         "bounds": {"r": 0.2, "c": 20, "d": 1},
     }
-    outcome = solve(Problem.from_json(document))
+    outcome = solve(problem_from_json(document))
     assert isinstance(outcome, Optimal)
     assert outcome.deployment == present and outcome.metrics.T_D == 0
 
@@ -45,7 +47,7 @@ def test_it_keeps_the_present_deployment_when_nothing_is_worth_a_change():
 @pytest.mark.parametrize("name", ["b-", "c-", "g-"])
 def test_out_of_time_at_once_it_is_no_worse_than_keeping(name):
     document = instance_document(name)
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     outcome = auto.solve_auto(problem, time_limit_s=1e-9, clock=ticking(1.0))
     assert isinstance(outcome, Feasible | Optimal)
     assert verify(problem, outcome.deployment) == ()
@@ -56,7 +58,7 @@ def test_out_of_time_at_once_it_is_no_worse_than_keeping(name):
 
 
 def test_a_gap_ends_the_search_early():
-    problem = Problem.from_json(instance_document("f-"))
+    problem = problem_from_json(instance_document("f-"))
     wide, whole = solve(problem, gap=0.2), solve(problem)
     assert isinstance(wide, Optimal) and isinstance(whole, Optimal)
     assert whole.metrics.F <= wide.metrics.F <= whole.metrics.F / (1 - 0.2)
@@ -64,13 +66,13 @@ def test_a_gap_ends_the_search_early():
 
 
 def test_the_same_problem_gives_the_same_deployment():
-    problem = Problem.from_json(instance_document("g-"))
+    problem = problem_from_json(instance_document("g-"))
     first, second = solve(problem), solve(problem)
     assert first.deployment == second.deployment and first.bound == second.bound
 
 
 def test_infeasible_is_infeasible():
-    assert isinstance(solve(Problem.from_json(instance_document("e-"))), Infeasible)
+    assert isinstance(solve(problem_from_json(instance_document("e-"))), Infeasible)
 
 
 def test_an_interrupt_is_not_swallowed(monkeypatch):
@@ -80,16 +82,16 @@ def test_an_interrupt_is_not_swallowed(monkeypatch):
     exact.warm_up()
     monkeypatch.setattr(exact, "beam", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        solve(Problem.from_json(reference_document(5, 2)))
+        solve(problem_from_json(reference_document(5, 2)))
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(ProblemError, match="auto"):
-        solve(Problem.from_json(chain_document()), method="guess")
+        solve(problem_from_json(chain_document()), method="guess")
 
 
 def test_a_deployment_to_start_with_is_never_lost():
-    problem = Problem.from_json(instance_document("h-"))
+    problem = problem_from_json(instance_document("h-"))
     known = solve(problem, time_limit_s=20.0).deployment
     hasty = replace(problem, weights=Weights(r=1.0, c=0.0, d=0.0))
     outcome = auto.solve_auto(hasty, time_limit_s=1e-9, start=known, clock=ticking(1.0))

@@ -57,7 +57,7 @@ def test_ctrl_c_is_exit_130(run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("leeward.solve.auto.solve_auto", interrupt)
+    monkeypatch.setattr("leeward.policies.edrp.methods.auto.solve_auto", interrupt)
     assert run(chain_document()).exit_code == 130
 
 

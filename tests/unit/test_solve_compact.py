@@ -7,23 +7,28 @@ from __future__ import annotations
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
 
-from leeward.solve import Bounds, Node, Operator, Problem, ProblemError, Stream, Weights, compact, milp, solve
-from leeward.solve.evaluate import verify
-from leeward.solve.ilp import variable_count
-from leeward.solve.latency import MM1, Table
-from leeward.solve.outcome import Feasible, Infeasible, Optimal, Unknown
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.milp import compact
+from leeward.policies.edrp.milp import programme as milp
+from leeward.policies.edrp.milp.ilp import variable_count
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.evaluate import verify
+from leeward.policies.edrp.problem.latency import MM1, Table
+from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Unknown
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.problem.values import Bounds, Node, Operator, ProblemError, Stream, Weights
 
 
 def test_its_binaries_grow_with_the_nodes_and_not_with_their_power():
     for n, most in ((8, 500), (24, 1_400), (50, 2_800)):
-        problem = Problem.from_json(reference_document(n, 4))
+        problem = problem_from_json(reference_document(n, 4))
         placements = [compact.placements_of(problem, i) for i in range(len(problem.operators))]
         assert sum(p.length for p in placements) < most < variable_count(problem) / 1_000
 
 
 def test_a_stored_optimum():
     document = instance_document("d-")
-    outcome = solve(Problem.from_json(document), method="compact")
+    outcome = solve(problem_from_json(document), method="compact")
     assert isinstance(outcome, Optimal)
     assert outcome.metrics.F == pytest.approx(document["optimum"]["F"], abs=3e-6)
 
@@ -32,47 +37,47 @@ def test_a_stored_optimum():
 @pytest.mark.parametrize("method", ["ilp", "compact"])
 def test_every_installed_solver_finds_the_optimum(solver, method):
     document = chain_document() | {"link_cost": 0.01}
-    outcome = solve(Problem.from_json(document), method=method, solver=solver, time_limit_s=60)
-    reference = solve(Problem.from_json(document), method="exact")
+    outcome = solve(problem_from_json(document), method=method, solver=solver, time_limit_s=60)
+    reference = solve(problem_from_json(document), method="exact")
     assert isinstance(outcome, Optimal)
     assert outcome.metrics.F == pytest.approx(reference.metrics.F, abs=3e-6)
 
 
 def test_a_time_limit_that_is_too_short_is_not_a_proof():
-    problem = Problem.from_json(reference_document(8, 3) | {"bounds": {"r": 1, "c": 40, "d": 10}})
+    problem = problem_from_json(reference_document(8, 3) | {"bounds": {"r": 1, "c": 40, "d": 10}})
     outcome = solve(problem, method="compact", time_limit_s=0.01)
     assert isinstance(outcome, Unknown | Feasible)
 
 
 def test_infeasible_and_too_large():
-    assert isinstance(compact.solve_compact(Problem.from_json(instance_document("e-"))), Infeasible)
+    assert isinstance(compact.solve_compact(problem_from_json(instance_document("e-"))), Infeasible)
     slow = chain_document() | {"bounds": {"r": 0.001, "c": 20, "d": 1}}
-    assert "source" in compact.solve_compact(Problem.from_json(slow)).why[0]
+    assert "source" in compact.solve_compact(problem_from_json(slow)).why[0]
 
 
 def test_rows_beyond_the_limit_are_not_built(monkeypatch):
     monkeypatch.setattr(compact, "ROW_LIMIT", 10)
-    outcome = compact.solve_compact(Problem.from_json(chain_document()))
+    outcome = compact.solve_compact(problem_from_json(chain_document()))
     assert isinstance(outcome, Unknown) and "18 rows" in outcome.why
 
 
 def test_without_the_coupling_it_is_still_exact(monkeypatch):
     document = instance_document("d-")
     monkeypatch.setattr(compact, "COUPLING_LIMIT", 0)
-    outcome = solve(Problem.from_json(document), method="compact")
+    outcome = solve(problem_from_json(document), method="compact")
     assert outcome.metrics.F == pytest.approx(document["optimum"]["F"], abs=3e-6)
-    assert verify(Problem.from_json(document), outcome.deployment) == ()
+    assert verify(problem_from_json(document), outcome.deployment) == ()
 
 
 def test_a_solver_that_is_not_installed_is_refused_with_those_that_are():
     with pytest.raises(ProblemError, match="HIGHS") as caught:
-        solve(Problem.from_json(chain_document()), method="compact", solver="ABACUS")
+        solve(problem_from_json(chain_document()), method="compact", solver="ABACUS")
     assert caught.value.field == "solver"
 
 
 def test_restricted_carries_a_bound_of_the_full_problem():
     document = instance_document("b-")
-    outcome = solve(Problem.from_json(document), method="restricted")
+    outcome = solve(problem_from_json(document), method="restricted")
     assert isinstance(outcome, Feasible)
     assert 0 < outcome.bound <= document["optimum"]["F"] + 3e-6
     assert outcome.gap is not None
@@ -124,7 +129,7 @@ def test_the_live_price_is_that_of_the_definitions(tasks, bound, placed):
         "live": {"constant": 0.05, "per_byte": 1e-6, "tasks": tasks},
         "current": {"source": {"n0": 1}, "work": placed, "sink": {"n0": 1}},
     }
-    outcome = solve(Problem.from_json(document), method="compact")
-    reference = solve(Problem.from_json(document), method="exact")
+    outcome = solve(problem_from_json(document), method="compact")
+    reference = solve(problem_from_json(document), method="exact")
     assert isinstance(outcome, Optimal)
     assert outcome.metrics.F == pytest.approx(reference.metrics.F, abs=3e-6)

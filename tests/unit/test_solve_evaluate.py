@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 from solve_builders import chain_document, instance_document
 
-from leeward.solve.downtime import downtime_of, moved_share
-from leeward.solve.evaluate import evaluate, verify
-from leeward.solve.problem import Problem
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.downtime import downtime_of, moved_share
+from leeward.policies.edrp.problem.evaluate import evaluate, verify
 
 SOLVED = ("a-", "b-", "c-", "d-", "f-", "g-", "h-")
 
@@ -18,7 +18,7 @@ SOLVED = ("a-", "b-", "c-", "d-", "f-", "g-", "h-")
 def test_the_stored_optima_have_the_stated_metrics(name):
     document = instance_document(name)
     optimum = document["optimum"]
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     metrics = evaluate(problem, optimum["deployment"])
     for key in ("F", "R", "C", "T_D"):
         assert getattr(metrics, key) == pytest.approx(optimum[key], rel=1e-12, abs=1e-12)
@@ -27,7 +27,7 @@ def test_the_stored_optima_have_the_stated_metrics(name):
 
 def test_the_infeasible_instance_breaks_its_bound_wherever_the_others_operators_lie():
     document = instance_document("e-")
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     together = {op.id: {(op.allowed or ("n1",))[0]: 1} for op in problem.operators}
     kinds = {violation.kind for violation in verify(problem, together)}
     assert "response time" in kinds and "capacity" in kinds
@@ -36,7 +36,7 @@ def test_the_infeasible_instance_breaks_its_bound_wherever_the_others_operators_
 def test_metrics_by_hand():
     document = chain_document() | {"link_cost": 0.01}
     document["operators"][1]["cost"] = 2
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     metrics = evaluate(problem, {"source": {"n0": 1}, "work": {"n0": 1, "n2": 1}, "sink": {"n1": 1}})
     assert metrics.R == pytest.approx(1 / 200 + 0.02 + 1 / 100 + 0.01 + 1 / 100)
     assert metrics.C == pytest.approx(1 + 2 * 2 + 1 + 0.01 * (50 + 100))
@@ -46,7 +46,7 @@ def test_metrics_by_hand():
 
 
 def work_downtime(before: dict, after: dict, **changes: object) -> float:
-    problem = Problem.from_json(chain_document() | changes)
+    problem = problem_from_json(chain_document() | changes)
     return downtime_of(problem).seconds(problem.operators[1], before, after)
 
 
@@ -101,7 +101,7 @@ def test_live_downtime_counts_the_bytes_that_move_and_restarts_where_an_executor
 
 
 def test_every_constraint_is_verified():
-    problem = Problem.from_json(chain_document())
+    problem = problem_from_json(chain_document())
     good = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n1": 1}}
 
     def kinds(**changes: dict) -> list[str]:
@@ -114,13 +114,13 @@ def test_every_constraint_is_verified():
     assert kinds(work={"n9": 1}) == ["node not allowed"]
     assert "count below one" in kinds(work={"n0": -1, "n1": 2})
     assert kinds(ghost={"n0": 1}) == ["unknown operator"]
-    tight = Problem.from_json(chain_document() | {"bounds": {"r": 0.01, "c": 1, "d": 1}})
+    tight = problem_from_json(chain_document() | {"bounds": {"r": 0.01, "c": 1, "d": 1}})
     assert [violation.kind for violation in verify(tight, good)] == ["response time", "cost"]
 
 
 def test_downtime_is_bounded_even_when_it_has_no_weight():
     present = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n1": 1}}
-    problem = Problem.from_json(
+    problem = problem_from_json(
         chain_document() | {"current": present, "bounds": {"r": 0.2, "c": 20, "d": 0.1}}
     )
     assert verify(problem, present) == ()
@@ -130,7 +130,7 @@ def test_downtime_is_bounded_even_when_it_has_no_weight():
 def test_a_replica_that_cannot_keep_up_is_a_violation():
     document = chain_document()
     document["operators"][1]["mu"] = 90
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     assert [v.kind for v in verify(problem, {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n1": 1}})] == [
         "response time"
     ]

@@ -9,14 +9,16 @@ import pytest
 from deployments import least_f
 from solve_builders import chain_document, instance_document
 
-from leeward.solve import Problem, solve
-from leeward.solve.evaluate import evaluate, verify
-from leeward.solve.explain import Explanation, explain
-from leeward.solve.explain_json import explanation_to_json
-from leeward.solve.facts import facts_of
-from leeward.solve.latency import Table
-from leeward.solve.outcome import Infeasible
-from leeward.solve.whatif import with_bounds
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json
+from leeward.policies.edrp.problem.evaluate import evaluate, verify
+from leeward.policies.edrp.problem.latency import Table
+from leeward.policies.edrp.problem.outcome import Infeasible
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.questions.document import explanation_to_json
+from leeward.policies.edrp.questions.explain import Explanation, explain
+from leeward.policies.edrp.questions.facts import facts_of
+from leeward.policies.edrp.questions.whatif import with_bounds
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)
@@ -45,15 +47,15 @@ def braid() -> Problem:
         "bounds": {"r": 0.06, "c": 9, "d": 2},
         "current": {"source": {"n1": 1}, "left": {"n0": 1}, "right": {"n2": 1}, "sink": {"n0": 1}},
     }
-    return Problem.from_json(document)
+    return problem_from_json(document)
 
 
 def stacked(model: str = "generic") -> Problem:
     """The same where two replicas on one node are best; n0 and n1 are large and fast."""
-    document = braid().to_json() | {"weights": {"r": 0.9, "c": 0.1, "d": 0.0}, "downtime_model": model}
+    document = problem_to_json(braid()) | {"weights": {"r": 0.9, "c": 0.1, "d": 0.0}, "downtime_model": model}
     document["nodes"] = [{"id": "n0", "res": 4, "speedup": 2}, {"id": "n1", "res": 3, "speedup": 2}, {"id": "n2"}]
     document["bounds"]["c"] = 20
-    return Problem.from_json(document)
+    return problem_from_json(document)
 
 
 @pytest.fixture(scope="module", params=[braid, stacked, lambda: stacked("storm")], ids=["braid", "stacked", "storm"])
@@ -178,7 +180,7 @@ def test_one_more_of_a_bound_gains_what_looking_at_everything_says(explained):
 def test_a_bound_that_binds_is_seen_to_bind():
     document = chain_document() | {"weights": {"r": 1, "c": 0, "d": 0}}
     document["operators"][1]["mu"] = 110  # two replicas save 83 ms
-    fastest = Problem.from_json(document)
+    fastest = problem_from_json(document)
     spent = solve(fastest, method="exact").metrics.C
     result = explain(replace(fastest, bounds=replace(fastest.bounds, c=spent - 0.1)))
     limit = next(limit for limit in result.limits if limit.kind == "cost")
@@ -226,7 +228,7 @@ def test_an_infeasible_problem_is_returned_as_such():
 @pytest.mark.parametrize("prefix", ["b-", "c-", "d-"])
 def test_the_facts_of_the_stored_optima_add_up(prefix):
     document = instance_document(prefix)
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     optimum = document["optimum"]
     facts = facts_of(problem, optimum["deployment"])
     assert sum(hop.seconds for hop in facts.path) == pytest.approx(optimum["R"])

@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
 
-from leeward.solve import ProblemError, ilp, milp, solve
-from leeward.solve.configurations import configuration_count, configurations_of, neighbours
-from leeward.solve.evaluate import evaluate, verify
-from leeward.solve.outcome import Effort, Feasible, Infeasible, Optimal, Unknown
-from leeward.solve.problem import Problem
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.milp import ilp
+from leeward.policies.edrp.milp import programme as milp
+from leeward.policies.edrp.problem.configurations import configuration_count, configurations_of, neighbours
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.evaluate import evaluate, verify
+from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Optimal, Unknown
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.problem.values import ProblemError
 
 
 def paper_variables(n: int, k: int) -> int:
@@ -26,7 +30,7 @@ def paper_variables(n: int, k: int) -> int:
 @pytest.mark.parametrize("n", [8, 12, 16, 20, 24])
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_the_variable_count_is_the_papers(n, k):
-    assert ilp.variable_count(Problem.from_json(reference_document(n, k))) == paper_variables(n, k)
+    assert ilp.variable_count(problem_from_json(reference_document(n, k))) == paper_variables(n, k)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +42,7 @@ def test_the_closed_form_gives_table_iv(n, k, thousands):
 
 
 def test_the_built_model_has_as_many():
-    problem = Problem.from_json(reference_document(4, 2))
+    problem = problem_from_json(reference_document(4, 2))
     model = ilp.make_model(problem, configurations_of(problem))
     assert model.variables == paper_variables(4, 2) == ilp.variable_count(problem)
 
@@ -46,7 +50,7 @@ def test_the_built_model_has_as_many():
 @pytest.mark.parametrize("name", ["a-", "d-"])  # the others: tests/property/test_solve_random_agree.py, slow
 def test_the_stored_optima(name):
     document = instance_document(name)
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     outcome = solve(problem, method="ilp")
     assert isinstance(outcome, Optimal)
     assert outcome.metrics.F == pytest.approx(document["optimum"]["F"], abs=3e-6)
@@ -55,20 +59,20 @@ def test_the_stored_optima(name):
 
 
 def test_the_stored_infeasible_instance():
-    assert isinstance(solve(Problem.from_json(instance_document("e-")), method="ilp"), Infeasible)
+    assert isinstance(solve(problem_from_json(instance_document("e-")), method="ilp"), Infeasible)
 
 
 @pytest.mark.parametrize("name", ["b-", "c-", "d-"])
 def test_the_stored_restricted_optima(name):
     document = instance_document(name)
-    outcome = solve(Problem.from_json(document), method="restricted")
+    outcome = solve(problem_from_json(document), method="restricted")
     assert isinstance(outcome, Feasible)
     assert outcome.metrics.F == pytest.approx(document["optimum"]["redrp"]["F"], abs=3e-6)
 
 
 @pytest.mark.parametrize(("name", "variables"), [("g-", 34_359_950), ("h-", 400_090_088_802)])
 def test_the_large_instances_cannot_be_built_and_say_so(name, variables):
-    outcome = solve(Problem.from_json(instance_document(name) | {"current": None}), method="ilp")
+    outcome = solve(problem_from_json(instance_document(name) | {"current": None}), method="ilp")
     assert isinstance(outcome, Unknown)
     assert str(variables) in outcome.why
     assert outcome.effort.variables == variables
@@ -77,14 +81,14 @@ def test_the_large_instances_cannot_be_built_and_say_so(name, variables):
 def test_many_paths_are_written_with_finish_times(monkeypatch):
     document = instance_document("d-")
     monkeypatch.setattr(ilp, "PATH_LIMIT", 2)
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     assert ilp.source_to_sink_paths(problem, 2) is None
     assert len(ilp.source_to_sink_paths(problem, 100)) == 6
     assert solve(problem, method="ilp").metrics.F == pytest.approx(document["optimum"]["F"], abs=3e-6)
 
 
 def model_with_values(document: dict, values: list) -> ilp.Model:
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     made = ilp.make_model(problem, configurations_of(problem))
     for x, value in zip(made.x, values, strict=True):
         x.value = value
@@ -122,7 +126,7 @@ def test_optimal_needs_a_bound_that_proves_it():
 
 def with_present(**changes: object) -> Problem:
     present = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n1": 1}}
-    return Problem.from_json(chain_document() | {"current": present} | changes)
+    return problem_from_json(chain_document() | {"current": present} | changes)
 
 
 def test_without_a_solution_the_present_deployment_is_kept(monkeypatch):
@@ -167,17 +171,17 @@ def test_neighbours_add_remove_or_move_one_replica():
 
 def test_the_restricted_problem_needs_a_present_deployment():
     with pytest.raises(ProblemError, match="present deployment"):
-        solve(Problem.from_json(chain_document()), method="restricted")
+        solve(problem_from_json(chain_document()), method="restricted")
 
 
 def test_the_restricted_problem_without_any_neighbour_is_unknown():
     document = chain_document()
     document["operators"][1] |= {"allowed": ["n2"], "k": 1}
     document["current"] = {"source": {"n0": 1}, "work": {"n0": 3}, "sink": {"n1": 1}}
-    outcome = solve(Problem.from_json(document), method="restricted")
+    outcome = solve(problem_from_json(document), method="restricted")
     assert isinstance(outcome, Unknown)
 
 
 def test_an_unknown_method_is_refused():
     with pytest.raises(ProblemError, match="is not a method"):
-        solve(Problem.from_json(chain_document()), method="guess")
+        solve(problem_from_json(chain_document()), method="guess")

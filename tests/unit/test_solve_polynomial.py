@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from solve_builders import chain_document
 
-from leeward.solve import Problem, ProblemError, solve
-from leeward.solve.polynomial import Polynomial, fit_polynomial
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json
+from leeward.policies.edrp.problem.polynomial import Polynomial, fit_polynomial
+from leeward.policies.edrp.problem.values import ProblemError
 
 
 def test_an_increasing_polynomial_is_found_again():
@@ -101,9 +103,9 @@ def fitted_document(**changes: object) -> dict:
 
 
 def test_the_format_reads_writes_and_solves_it():
-    problem = Problem.from_json(fitted_document())
+    problem = problem_from_json(fitted_document())
     assert problem.operators[1].curve.response_s(100, 1) == pytest.approx(0.015)
-    assert Problem.from_json(json.loads(json.dumps(problem.to_json()))) == problem
+    assert problem_from_json(json.loads(json.dumps(problem_to_json(problem)))) == problem
     outcome = solve(problem, method="ilp")
     assert outcome.metrics.R == pytest.approx(0.005 + 0.015 + 0.01 + 0.01)
 
@@ -124,6 +126,6 @@ def test_the_format_reads_writes_and_solves_it():
 )
 def test_a_wrong_curve_is_named(changes, field, reason):
     with pytest.raises(ProblemError) as caught:
-        Problem.from_json(fitted_document(**changes))
+        problem_from_json(fitted_document(**changes))
     assert caught.value.field == field
     assert reason in caught.value.reason

@@ -9,9 +9,9 @@ import math
 import pytest
 from solve_builders import chain_document, instance_document
 
-from leeward.solve.latency import MM1, Table
-from leeward.solve.problem import Problem, ProblemError
-from leeward.solve.problem_json import read_problem
+from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json, read_problem
+from leeward.policies.edrp.problem.latency import MM1, Table
+from leeward.policies.edrp.problem.values import ProblemError
 
 NAMES = ("a-", "b-", "c-", "d-", "e-", "f-", "g-", "h-")
 
@@ -107,7 +107,7 @@ LIVE = {"constant": 0.02, "per_byte": 1e-9}
 )
 def test_a_wrong_field_is_named(path, value, field, reason):
     with pytest.raises(ProblemError) as caught:
-        Problem.from_json(changed(path, value))
+        problem_from_json(changed(path, value))
     assert caught.value.field == field
     assert reason in caught.value.reason
     assert caught.value.remedy
@@ -117,13 +117,13 @@ def test_a_wrong_field_is_named(path, value, field, reason):
 @pytest.mark.parametrize("document", [None, [], "x", 3])
 def test_only_an_object_is_a_problem(document):
     with pytest.raises(ProblemError, match="must be an object"):
-        Problem.from_json(document)
+        problem_from_json(document)
 
 
 def test_capacity_must_hold_one_replica_of_each():
     document = chain_document(nodes=1)
     with pytest.raises(ProblemError, match=r"source, work, sink needs 3 units on all nodes") as caught:
-        Problem.from_json(document)
+        problem_from_json(document)
     assert caught.value.remedy.startswith("Add 1 units")
 
 
@@ -134,23 +134,23 @@ def test_capacity_counts_what_is_confined_to_a_few_nodes():
     document["operators"][2]["allowed"] = ["n1"]
     document["nodes"][0]["res"] = 0.5
     with pytest.raises(ProblemError, match=r"source, work, sink needs 3 units on n0, n1"):
-        Problem.from_json(document)
+        problem_from_json(document)
 
 
 def test_a_table_is_as_long_as_k_and_does_not_increase():
     document = changed("operators.1.mu", ...)
     document["operators"][1]["latency"] = [0.1]
     with pytest.raises(ProblemError, match="1 values for k = 2"):
-        Problem.from_json(document)
+        problem_from_json(document)
     document["operators"][1]["latency"] = [0.1, 0.2]
     with pytest.raises(ProblemError, match="grows with the rate"):
-        Problem.from_json(document)
+        problem_from_json(document)
     document["operators"][1]["latency"] = [None, 0.2]
-    assert Problem.from_json(document).operators[1].curve == Table(values_s=(math.inf, 0.2))
+    assert problem_from_json(document).operators[1].curve == Table(values_s=(math.inf, 0.2))
 
 
 def test_defaults_are_those_of_the_format():
-    problem = Problem.from_json(chain_document())
+    problem = problem_from_json(chain_document())
     node, work = problem.nodes[0], problem.operators[1]
     assert (node.res, node.speedup, node.spawn_s, node.store_up_s, node.store_down_s) == (
         2,
@@ -174,8 +174,8 @@ def test_defaults_are_those_of_the_format():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_round_trip_of_the_stored_instances(name):
-    problem = Problem.from_json(instance_document(name))
-    assert Problem.from_json(json.loads(json.dumps(problem.to_json(), allow_nan=False))) == problem
+    problem = problem_from_json(instance_document(name))
+    assert problem_from_json(json.loads(json.dumps(problem_to_json(problem), allow_nan=False))) == problem
 
 
 def test_round_trip_keeps_tables_matrices_and_live():
@@ -184,11 +184,11 @@ def test_round_trip_keeps_tables_matrices_and_live():
     document["operators"][1]["latency"] = [None, 0.25]
     document["link_cost"] = [[0.0, 1.5, 2.0], [1.0, 0.0, 2.0], [1.0, 1.0, 0.0]]
     document |= {"downtime_model": "live", "live": LIVE | {"tasks": {"work": {"n0": 2, "n1": 0}}}}
-    problem = Problem.from_json(document)
-    again = problem.to_json()
+    problem = problem_from_json(document)
+    again = problem_to_json(problem)
     assert again["operators"][1]["latency"] == [None, 0.25]
     assert again["link_cost"] == document["link_cost"]
-    assert Problem.from_json(copy.deepcopy(again)) == problem
+    assert problem_from_json(copy.deepcopy(again)) == problem
 
 
 def test_an_unstable_queue_is_infinite():

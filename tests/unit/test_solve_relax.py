@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from solve_builders import chain_document, instance_document
 
-from leeward.solve import Problem, solve
-from leeward.solve.outcome import Infeasible
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.outcome import Infeasible
 
 pytestmark = pytest.mark.timeout(600)  # the first call on a machine compiles
 
 
 def reasons(method: str = "exact", **changes: object) -> Infeasible:
-    outcome = solve(Problem.from_json(chain_document() | changes), method=method)
+    outcome = solve(problem_from_json(chain_document() | changes), method=method)
     assert isinstance(outcome, Infeasible)
     return outcome
 
@@ -74,7 +75,7 @@ def test_capacity_is_counted_in_units_and_place():
 
 
 def test_the_stored_infeasible_instance():
-    outcome = solve(Problem.from_json(instance_document("e-")), method="exact")
+    outcome = solve(problem_from_json(instance_document("e-")), method="exact")
     assert isinstance(outcome, Infeasible)
     assert outcome.relaxations and "would have to be" in outcome.why[0]
     print(outcome.why)

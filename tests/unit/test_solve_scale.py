@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
 
-from leeward.solve import exact, solve
-from leeward.solve.arrays import arrays_of
-from leeward.solve.bounds import lay_out
-from leeward.solve.evaluate import evaluate, verify
-from leeward.solve.kernel_improve import draft_of, improve, settle, worth
-from leeward.solve.outcome import Feasible, Optimal
-from leeward.solve.problem import Problem
+from leeward.policies.edrp.exact import search as exact
+from leeward.policies.edrp.exact.arrays import arrays_of
+from leeward.policies.edrp.exact.bounds import lay_out
+from leeward.policies.edrp.exact.kernel_improve import draft_of, improve, settle, worth
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.problem.document import problem_from_json
+from leeward.policies.edrp.problem.evaluate import evaluate, verify
+from leeward.policies.edrp.problem.outcome import Feasible, Optimal
+from leeward.policies.edrp.problem.problem import Problem
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)
@@ -50,7 +52,7 @@ def wide_document(nodes: int = 40, *, traffic: float = 0.02) -> dict:
 @pytest.mark.parametrize("name", ["a-", "b-", "c-", "f-", "g-", "h-"])
 def test_the_compiled_value_of_a_deployment_is_that_of_the_definitions(name):
     document = instance_document(name)
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     for deployment in (document["optimum"]["deployment"], document.get("current")):
         if deployment is None or verify(problem, deployment):
             continue
@@ -66,7 +68,7 @@ def test_the_local_search_ends_no_worse_and_within_every_constraint(model):
     document = wide_document(12) | {"downtime_model": model, "weights": {"r": 0.4, "c": 0.4, "d": 0.2}}
     names = [op["id"] for op in document["operators"]]
     document["current"] = {name: {f"n{at}": 1} for at, name in enumerate(names)}
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     p = arrays_of(problem)
     draft = draft_of(p, *positions(problem, problem.current), 100_000)
     improve(p, draft)
@@ -78,7 +80,7 @@ def test_the_local_search_ends_no_worse_and_within_every_constraint(model):
 
 
 def test_the_local_search_stops_when_its_fuel_is_gone():
-    problem = Problem.from_json(wide_document(12))
+    problem = problem_from_json(wide_document(12))
     p = arrays_of(problem)
     spread = {op.id: {f"n{at}": 1} for at, op in enumerate(problem.operators)}
     draft = draft_of(p, *positions(problem, spread), 5)
@@ -89,7 +91,7 @@ def test_the_local_search_stops_when_its_fuel_is_gone():
 
 def test_a_search_without_fuel_leaves_its_rest_in_the_bound():
     document = wide_document()
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     whole = solve(problem, method="exact")
     assert isinstance(whole, Optimal)
     ticks = itertools.count()
@@ -103,11 +105,11 @@ def test_room_beside_spread_replicas_makes_the_bound_of_traffic_tighter(monkeypa
     document = wide_document(60)
     for op in document["operators"]:
         op["mu"] = min(op["mu"], 110) if op["k"] > 1 else op["mu"]  # a single replica is slow
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     p = arrays_of(problem)
     least, alone = exact.downtime_bounds(p)
     counted = lay_out(p, least <= p.d_max, alone <= p.d_max)[0].value
-    monkeypatch.setattr("leeward.solve.bounds.SLOTS", 0)
+    monkeypatch.setattr("leeward.policies.edrp.exact.bounds.SLOTS", 0)
     assert counted > lay_out(p, least <= p.d_max, alone <= p.d_max)[0].value + 1e-3
     monkeypatch.undo()
     assert counted <= solve(problem, method="exact").metrics.F
@@ -119,12 +121,12 @@ def test_classes_by_the_replicas_of_an_operator_beside_the_spine_make_the_bound_
     for op in document["operators"]:
         op["mu"] = 100 if op["id"] == "compute_route_id" else op["mu"]
         op["mu"] = 110 if op["id"] == "metronome" else op["mu"]
-    problem = Problem.from_json(document)
+    problem = problem_from_json(document)
     p = arrays_of(problem)
     least, alone = exact.downtime_bounds(p)
     [whole] = lay_out(p, least <= p.d_max, alone <= p.d_max)
     expected = solve(problem, method="exact")
-    monkeypatch.setattr("leeward.solve.bounds.SPLIT_FROM", 1)
+    monkeypatch.setattr("leeward.policies.edrp.exact.bounds.SPLIT_FROM", 1)
     first, second = lay_out(p, least <= p.d_max, alone <= p.d_max)
     assert whole.value < first.value <= second.value
     assert (first.sizes ^ second.sizes).sum() == p.k.max() + 1 and not (first.sizes & second.sizes).all()
@@ -133,8 +135,8 @@ def test_classes_by_the_replicas_of_an_operator_beside_the_spine_make_the_bound_
 
 
 def test_looking_for_classes_ends_when_its_time_is_up(monkeypatch):
-    monkeypatch.setattr("leeward.solve.bounds.SPLIT_FROM", 1)
-    p = arrays_of(Problem.from_json(wide_document(10)))
+    monkeypatch.setattr("leeward.policies.edrp.exact.bounds.SPLIT_FROM", 1)
+    p = arrays_of(problem_from_json(wide_document(10)))
     least, alone = exact.downtime_bounds(p)
     looks = []
     [whole] = lay_out(p, least <= p.d_max, alone <= p.d_max, in_time=lambda: bool(looks.append(1)))
@@ -143,12 +145,13 @@ def test_looking_for_classes_ends_when_its_time_is_up(monkeypatch):
 
 SEARCHES = """
 import importlib, json, pkgutil, sys
-import leeward.solve
-from leeward.solve import Problem, solve
+import leeward.policies.edrp.exact as rooms
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.problem.document import problem_from_json
 for document in json.load(sys.stdin):
-    solve(Problem.from_json(document), method="exact")
-names = [m.name for m in pkgutil.iter_modules(leeward.solve.__path__) if m.name.startswith("kernel_")]
-functions = [f for name in names for f in vars(importlib.import_module("leeward.solve." + name)).values()]
+    solve(problem_from_json(document), method="exact")
+names = [m.name for m in pkgutil.iter_modules(rooms.__path__) if m.name.startswith("kernel_")]
+functions = [f for name in names for f in vars(importlib.import_module("leeward.policies.edrp.exact." + name)).values()]
 kernels = {f.py_func.__qualname__: f.stats for f in functions if hasattr(f, "signatures")}
 print(len(kernels), {name: dict(stats.cache_misses) for name, stats in kernels.items() if stats.cache_misses})
 """

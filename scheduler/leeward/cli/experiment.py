@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leeward.experiments.isolated import Measured, Task
-    from leeward.experiments.network import Network
-    from leeward.experiments.table3 import Assumptions, Row
-    from leeward.experiments.table3_report import Hours
-    from leeward.experiments.table4 import Cell
+    from leeward.policies.edrp.experiments.isolated import Measured, Task
+    from leeward.policies.edrp.experiments.network import Network
+    from leeward.policies.edrp.experiments.table3 import Assumptions, Row
+    from leeward.policies.edrp.experiments.table3_report import Hours
+    from leeward.policies.edrp.experiments.table4 import Cell
 
 OUT = Path("out/experiments")
 QUICK_STEP = 15  # minutes from plan to plan
@@ -52,8 +52,8 @@ def edrp_table3(
     Example: leeward experiment edrp-table3 --graph path/to/Ans.graphml
     """
     from leeward.core.errors import LeewardError
-    from leeward.experiments import table3, table3_report
-    from leeward.experiments.network import read_graphml
+    from leeward.policies.edrp.experiments import table3, table3_report
+    from leeward.policies.edrp.experiments.network import read_graphml
 
     console = _console()
     try:
@@ -83,8 +83,8 @@ def edrp_table4(
     Example: leeward experiment edrp-table4 --limit 10
     """
     from leeward.core.errors import LeewardError
-    from leeward.experiments import table4
-    from leeward.experiments.csv_file import write_csv
+    from leeward.policies.edrp.experiments import table4
+    from leeward.policies.edrp.experiments.csv_file import write_csv
 
     cells = [cell for cell in table4.PAPER if not quick or (cell.nodes == 8 and cell.k <= 3)]
     limit = min(limit, QUICK_LIMIT_S) if quick else limit
@@ -103,7 +103,7 @@ def edrp_table4(
 
 def _methods(text: str) -> list[str]:
     from leeward.core.errors import ConfigError
-    from leeward.solve import METHODS
+    from leeward.policies.edrp.methods import METHODS
 
     if not text:
         return [method for method in TABLE4_METHODS if method in METHODS]
@@ -121,7 +121,7 @@ def _measure_all(tasks: list[Task]) -> list[Measured]:
     from rich.console import Console
     from rich.progress import Progress
 
-    from leeward.experiments.isolated import measure
+    from leeward.policies.edrp.experiments.isolated import measure
 
     found = []
     together = [task for task in tasks if task.method != "ilp"]
@@ -155,10 +155,10 @@ def _run_all(network: Network, todo: list[Assumptions], method: str, time_limit_
     from rich.console import Console
     from rich.progress import Progress
 
-    from leeward.experiments.instances import toy
-    from leeward.experiments.table3 import MINUTES, OBJECTIVES, run_hour, summarise
-    from leeward.experiments.table3_report import Hours
-    from leeward.solve import solve
+    from leeward.policies.edrp.experiments.instances import toy
+    from leeward.policies.edrp.experiments.table3 import MINUTES, OBJECTIVES, run_hour, summarise
+    from leeward.policies.edrp.experiments.table3_report import Hours
+    from leeward.policies.edrp.methods import solve
 
     solver = partial(solve, method=method, time_limit_s=time_limit_s)
     solver(toy())  # compiling or loading compiled code is not solving
@@ -180,8 +180,8 @@ def _run_all(network: Network, todo: list[Assumptions], method: str, time_limit_
 
 
 def _print_table3(console: Console, reference: Hours, varied: list[Hours], method: str) -> None:
-    from leeward.experiments.table3 import OBJECTIVES
-    from leeward.experiments.table3_report import dependence
+    from leeward.policies.edrp.experiments.table3 import OBJECTIVES
+    from leeward.policies.edrp.experiments.table3_report import dependence
 
     assumed = reference.assumptions
     ratios = assumed.ratios

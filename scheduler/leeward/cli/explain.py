@@ -1,6 +1,6 @@
 """`leeward explain`: why a deployment is what it is, as text, JSON or a page of its own.
 
-The JSON is what `leeward solve` prints and what `solve/explain_json.py` adds; the exit codes are the same.
+The JSON is that of `leeward solve` and of `policies/edrp/questions/document.py`; the exit codes are the same.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import typer
 from leeward.cli.solve import EXIT_BAD_INPUT, EXIT_CODES, check_options, outcome_document
 
 if TYPE_CHECKING:
-    from leeward.solve.explain import Explanation
-    from leeward.solve.outcome import Infeasible, Unknown
-    from leeward.solve.problem import Problem
+    from leeward.policies.edrp.problem.outcome import Infeasible, Unknown
+    from leeward.policies.edrp.problem.problem import Problem
+    from leeward.policies.edrp.questions.explain import Explanation
 
 INTERRUPTED = 130
 
@@ -48,7 +48,7 @@ def explain_command(
 ) -> None:
     """Say why the best deployment is what it is, and what any other would cost."""
     from leeward.core.errors import LeewardError
-    from leeward.solve.problem_json import read_problem
+    from leeward.policies.edrp.problem.document import read_problem
 
     try:
         check_options(time_limit, 0.0, seed)
@@ -78,7 +78,7 @@ def _explain(problem: Problem, method: str, time_limit: float, seed: int) -> Exp
     from rich.console import Console
     from rich.markup import escape
 
-    from leeward.solve.explain import explain
+    from leeward.policies.edrp.questions.explain import explain
 
     console, asked = Console(stderr=True), 0
     with console.status("solving") as status:
@@ -93,8 +93,8 @@ def _explain(problem: Problem, method: str, time_limit: float, seed: int) -> Exp
 
 def explanation_document(problem: Problem, result: Explanation | Infeasible | Unknown) -> dict[str, Any]:
     """The stable JSON form: that of `solve`, and the explanation where there is a deployment."""
-    from leeward.solve.explain import Explanation
-    from leeward.solve.explain_json import explanation_to_json
+    from leeward.policies.edrp.questions.document import explanation_to_json
+    from leeward.policies.edrp.questions.explain import Explanation
 
     if not isinstance(result, Explanation):
         return outcome_document(problem, result)
@@ -109,14 +109,14 @@ def write(document: dict[str, Any], view: View, stream: TextIO) -> None:
         json.dump(document, stream, allow_nan=False)
         stream.write("\n")
     elif view is View.html:
-        from leeward.dashboard.explain_page import page
+        from leeward.policies.edrp.views.explain_page import page
 
         stream.write(page(document))
     elif document["deployment"] is None:
         stream.write(f"{document['status']}  {document['name']}\n")
         stream.writelines(f"  {reason}\n" for reason in document["why"])
     else:
-        from leeward.dashboard.explain_text import print_explanation
+        from leeward.policies.edrp.views.explain_text import print_explanation
 
         width = None if stream.isatty() else 160
         print_explanation(document, Console(file=stream, width=width))

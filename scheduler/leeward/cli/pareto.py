@@ -23,10 +23,11 @@ import typer
 from leeward.cli.solve import EXIT_BAD_INPUT, check_options
 
 if TYPE_CHECKING:
-    from leeward.solve.evaluate import Metrics
-    from leeward.solve.outcome import Infeasible, Unknown
-    from leeward.solve.pareto import Point
-    from leeward.solve.problem import Deployment, Problem
+    from leeward.policies.edrp.problem.evaluate import Metrics
+    from leeward.policies.edrp.problem.outcome import Infeasible, Unknown
+    from leeward.policies.edrp.problem.problem import Problem
+    from leeward.policies.edrp.problem.values import Deployment
+    from leeward.policies.edrp.questions.pareto import Point
 
 EXIT_CODES = {"complete": 0, "unfinished": 0, "infeasible": 3, "unknown": 4, "stopped": 130}
 COLUMNS = ("T_D_max", "R", "C", "T_D", "F", "replicas", "proven")
@@ -64,7 +65,7 @@ def pareto_command(
 ) -> None:
     """Show every deployment that no other beats in both response time and cost."""
     from leeward.core.errors import LeewardError
-    from leeward.solve.problem_json import read_problem
+    from leeward.policies.edrp.problem.document import read_problem
 
     try:
         check_options(time_limit, 0.0, seed)
@@ -77,7 +78,7 @@ def pareto_command(
         raise typer.Exit(EXIT_BAD_INPUT) from None
     _print(document, output)
     if picture is not None and any(curve["points"] for curve in document["curves"]):
-        from leeward.dashboard.pareto_picture import draw
+        from leeward.policies.edrp.views.pareto_picture import draw
 
         try:
             draw(document, picture)
@@ -89,7 +90,7 @@ def pareto_command(
 
 
 def _check_own_options(points: int | None, downtime: list[float] | None, picture: Path | None) -> None:
-    from leeward.solve.problem import ProblemError
+    from leeward.policies.edrp.problem.values import ProblemError
 
     if points is not None and points < 2:
         raise ProblemError("--points", points, "must be 2 or more", remedy="a curve has two ends")
@@ -108,8 +109,8 @@ def _trace(
     """All curves; Ctrl-C ends it with what there is."""
     from rich.console import Console
 
-    from leeward.solve import solve
-    from leeward.solve.pareto import Point, Tracer, unbeaten
+    from leeward.policies.edrp.methods import solve
+    from leeward.policies.edrp.questions.pareto import Point, Tracer, unbeaten
 
     started = time.monotonic()
     deadline = math.inf if time_limit is None else started + time_limit
@@ -155,7 +156,7 @@ def _trace(
 
 def _settle(points: list[dict[str, Any]], unsolved: Infeasible | Unknown | None, *, whole: bool) -> bool:
     """Whether a curve is complete; if every gap of a whole one was searched to the end, its points are proven."""
-    from leeward.solve.outcome import Infeasible
+    from leeward.policies.edrp.problem.outcome import Infeasible
 
     if unsolved is not None:
         return isinstance(unsolved, Infeasible)
@@ -179,7 +180,7 @@ def _values(metrics: Metrics, deployment: Deployment) -> dict[str, Any]:
 
 
 def _point(problem: Problem, point: Point) -> dict[str, Any]:
-    from leeward.solve.evaluate import evaluate
+    from leeward.policies.edrp.problem.evaluate import evaluate
 
     metrics = evaluate(problem, point.deployment)  # F under the problem's own T_D,max
     return _values(metrics, point.deployment) | {
@@ -190,7 +191,7 @@ def _point(problem: Problem, point: Point) -> dict[str, Any]:
 
 def _at(problem: Problem, deployment: Deployment | None) -> dict[str, Any] | None:
     """Where a deployment stands; None without one, or where a replica cannot keep up."""
-    from leeward.solve.evaluate import evaluate
+    from leeward.policies.edrp.problem.evaluate import evaluate
 
     if deployment is None:
         return None

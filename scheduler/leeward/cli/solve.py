@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.solve import METHODS
+from leeward.policies.edrp.methods import METHODS
 
 if TYPE_CHECKING:
-    from leeward.solve.outcome import Outcome
-    from leeward.solve.problem import Problem
+    from leeward.policies.edrp.problem.outcome import Outcome
+    from leeward.policies.edrp.problem.problem import Problem
 
 EXIT_BAD_INPUT = 2
 EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 3, "unknown": 4}
@@ -57,8 +57,8 @@ def solve_command(
     Example: leeward solve instance.json --time-limit 10 --gap 0.01 --output json
     """
     from leeward.core.errors import LeewardError
-    from leeward.solve import solve
-    from leeward.solve.problem_json import read_problem
+    from leeward.policies.edrp.methods import solve
+    from leeward.policies.edrp.problem.document import read_problem
 
     try:
         check_options(time_limit, gap, seed)
@@ -92,7 +92,7 @@ def _busy(what: str) -> Iterator[None]:
 
 def check_options(time_limit: float | None, gap: float, seed: int) -> None:
     """Raises `ProblemError` for an option that makes no sense."""
-    from leeward.solve.problem import ProblemError
+    from leeward.policies.edrp.problem.values import ProblemError
 
     if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
         raise ProblemError("--time-limit", time_limit, "must be more than 0", remedy="give seconds")
@@ -106,7 +106,7 @@ def check_options(time_limit: float | None, gap: float, seed: int) -> None:
 
 def outcome_document(problem: Problem, outcome: Outcome) -> dict[str, Any]:
     """The stable JSON form; keys without a value are null."""
-    from leeward.solve.outcome import Infeasible, Unknown
+    from leeward.policies.edrp.problem.outcome import Infeasible, Unknown
 
     document: dict[str, Any] = {
         "name": problem.name,

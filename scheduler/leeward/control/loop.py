@@ -31,11 +31,11 @@ def policy_of(settings: Settings) -> Policy | None:
     """The policy that the settings name; None if only people decide."""
     match settings.policy:
         case "edrp":
-            from leeward.policies.edrp import Edrp
+            from leeward.policies.edrp.policy import Edrp
 
             return Edrp(settings)
         case "even":
-            from leeward.policies.even import Even
+            from leeward.policies.baselines.even import Even
 
             return Even(settings)
     return None

@@ -12,9 +12,9 @@ from leeward.core.control import ControlRecord
 from leeward.core.journal import StepName
 from leeward.core.migration.restoring import REMEDY, known_cuts
 from leeward.core.model import ClusterView
+from leeward.core.placing import present_deployment
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
-from leeward.policies.placing import present_deployment
 
 if TYPE_CHECKING:
     from leeward.control.service import Ports

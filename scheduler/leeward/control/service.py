@@ -50,10 +50,10 @@ from leeward.control.tidying import clear
 from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
+from leeward.core.placing import carry, present_deployment
 from leeward.core.plan import Plan
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
-from leeward.policies.placing import carry, present_deployment
 
 #: Time between two looks at the metrics, seconds.
 MEASURE_S = 1.0

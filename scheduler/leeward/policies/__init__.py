@@ -1,1 +1,1 @@
-"""One file for each published scheduler, and a baseline: `decide(view, *, now, rng) -> Plan`."""
+"""One room for each published scheduler, and the baselines. No room imports another; what two share is in `core`."""

@@ -1,0 +1,225 @@
+"""A local search from a deployment: what a few replicas moved, added, removed or swapped can gain.
+
+It proves nothing; a better incumbent lets the branch and bound prune more, and where time runs out it is the answer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from leeward.policies.edrp.exact.arrays import Arrays
+from leeward.policies.edrp.exact.compiled import kernel
+from leeward.policies.edrp.exact.kernel_downtime import config_seconds
+
+#: A step must gain this much.
+GAIN = 1e-9
+
+
+class Draft(NamedTuple):
+    """The deployment at hand and what follows from it."""
+
+    nodes: np.ndarray  # [G, kmax] ascending
+    size: np.ndarray  # [G]
+    rest: np.ndarray  # [n] capacity left
+    seconds: np.ndarray  # [G] downtime
+    arrival: np.ndarray  # [G] working space
+    edges: np.ndarray  # [E] edges, those into upstream operators first
+    value: np.ndarray  # [1] F
+    fuel: np.ndarray  # [1] deployments that may still be looked at
+
+
+@kernel
+def occupy_nodes(p: Arrays, d: Draft, i: int, sign: int) -> bool:
+    """Books (1) or frees (-1) what i takes; whether it fits."""
+    fits = True
+    for a in range(d.size[i]):
+        d.rest[d.nodes[i, a]] -= sign * p.res[i]
+    for a in range(d.size[i]):
+        fits = fits and d.rest[d.nodes[i, a]] >= 0.0 and p.allowed[i, d.nodes[i, a]]
+    return fits
+
+
+@kernel
+def worth(p: Arrays, d: Draft) -> float:
+    """F of the draft; infinite if it breaks a bound.  Capacity is not looked at."""
+    d.fuel[0] -= 1
+    cost, downtime, response = 0.0, 0.0, 0.0
+    for i in range(p.k.shape[0]):
+        worst = 0.0
+        for a in range(d.size[i]):
+            worst = max(worst, p.latency[i, d.size[i]] / p.speed[d.nodes[i, a]])
+        d.arrival[i] = worst  # until the input's arrival is added
+        cost += d.size[i] * p.price[i]
+        downtime = max(downtime, d.seconds[i])
+        response = max(response, worst)
+    own_done = -1
+    wait = 0.0
+    for at in range(d.edges.shape[0]):
+        e = d.edges[at]
+        q, i = p.edge_from[e], p.edge_to[e]
+        if i != own_done:
+            own_done, wait = i, 0.0
+        far, traffic = 0.0, 0.0
+        for a in range(d.size[q]):
+            for c in range(d.size[i]):
+                far = max(far, p.delay[d.nodes[q, a], d.nodes[i, c]])
+                traffic += p.link[d.nodes[q, a], d.nodes[i, c]]
+        cost += p.rate[e] * traffic / (d.size[q] * d.size[i])
+        before = max(0.0, d.arrival[q] + far - wait)
+        d.arrival[i] += before  # the arrival grows to the latest so far
+        wait += before
+        response = max(response, d.arrival[i])
+    if response > p.r_max or cost > p.c_max or downtime > p.d_max:
+        return np.inf
+    return p.a * response + p.b * cost + p.e * downtime
+
+
+@kernel
+def settle(p: Arrays, d: Draft, i: int) -> None:
+    """Sorts the nodes of i and brings its downtime up to date."""
+    d.nodes[i, : d.size[i]].sort()
+    d.seconds[i] = config_seconds(p, i, d.nodes[i], d.size[i])
+
+
+@kernel
+def attempt(p: Arrays, d: Draft, i: int, fresh: np.ndarray, count: int) -> bool:
+    """Gives i the `count` nodes of `fresh` if that is better."""
+    old, was, seconds = d.nodes[i].copy(), d.size[i], d.seconds[i]
+    occupy_nodes(p, d, i, -1)
+    d.nodes[i, :count] = fresh[:count]
+    d.size[i] = count
+    if occupy_nodes(p, d, i, 1) and np.isfinite(p.latency[i, count]):
+        settle(p, d, i)
+        value = worth(p, d)
+        if value < d.value[0] - GAIN:
+            d.value[0] = value
+            return True
+    occupy_nodes(p, d, i, -1)
+    d.nodes[i] = old
+    d.size[i], d.seconds[i] = was, seconds
+    occupy_nodes(p, d, i, 1)
+    return False
+
+
+@kernel
+def vary(p: Arrays, d: Draft, i: int) -> bool:
+    """One replica of i moved, added or removed, or all of them brought to one node; whether anything was gained."""
+    gained = False
+    fresh = np.empty(p.k[i] + 1, dtype=np.int64)
+    for v in range(p.speed.shape[0]):
+        if not p.allowed[i, v] or d.fuel[0] <= 0:
+            continue
+        for a in range(d.size[i] + 1):  # the last adds one
+            if a < p.k[i]:
+                fresh[: d.size[i]] = d.nodes[i, : d.size[i]]
+                if a == d.size[i] or fresh[a] != v:
+                    fresh[a] = v
+                    gained = attempt(p, d, i, fresh, max(a + 1, d.size[i])) or gained
+        for count in range(1, p.k[i] + 1):
+            fresh[:count] = v
+            gained = attempt(p, d, i, fresh, count) or gained
+    for a in range(p.k[i]):
+        if d.size[i] > 1 and a < d.size[i]:
+            fresh[:a] = d.nodes[i, :a]
+            fresh[a : d.size[i] - 1] = d.nodes[i, a + 1 : d.size[i]]
+            gained = attempt(p, d, i, fresh, d.size[i] - 1) or gained
+    return gained
+
+
+@kernel
+def exchange(p: Arrays, d: Draft, u: int, v: int) -> bool:
+    """Everything on u goes to v and the other way round, if that is better; otherwise it goes back."""
+    for back in range(2):
+        fits = True
+        for i in range(p.k.shape[0]):
+            touched = False
+            for a in range(d.size[i]):
+                touched = touched or d.nodes[i, a] == u or d.nodes[i, a] == v
+            if not touched:
+                continue
+            occupy_nodes(p, d, i, -1)
+            for a in range(d.size[i]):
+                w = d.nodes[i, a]
+                d.nodes[i, a] = v if w == u else (u if w == v else w)
+            settle(p, d, i)
+            occupy_nodes(p, d, i, 1)
+            for a in range(d.size[i]):
+                fits = fits and p.allowed[i, d.nodes[i, a]]
+        if back == 0 and fits and d.rest[u] >= 0.0 and d.rest[v] >= 0.0:
+            value = worth(p, d)
+            if value < d.value[0] - GAIN:
+                d.value[0] = value
+                return True
+    return False
+
+
+@kernel
+def swap(p: Arrays, d: Draft, i: int, j: int, a: int, c: int) -> bool:
+    """Replica a of i and replica c of j change places if that is better; otherwise they change back."""
+    u, v = d.nodes[i, a], d.nodes[j, c]
+    if u == v:
+        return False
+    for back in range(2):
+        occupy_nodes(p, d, i, -1)
+        occupy_nodes(p, d, j, -1)
+        for x in range(d.size[i]):
+            if d.nodes[i, x] == (u if back == 0 else v):
+                d.nodes[i, x] = v if back == 0 else u
+                break
+        for x in range(d.size[j]):
+            if d.nodes[j, x] == (v if back == 0 else u):
+                d.nodes[j, x] = u if back == 0 else v
+                break
+        settle(p, d, i)
+        settle(p, d, j)
+        fits = occupy_nodes(p, d, i, 1)
+        fits = occupy_nodes(p, d, j, 1) and fits
+        if back == 0 and fits and d.rest[u] >= 0.0 and d.rest[v] >= 0.0:
+            value = worth(p, d)
+            if value < d.value[0] - GAIN:
+                d.value[0] = value
+                return True
+    return False
+
+
+def draft_of(p: Arrays, nodes: np.ndarray, size: np.ndarray, fuel: int) -> Draft:
+    """A draft to improve: node positions [G, kmax] and how many of these each operator has."""
+    rank = np.empty(len(p.topo), dtype=np.int64)
+    rank[p.topo] = np.arange(len(p.topo))
+    return Draft(
+        nodes=nodes.copy(),
+        size=size.copy(),
+        rest=p.full.copy(),
+        seconds=np.zeros(len(size)),
+        arrival=np.zeros(len(size)),
+        edges=np.argsort(rank[p.edge_to], kind="stable"),
+        value=np.array([np.inf]),
+        fuel=np.array([fuel]),
+    )
+
+
+@kernel
+def improve(p: Arrays, d: Draft) -> None:
+    """Steps that gain, operator by operator and node by node, until none does or the fuel is gone."""
+    for i in range(p.k.shape[0]):
+        occupy_nodes(p, d, i, 1)
+        settle(p, d, i)
+    d.value[0] = worth(p, d)
+    gained = True
+    while gained and d.fuel[0] > 0:
+        gained = False
+        for i in range(p.k.shape[0]):
+            gained = vary(p, d, i) or gained
+        for i in range(p.k.shape[0]):
+            for j in range(i):
+                for a in range(p.k[i]):
+                    for c in range(p.k[j]):
+                        if a < d.size[i] and c < d.size[j] and d.fuel[0] > 0:
+                            gained = swap(p, d, i, j, a, c) or gained
+        for i in range(p.k.shape[0]):
+            for a in range(p.k[i]):
+                for v in range(p.speed.shape[0]):
+                    if a < d.size[i] and v != d.nodes[i, a] and d.fuel[0] > 0:
+                        gained = exchange(p, d, d.nodes[i, a], v) or gained

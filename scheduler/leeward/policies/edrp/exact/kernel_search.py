@@ -1,0 +1,146 @@
+"""The compiled branch and bound: fix the operators in the order of the tree, each to a configuration.
+
+Depth first, children by their bound; a beam search over the same children gives the first incumbent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leeward.policies.edrp.exact.arrays import Arrays
+from leeward.policies.edrp.exact.compiled import kernel
+from leeward.policies.edrp.exact.kernel_bound import Reach
+from leeward.policies.edrp.exact.kernel_expand import expand
+from leeward.policies.edrp.exact.kernel_paths import refresh
+from leeward.policies.edrp.exact.kernel_state import Children, Desk, Search, State, Tables, threshold
+from leeward.policies.edrp.exact.tree import Tree
+
+#: Nodes that the beam search makes spread configurations of.
+BEAM_NODES = 8
+
+
+@kernel
+def fix(p: Arrays, t: Tree, b: Tables, s: State, level: int, nodes: np.ndarray, size: int, values: np.ndarray) -> None:
+    """Makes a child the configuration of its operator."""
+    i = t.order[level]
+    s.nodes[i, :size] = nodes[:size]
+    s.size[i] = size
+    s.fixed[i] = True
+    for a in range(p.held[i], size):
+        s.rest[nodes[a]] -= p.res[i]
+        s.units[nodes[a]] -= p.res_units[i]
+        for table in range(b.A.shape[0]):
+            s.price[table] -= b.mu[table, nodes[a]] * p.res[i]
+    s.finish[i] = values[0]
+    s.cost[level + 1] = values[1]
+    s.downtime[level + 1] = values[2]
+    s.response[level + 1] = refresh(p, s, t.last[level + 1])
+
+
+@kernel
+def unfix(p: Arrays, t: Tree, b: Tables, s: State, level: int) -> None:
+    """Undoes `fix`; heads and tails are only looked at right after `fix`, so they may stay."""
+    i = t.order[level]
+    for a in range(p.held[i], s.size[i]):
+        s.rest[s.nodes[i, a]] += p.res[i]
+        s.units[s.nodes[i, a]] += p.res_units[i]
+        for table in range(b.A.shape[0]):
+            s.price[table] += b.mu[table, s.nodes[i, a]] * p.res[i]
+    s.fixed[i] = False
+
+
+@kernel
+def record(p: Arrays, s: State, h: Search, value: float) -> None:
+    """A better deployment than any before."""
+    h.best[0] = value
+    h.best_nodes[:] = s.nodes
+    h.best_size[:] = s.size
+
+
+@kernel
+def run(
+    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, c: Children, desk: Desk, reserve: int
+) -> None:  # fmt: skip
+    """Goes on with the depth-first search until no more than `reserve` of the fuel is left.
+
+    It begins with `h.depth` at -2 and has seen everything when that is -1.
+    """
+    count = p.k.shape[0]
+    depth = h.depth[0]
+    if depth == -2:
+        expand(p, t, x, b, s, h, c, desk, 0, p.speed.shape[0])
+        depth = 0
+    while depth >= 0 and h.fuel[0] > reserve:
+        if c.at[depth] == c.count[depth]:
+            depth -= 1
+            if depth >= 0:
+                unfix(p, t, b, s, depth)
+            continue
+        child = c.order[depth, c.at[depth]]
+        c.at[depth] += 1
+        if c.bound[depth, child] >= threshold(h):
+            c.at[depth] = c.count[depth]
+            continue
+        fix(p, t, b, s, depth, c.nodes[depth, child], c.size[depth, child], c.values[depth, child])
+        if depth + 1 == count:
+            record(p, s, h, c.bound[depth, child])
+            unfix(p, t, b, s, depth)
+            continue
+        depth += 1
+        expand(p, t, x, b, s, h, c, desk, depth, p.speed.shape[0])
+    h.depth[0] = depth
+
+
+@kernel
+def beam(
+    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, c: Children, desk: Desk, width: int, each: int
+) -> None:  # fmt: skip
+    """Level by level the `width` best beginnings, from each of them at most the `each` best children.
+
+    Out of fuel it ends with what it has found.
+    """
+    count, kmax = p.k.shape[0], c.nodes.shape[2]
+    nodes, new_nodes = np.zeros((2, width, count, kmax), dtype=np.int64)
+    size, new_size = np.zeros((2, width, count), dtype=np.int64)
+    values, new_values = np.zeros((2, width, count, 4))
+    pool_bound = np.empty(width * each)
+    pool_from = np.empty(width * each, dtype=np.int64)
+    pool_nodes = np.empty((width * each, kmax), dtype=np.int64)
+    pool_size = np.empty(width * each, dtype=np.int64)
+    pool_values = np.empty((width * each, 4))
+    beginnings = 1
+    for level in range(count):
+        pooled = 0
+        for at in range(beginnings):
+            if h.fuel[0] <= 0:
+                return
+            for back in range(level):
+                fix(p, t, b, s, back, nodes[at, back], size[at, back], values[at, back])
+            expand(p, t, x, b, s, h, c, desk, level, BEAM_NODES)
+            for place in range(min(each, c.count[level])):
+                child = c.order[level, place]
+                pool_bound[pooled] = c.bound[level, child]
+                pool_from[pooled] = at
+                pool_nodes[pooled] = c.nodes[level, child]
+                pool_size[pooled] = c.size[level, child]
+                pool_values[pooled] = c.values[level, child]
+                pooled += 1
+                if level + 1 == count and c.bound[level, child] < h.best[0]:
+                    fix(p, t, b, s, level, c.nodes[level, child], c.size[level, child], c.values[level, child])
+                    record(p, s, h, c.bound[level, child])
+                    unfix(p, t, b, s, level)
+            for back in range(level - 1, -1, -1):
+                unfix(p, t, b, s, back)
+        order = np.argsort(pool_bound[:pooled], kind="mergesort")[:width]
+        beginnings = order.shape[0]
+        for at in range(beginnings):
+            entry = order[at]
+            new_nodes[at] = nodes[pool_from[entry]]
+            new_size[at] = size[pool_from[entry]]
+            new_values[at] = values[pool_from[entry]]
+            new_nodes[at, level] = pool_nodes[entry]
+            new_size[at, level] = pool_size[entry]
+            new_values[at, level] = pool_values[entry]
+        nodes, new_nodes = new_nodes, nodes
+        size, new_size = new_size, size
+        values, new_values = new_values, values

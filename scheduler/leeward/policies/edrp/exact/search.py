@@ -1,0 +1,394 @@
+"""The exact method: a branch and bound of our own that proves the optimum.
+
+Downtime is settled first: the search runs once for each interval of T_D, with the configurations that stay
+below the interval's upper end, and adds the price of its lower end to every bound.  Keeping the present deployment
+(T_D = 0) needs no search.  First a quick bound (`bounds.py`) and a narrow beam search for each interval, then, the
+least bound first, a sharper bound, a wider beam and depth first to the end.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from leeward.policies.edrp.exact.arrays import GENERIC, LIVE, Arrays, arrays_of
+from leeward.policies.edrp.exact.bounds import Bound, Layout, lay_out, prepare, sharpen
+from leeward.policies.edrp.exact.kernel_downtime import downtime_tables
+from leeward.policies.edrp.exact.kernel_improve import draft_of, improve
+from leeward.policies.edrp.exact.kernel_search import beam, run
+from leeward.policies.edrp.exact.kernel_state import Children, Desk, Search, State
+from leeward.policies.edrp.problem.evaluate import evaluate, verify
+from leeward.policies.edrp.problem.latency import MM1
+from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Optimal, Outcome, Unknown
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.problem.values import Bounds, Deployment, Node, Operator, Stream, Weights
+
+#: No feasible deployment is worth more: every term of F is at most its weight.  With room for rounding.
+CEILING = 1.0 + 1e-5
+#: A deployment must be better by this, absolutely, to be looked for: far below what anybody can measure.
+SLACK = 1e-7
+#: Share of the time for looking for spines and classes.
+LAYOUT_SHARE = 0.2
+#: Gives the bounds for an interval of downtime and a class of deployments.
+Prepared = Callable[["Interval", Layout], Bound]
+#: Most intervals of downtime.
+INTERVALS = 8
+#: Widths of the beam before and after the bounds are sharpened, and children taken from each of its members.
+FIRST_BEAM, BEAM, EACH = 4, 48, 32
+#: Deployments that the local search looks at.
+POLISH = 300_000
+#: Memory for children, bytes.
+CHILDREN_BYTES = 120e6
+#: Seconds between two looks at the clock.
+SLICE_S = 0.05
+#: Bounds that may be computed before the bounds are sharpened: milliseconds.
+SPRINT = 20_000
+#: Fuel without end, and bounds a second on a slow machine, before it is known better.
+FUEL, PACE = 1 << 60, 200_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Deployments with a downtime from `low` to `high` (s)."""
+
+    low: float
+    high: float
+
+
+def solve_exact(
+    problem: Problem,
+    *,
+    time_limit_s: float | None = None,
+    seed: int = 0,
+    gap: float = 0.0,
+    start: Deployment | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """The proven optimum, or what the time limit allows with its proven bound.
+
+    It begins with the present deployment and with `start`, where they meet the constraints.
+    The search has no randomness; `seed` is taken so that all methods are called alike.  The first call on a
+    machine compiles for a minute or so (kept on disk); the time limit begins after that.
+    """
+    del seed
+    warm_up()
+    started = clock()
+    deadline = math.inf if time_limit_s is None else started + time_limit_s
+    p = arrays_of(problem)
+    hunt = Hunt(problem=problem, p=p, h=_blank_search(p), gap=gap, deadline=deadline, clock=clock)
+    bound = hunt.settle(start)
+    return _conclude(problem, hunt, bound, Effort(method="exact", seconds=clock() - started))
+
+
+@cache
+def warm_up() -> None:
+    """Compiles what the search runs, or loads it from disk, on a toy problem; once for each process."""
+    chain = ("a", "b", "c")
+    problem = Problem(
+        nodes=tuple(Node(id=f"n{u}") for u in range(3)),
+        delay_s=((0.0, 0.1, 0.1), (0.1, 0.0, 0.1), (0.1, 0.1, 0.0)),
+        operators=tuple(Operator(id=name, k=2, curve=MM1(mu=2.0), source_rate=float(name == "a")) for name in chain),
+        streams=tuple(Stream(source=u, target=v, rate=1.0) for u, v in pairwise(chain)),
+        weights=Weights(r=0.5, c=0.5, d=0.0),
+        bounds=Bounds(r=10.0, c=10.0, d=10.0),
+    )
+    p, h = arrays_of(problem), _blank_search(arrays_of(problem))
+    least, alone = downtime_bounds(p)
+    h.floor[:] = 0.0, p.d_max
+    some, all_there = least <= p.d_max, alone <= p.d_max
+    bound = sharpen(p, prepare(p, lay_out(p, some, all_there)[0], some, all_there), CEILING, steps=2)
+    state, children, desk = _workspace(p, bound)
+    beam(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 2, 2)
+    run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 0)
+    improve(p, draft_of(p, h.best_nodes, h.best_size, 100))
+
+
+def _conclude(problem: Problem, hunt: Hunt, bound: float, effort: Effort) -> Outcome:
+    best = hunt.best
+    if best is None and bound >= CEILING:
+        return Infeasible(why=("no deployment meets all bounds and capacities",), effort=effort)
+    if best is None:
+        return Unknown(why="the time limit was reached before a deployment was found", effort=effort, bound=bound)
+    metrics = evaluate(problem, best)
+    bound = min(bound, metrics.F)
+    if bound >= hunt.threshold() - 1e-12:
+        return Optimal(deployment=best, metrics=metrics, bound=bound, effort=effort)
+    return Feasible(deployment=best, metrics=metrics, bound=bound, effort=effort)
+
+
+@dataclass(kw_only=True)
+class Hunt:
+    """One call's state: the incumbent, shared by the searches of all intervals."""
+
+    problem: Problem
+    p: Arrays
+    h: Search
+    gap: float
+    deadline: float
+    clock: Callable[[], float]
+    #: Bounds a second, as measured.
+    pace: float = PACE
+    #: The best verified deployment.
+    best: Deployment | None = None
+
+    def settle(self, start: Deployment | None) -> float:
+        """Searches every interval that may matter; returns a proven lower bound on F."""
+        p = self.p
+        least, alone = downtime_bounds(p)
+        for known in (self.problem.current, start):
+            if known is not None:
+                self._take(known)
+        self._polish()
+        soon = self.clock() + LAYOUT_SHARE * (self.deadline - self.clock())
+        layouts = lay_out(p, least <= p.d_max, alone <= p.d_max, in_time=lambda: self.clock() < soon)
+
+        def prepared(interval: Interval, layout: Layout) -> Bound:
+            return prepare(p, layout, least <= interval.high, alone <= interval.high)
+
+        glanced = [
+            (self._glance(interval, layout, prepared), interval, layout)
+            for interval in intervals(p, least, alone)
+            for layout in layouts
+        ]
+        glanced.sort(key=lambda one: (one[0], one[1].low))
+        proven = [self._search(interval, layout, root, prepared) for root, interval, layout in glanced]
+        return min([*proven, float(self.h.best[0])])
+
+    def _glance(self, interval: Interval, layout: Layout, prepared: Prepared) -> float:
+        """A quick bound on F within the interval and class; tries for an incumbent."""
+        price = self.p.e * interval.low
+        if price + layout.value >= self.threshold() or (self.best is not None and self._late()):
+            return price + layout.value
+        bound = prepared(interval, layout)
+        root = price + max(layout.value, bound.root(self.p))
+        if root < self.threshold():
+            self._beam(interval, bound, FIRST_BEAM)
+        return root
+
+    def _search(self, interval: Interval, layout: Layout, root: float, prepared: Prepared) -> float:
+        """A lower bound on F within the interval and class, given one; improves the incumbent on the way."""
+        p, h = self.p, self.h
+        if root >= self.threshold():
+            return self.threshold()
+        if self._late():
+            return root
+        price = p.e * interval.low
+        bound = prepared(interval, layout)
+        proven = self._sprint(interval, bound, root)
+        if proven is not None:
+            return proven
+        bound = sharpen(p, bound, float(h.best[0]) - price, in_time=lambda: not self._late())
+        root = max(root, bound.root(p) + price)
+        if root >= self.threshold():
+            return self.threshold()
+        space = self._beam(interval, bound, BEAM)
+        return self.threshold() if root >= self.threshold() else self._descend(bound, *space, root)
+
+    def _sprint(self, interval: Interval, bound: Bound, root: float) -> float | None:
+        """What `_search` returns, if a short search with the quick bound gets to the end; sharpening takes longer."""
+        h, known = self.h, float(self.h.best[0])
+        state, children, desk = _workspace(self.p, bound)
+        h.floor[:] = interval.low, interval.high
+        h.depth[0], h.lost[0] = -2, math.inf
+        h.fuel[0] = min(SPRINT, self._fuel())
+        run(self.p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 0)
+        if self._adopt(known):
+            self._polish()
+        return min(max(root, float(h.lost[0])), self.threshold()) if h.depth[0] == -1 else None
+
+    def _beam(self, interval: Interval, bound: Bound, width: int) -> tuple[State, Children, Desk]:
+        h = self.h
+        space = _workspace(self.p, bound)
+        known = float(h.best[0])
+        h.floor[:] = interval.low, interval.high
+        h.fuel[0] = FUEL if self.best is None else self._fuel()
+        beam(self.p, bound.tree, bound.reach, bound.tables, space[0], h, space[1], space[2], width, EACH)
+        if self._adopt(known):
+            self._polish()
+        return space
+
+    def _descend(self, bound: Bound, state: State, children: Children, desk: Desk, root: float) -> float:
+        p, h = self.p, self.h
+        h.depth[0], h.lost[0] = -2, math.inf
+        polishing, since_polish = 0.0, 0.0  # s: what it took last time, and how long ago that is
+        while h.depth[0] != -1 and not self._late():
+            known, began, fuel = float(h.best[0]), self.clock(), self._fuel()
+            h.fuel[0] = fuel
+            reserve = max(0, fuel - int(self.pace * SLICE_S))
+            run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, reserve)
+            spent = self.clock() - began
+            pace = float(fuel - h.fuel[0]) / max(spent, 1e-6)
+            self.pace = min(max(pace, self.pace / 4), self.pace * 4)
+            since_polish += spent
+            if self._adopt(known) and since_polish > 10 * polishing:
+                began = self.clock()
+                self._polish()
+                polishing, since_polish = self.clock() - began, 0.0
+        open_bounds = [max(root, float(h.lost[0])), self.threshold()]
+        if h.depth[0] == -2:
+            open_bounds.append(root)
+        elif h.depth[0] != -1:
+            open_bounds.append(max(root, _least_open(children, int(h.depth[0]))))
+        return min(open_bounds)
+
+    def _late(self) -> bool:
+        return self.clock() >= self.deadline
+
+    def _fuel(self) -> int:
+        """What there is time for."""
+        left = self.deadline - self.clock()
+        return FUEL if left == math.inf else int(min(float(FUEL), max(0.0, left) * self.pace))
+
+    def threshold(self) -> float:
+        """What a finished search has proven as a bound: nothing beats the incumbent by more than the slack."""
+        best = float(self.h.best[0])
+        return best - float(self.h.slack[0]) - float(self.h.slack[1]) * best
+
+    def _take(self, deployment: Deployment) -> None:
+        """Makes it the incumbent if it verifies and is better."""
+        if verify(self.problem, deployment):
+            return
+        value = evaluate(self.problem, deployment).F
+        if value < self.h.best[0] or self.best is None:
+            self.best = {name: dict(placed) for name, placed in deployment.items()}
+            self.h.best[0] = value
+            self.h.slack[:] = SLACK, self.gap  # before there is an incumbent, nothing may be passed over
+
+    def _adopt(self, known: float) -> bool:
+        """Verifies what the compiled search has found since the incumbent was worth `known`; whether it found any."""
+        h = self.h
+        if not h.best[0] < known:
+            return False
+        found, claimed = self._decode(h.best_nodes, h.best_size), float(h.best[0])
+        h.best[0] = known
+        self._take(found)
+        if not h.best[0] <= claimed + 1e-9:  # less is fine: the claim has the interval's least downtime in it
+            raise AssertionError(f"the search claimed F = {claimed}, the definitions say {h.best[0]}: {found}")
+        return True
+
+    def _polish(self) -> None:
+        """Looks for something better close to the incumbent."""
+        if self.best is None or self._late():
+            return
+        nodes, size = np.zeros_like(self.h.best_nodes), np.zeros_like(self.h.best_size)
+        for i, op in enumerate(self.problem.operators):
+            placed = [self.problem.node_index[u] for u, count in self.best[op.id].items() for _ in range(count)]
+            nodes[i, : len(placed)], size[i] = placed, len(placed)
+        draft = draft_of(self.p, nodes, size, min(POLISH, self._fuel()))
+        improve(self.p, draft)
+        self._take(self._decode(draft.nodes, draft.size))
+
+    def _decode(self, nodes: np.ndarray, size: np.ndarray) -> Deployment:
+        return {
+            op.id: dict(Counter(self.problem.nodes[u].id for u in nodes[i, : size[i]]))
+            for i, op in enumerate(self.problem.operators)
+        }
+
+
+def downtime_bounds(p: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """[G, kmax + 1, n] T_D,i: at least, with a replica on v and another elsewhere; exactly, with all on v."""
+    shape = (len(p.k), int(p.k.max()) + 1, len(p.speed))
+    least, alone = np.full(shape, np.inf), np.full(shape, np.inf)
+    downtime_tables(p, least, alone)
+    return least, alone
+
+
+def intervals(p: Arrays, least: np.ndarray, alone: np.ndarray) -> Iterator[Interval]:
+    """The intervals of downtime, lowest first; without a price on downtime there is one.
+
+    Each begins at a value that some configuration has, after one of the widest gaps between such values.
+    """
+    priced = p.e > 0 and p.present_size.any()
+    values = np.concatenate([least[np.isfinite(least)], alone[np.isfinite(alone)]])
+    values = values[(values > 0) & (values <= p.d_max)]
+    if not priced or len(values) == 0:
+        yield Interval(low=0.0, high=float(p.d_max))
+        return
+    values = np.unique([min(values.min(), least_change(p)), *values])
+    gaps = np.diff(values)
+    widest = np.argsort(-gaps, kind="stable")[: INTERVALS - 1]
+    begins = [0, *sorted(int(at) + 1 for at in widest if gaps[at] * p.e > 1e-4)]
+    for at, begin in enumerate(begins):
+        high = np.nextafter(values[begins[at + 1]], 0) if at + 1 < len(begins) else p.d_max
+        yield Interval(low=float(values[begin]), high=float(high))
+
+
+def least_change(p: Arrays) -> float:
+    """No change of a deployment has less downtime than this."""
+    if p.model == GENERIC:
+        return p.sync
+    restart = max(p.sync, p.restart)
+    return min(float(p.live[0]), restart) if p.model == LIVE else restart
+
+
+def _blank_search(p: Arrays) -> Search:
+    shape = (len(p.k), int(p.k.max()))
+    return Search(
+        best=np.array([CEILING]),
+        best_nodes=np.zeros(shape, dtype=np.int64),
+        best_size=np.zeros(shape[0], dtype=np.int64),
+        lost=np.array([np.inf]),
+        fuel=np.array([FUEL]),
+        depth=np.array([-2]),
+        slack=np.zeros(2),
+        floor=np.zeros(2),
+    )
+
+
+def _workspace(p: Arrays, bound: Bound) -> tuple[State, Children, Desk]:
+    count, kmax, n = len(p.k), int(p.k.max()), len(p.speed)
+    cap = int(max(1000, min(100_000, CHILDREN_BYTES / count / (8 * (kmax + 8)))))
+    state = State(
+        nodes=np.zeros((count, kmax), dtype=np.int64),
+        size=np.zeros(count, dtype=np.int64),
+        finish=np.zeros(count),
+        rest=p.room.copy(),
+        units=p.room_units.copy(),
+        cost=np.zeros(count + 1),
+        downtime=np.zeros(count + 1),
+        response=np.zeros(count + 1),
+        price=bound.tables.mu @ p.room,
+        head=np.zeros(count),
+        tail=np.zeros(count),
+        join=np.zeros(count),
+        fixed=np.zeros(count, dtype=np.bool_),
+    )
+    children = Children(
+        nodes=np.zeros((count, cap, kmax), dtype=np.int64),
+        size=np.zeros((count, cap), dtype=np.int64),
+        bound=np.zeros((count, cap)),
+        values=np.zeros((count, cap, 4)),
+        order=np.zeros((count, cap), dtype=np.int64),
+        count=np.zeros(count, dtype=np.int64),
+        at=np.zeros(count, dtype=np.int64),
+    )
+    desk = Desk(
+        ready=np.zeros(n),
+        onward=np.zeros(n),
+        joined=np.zeros(n),
+        traffic=np.zeros(n),
+        bound=np.zeros(n),
+        whole=np.zeros(n),
+        base=np.zeros(len(bound.tables.A)),
+        nodes=np.zeros(kmax, dtype=np.int64),
+        sorted=np.zeros(kmax, dtype=np.int64),
+        pick=np.zeros(kmax + 1, dtype=np.int64),
+    )
+    return state, children, desk
+
+
+def _least_open(children: Children, depth: int) -> float:
+    """The least bound of what was put off on the way down to `depth`."""
+    least = math.inf
+    for level in range(depth + 1):
+        at, count = int(children.at[level]), int(children.count[level])
+        if at < count:
+            least = min(least, float(children.bound[level, children.order[level, at]]))
+    return least

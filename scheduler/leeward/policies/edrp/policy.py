@@ -1,0 +1,342 @@
+"""S-EDRP: elastic operator replication and placement on Storm (spec/edrp.md section 5).
+
+Paper -> here: operator i -> component; replica -> task that owns key groups; k_i -> its tasks; C_i = Res_i = 1;
+Res_u -> slots x EPS_max (`Node.capacity`); lambda_ij -> `stream_rate`; mu_i -> measured service rate; I_S,i -> state
+in the newest cut; d_uv -> `delay_s`; T_D -> what handovers cost as measured where no executor has to move, appendix
+A.2 where one has to; by setting A.2 or A.1 for all; w_d = 0 for the first plan.
+
+What is ours: the paper's replicas share an operator's load evenly, ours own key groups, so where one gets clearly more
+than its share a plan changes owners only; rates are raised by a head-room and by what a backlog needs; an operator that
+no number of replicas can serve is planned as if it could at 95 %; bounds that cannot be met are widened, and the reason
+says so; among (nearly) equal deployments the one that finds warm tasks in place is taken.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from leeward.core.model import ClusterView, Component, Measured
+from leeward.core.model import Node as ViewNode
+from leeward.core.placing import (
+    Deployment,
+    carry,
+    places,
+    present_deployment,
+    stops_work,
+    tasks_by_node,
+    unbalanced,
+)
+from leeward.core.plan import Plan, deployment, diff
+from leeward.core.settings import Settings
+from leeward.policies.edrp.methods import solve
+from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
+from leeward.policies.edrp.problem.evaluate import Metrics, evaluate, verify
+from leeward.policies.edrp.problem.latency import MM1
+from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Outcome
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.problem.values import Bounds, LiveDowntime, Node, Operator, Stream, Weights
+
+#: Utilisation at which an overloaded operator is planned.
+SATURATED = 0.95
+#: Rates are never raised by more than this factor.
+RAISE_MAX = 3.0
+#: How much wider the bounds become when they cannot be met.
+WIDER = 10.0
+#: How much of the objective may be given up for a replica that needs no executor moved: appendix A.2 does not know that
+#: a warm task restarts no worker, and in the first plan changes have no price.
+WARM_WORTH = 0.005
+#: Objectives that differ by less are equal.
+SAME = 1e-6
+
+Solve = Callable[..., Outcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Result:
+    deployment: Deployment
+    metrics: Metrics
+    seconds: float
+    remarks: tuple[str, ...]
+
+
+class Edrp:
+    """See the module."""
+
+    def __init__(self, settings: Settings, *, solver: Solve = solve) -> None:
+        self._settings, self._solve = settings, solver
+
+    def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
+        """The best deployment, or the present one if nothing else can be had. Raises ProblemError for bad facts."""
+        if not any(c.source and view.measured.get(c.id, Measured()).arrival_rate > 0 for c in view.components):
+            return _keep(view, "no source emits: nothing is known of the load")
+        problem, remarks = build_problem(view, self._settings)
+        plan = self._plan(view, problem, remarks)
+        if not _is_too_cheap(view, problem, plan):
+            return plan
+        if view.first:  # changes have no price
+            reason = f"{plan.reason}, but workers restart"
+            return replace(plan, reason=reason, expected={**plan.expected, "restart": 1.0})
+        live = replace(problem.live, tasks=tasks_by_node(view))
+        return self._plan(view, replace(problem, live=live), remarks)
+
+    def _plan(self, view: ClusterView, problem: Problem, remarks: tuple[str, ...]) -> Plan:
+        present = problem.current
+        result = self._search(problem, remarks, seed=self._settings.seed)
+        if result is None:
+            return _keep(view, "; ".join((*remarks, "no deployment found: the present one stays")))
+        wanted = settle_on_warm(view, problem, result.deployment)
+        metrics = evaluate(problem, wanted)
+        now_F = evaluate(problem, present).F if present is not None else math.inf
+        hot = unbalanced(view, self._settings.rebalance_over) if self._settings.mode == "live" else {}
+        least = self._settings.minimum_gain if hot else SAME  # what will be refused must not keep load uneven
+        if present is not None and now_F <= metrics.F + least and not verify(problem, present):
+            wanted, metrics = present, evaluate(problem, present)  # optima tie: the one that is there costs nothing
+        expected = {
+            "objective": metrics.F,
+            "objective_now": now_F,
+            "response_s": metrics.R,
+            "cost_per_h": metrics.C,
+            "downtime_s": metrics.T_D,
+            "restart": float(needs_restart(problem, wanted)),
+            "solve_s": result.seconds,
+        }
+        if hot and wanted == present:  # F takes load for even, so it cannot price what is gained
+            del expected["objective_now"]
+        uneven = [f"a replica of {name} has {1 + share:.1f} times the mean load" for name, share in hot.items()]
+        remarks = (*_price(view, problem, wanted, metrics), *uneven, *result.remarks)
+        reason = _reason(view, present, wanted, remarks)
+        apart = self._settings.warm_apart
+        return carry(view, wanted, reason=reason, expected=expected, rebalance=hot, apart=apart)
+
+    def _search(self, problem: Problem, remarks: tuple[str, ...], *, seed: int) -> _Result | None:
+        """Try the method of the settings, then wider bounds, then the whole problem."""
+        method = self._settings.method
+        whole = "auto" if method == "restricted" else method
+        first = method if problem.current is not None else whole
+        wide = replace(problem, bounds=_wider(problem.bounds))
+        widened = f"bounds widened {WIDER:g} times (R_max {problem.bounds.r:g} s cannot be met)"
+        attempts = [(first, problem, ()), (first, wide, (widened,))]
+        if first != whole:
+            attempts.append((whole, wide, (widened, "solved whole, as no neighbour of the present one will do")))
+        seconds = 0.0
+        for method, instance, more in attempts:
+            outcome = self._solve(  # the next attempt is the answer to "why not", and the clock runs
+                instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed, reasons=False
+            )
+            seconds += outcome.effort.seconds
+            match outcome:
+                case Optimal() | Feasible():
+                    return _Result(
+                        deployment=outcome.deployment, metrics=outcome.metrics, seconds=seconds,
+                        remarks=(*remarks, *more),
+                    )  # fmt: skip
+                case Infeasible():
+                    continue
+        return None
+
+
+def _keep(view: ClusterView, reason: str) -> Plan:
+    return Plan(tables=view.tables, placement=view.assignment, reason=reason, expected={"kept": 1.0})
+
+
+def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple[str, ...]]:
+    """The EDRP problem of this view, and remarks on what was assumed for it. Pure."""
+    factor = _raise_factor(view, settings)
+    streams = tuple(
+        Stream(source=source, target=target, rate=factor * view.stream_rate.get((source, target), 0.0))
+        for source, target in view.streams
+    )
+    remarks: list[str] = []
+    operators = tuple(
+        _operator(view, component, streams, factor, settings, remarks) for component in view.components
+    )
+    weights = Weights(r=settings.w_r, c=settings.w_c, d=settings.w_d)
+    if view.first:
+        rest = settings.w_r + settings.w_c
+        weights = Weights(r=settings.w_r / rest, c=settings.w_c / rest, d=0.0) if rest else weights
+    problem = Problem(
+        name=view.topology,
+        nodes=tuple(_node(node, settings) for node in view.nodes),
+        delay_s=_delays(view, settings),
+        link_cost=settings.link_cost,
+        operators=operators,
+        streams=streams,
+        weights=weights,
+        bounds=Bounds(r=settings.r_max_s, c=settings.c_max, d=settings.t_d_max_s),
+        current=present_deployment(view),
+        sync_s=settings.t_syn_s,
+        downtime_model=settings.downtime,
+        live=_live(view, settings) if settings.downtime == "live" else None,
+    )
+    return problem, tuple(remarks)
+
+
+def _live(view: ClusterView, settings: Settings) -> LiveDowntime:
+    constant_s, per_byte_s = view.handover_cost
+    tasks = places(view) if settings.mode == "live" else tasks_by_node(view)
+    return LiveDowntime(constant_s=constant_s, per_byte_s=per_byte_s, tasks=tasks)
+
+
+def _brought(view: ClusterView, wanted: Deployment) -> tuple[str, ...]:
+    """Component and node of replicas for which no task is there, in words."""
+    here = tasks_by_node(view)
+    return tuple(
+        f"{name} on {node}"
+        for name, counts in sorted(wanted.items())
+        for node, count in sorted(counts.items())
+        if count > here[name].get(node, 0)
+    )
+
+
+def _is_too_cheap(view: ClusterView, problem: Problem, plan: Plan) -> bool:
+    """Priced as a handover, it would restart workers: it counts on one warm task in two places, or takes some apart."""
+    if problem.live is None or plan.expected.get("restart") != 0.0 or not stops_work(view, plan.placement):
+        return False
+    return view.first or bool(_brought(view, deployment(plan.tables, plan.placement)))
+
+
+def needs_restart(problem: Problem, wanted: Deployment) -> bool:
+    """The downtime model prices the change as a restart of all."""
+    if problem.current is None or wanted == problem.current:
+        return False
+    strategy = downtime_of(problem)
+    if isinstance(strategy, Live):
+        return any(strategy.restarts(op, wanted[op.id]) for op in problem.operators)
+    return isinstance(strategy, Storm)
+
+
+def _price(view: ClusterView, problem: Problem, wanted: Deployment, metrics: Metrics) -> tuple[str, ...]:
+    if problem.current is None or wanted == problem.current:
+        return ()
+    kind = "restart" if needs_restart(problem, wanted) else "handover" if problem.live else "pause"
+    brought = _brought(view, wanted) if kind == "handover" else ()
+    first = (f"warm tasks are brought first: {', '.join(brought)}",) if brought else ()
+    return (f"priced as a {kind} of {metrics.T_D:.3g} s", *first)
+
+
+def _raise_factor(view: ClusterView, settings: Settings) -> float:
+    """Head-room, and what it takes to work off the backlog in `drain_s`; the same for all rates of the application."""
+    factor = 1.0 + settings.headroom
+    for component in view.components:
+        measured = view.measured.get(component.id)
+        if component.source and measured and measured.arrival_rate > 0:
+            factor = max(factor, 1.0 + settings.headroom + measured.queued / settings.drain_s / measured.arrival_rate)
+    return min(factor, RAISE_MAX)
+
+
+def _operator(
+    view: ClusterView,
+    component: Component,
+    streams: tuple[Stream, ...],
+    factor: float,
+    settings: Settings,
+    remarks: list[str],
+) -> Operator:
+    measured = view.measured.get(component.id, Measured())
+    emitted = factor * measured.arrival_rate if component.source else 0.0
+    load = emitted + sum(stream.rate for stream in streams if stream.target == component.id)
+    mu = measured.service_rate or settings.default_rate
+    usable = tuple(
+        node.id
+        for node in view.nodes
+        if not node.draining and node.capacity > 0 and (not component.pinned or node.id in component.pinned)
+    )
+    most = component.max_replicas * mu * SATURATED
+    if load > most:
+        if not component.source:
+            remarks.append(
+                f"{component.id} is overloaded: {load:.0f}/s for {component.max_replicas} replicas of {mu:.0f}/s"
+            )
+        mu = load / (component.max_replicas * SATURATED)
+    return Operator(
+        id=component.id,
+        k=component.max_replicas,
+        curve=MM1(mu=mu),
+        cost=settings.replica_cost,
+        res=1.0,
+        state_bytes=float(measured.state_bytes) if component.stateful or component.source else 0.0,
+        source_rate=emitted,
+        allowed=usable or component.pinned or None,
+    )
+
+
+def _node(node: ViewNode, settings: Settings) -> Node:
+    try:
+        speedup = float(node.meta.get("speedup", 1.0))
+    except ValueError:
+        speedup = 1.0
+    return Node(id=node.id, res=float(node.capacity), speedup=max(speedup, 1e-3), spawn_s=settings.t_spawn_s)
+
+
+def _delays(view: ClusterView, settings: Settings) -> tuple[tuple[float, ...], ...]:
+    names = [node.id for node in view.nodes]
+    return tuple(
+        tuple(0.0 if u == v else view.delay_s.get((u, v), settings.link_delay_s) for v in names) for u in names
+    )
+
+
+def _wider(bounds: Bounds) -> Bounds:
+    return Bounds(r=bounds.r * WIDER, c=bounds.c * WIDER, d=bounds.d * WIDER)
+
+
+def settle_on_warm(view: ClusterView, problem: Problem, wanted: Deployment) -> Deployment:
+    """A deployment about as good that needs fewer executors moved: new replicas go where warm tasks are.
+
+    Greedy over components and nodes by name; F rises by at most WARM_WORTH in all; no constraint that `wanted` keeps
+    is broken.
+    """
+    here = tasks_by_node(view)
+    best = {name: dict(counts) for name, counts in wanted.items()}
+    most = evaluate(problem, best).F + WARM_WORTH
+    broken = len(verify(problem, best))
+    for name in sorted(best):
+        for node in sorted(best[name]):
+            while best[name].get(node, 0) > here[name].get(node, 0):
+                better = _swap(problem, best, name, node, here[name], most, broken)
+                if better is None:
+                    break
+                best = better
+    return best
+
+
+def _swap(
+    problem: Problem, best: Mapping[str, Mapping[str, int]], name: str, node: str, here: Mapping[str, int],
+    most: float, broken: int,
+) -> dict[str, dict[str, int]] | None:  # fmt: skip
+    for other in sorted(here):
+        if here[other] <= best[name].get(other, 0):
+            continue
+        counts = dict(best[name])
+        counts[node] -= 1
+        if not counts[node]:
+            del counts[node]
+        counts[other] = counts.get(other, 0) + 1
+        candidate = {**{key: dict(value) for key, value in best.items()}, name: counts}
+        if other not in problem.node_index or len(verify(problem, candidate)) > broken:
+            continue
+        value = evaluate(problem, candidate).F
+        if value <= most:
+            return candidate
+    return None
+
+
+def _reason(
+    view: ClusterView, present: Deployment | None, wanted: Deployment, remarks: tuple[str, ...]
+) -> str:
+    if present is None:
+        changes = ["a replica has no place"]
+    else:
+        after = {name: dict(sorted(counts.items())) for name, counts in wanted.items()}
+        changes = [
+            f"{c.component} {c.kind} {sum(c.before.values())} -> {sum(c.after.values())}"
+            for c in diff(present, after)
+        ]
+    rates = [
+        f"{component.id} {view.measured[component.id].arrival_rate:.0f}/s"
+        for component in view.components
+        if component.source and component.id in view.measured
+    ]
+    return "; ".join([", ".join(changes) or "the present deployment is best", *rates, *remarks])

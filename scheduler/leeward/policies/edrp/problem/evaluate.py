@@ -1,0 +1,186 @@
+"""R, C, T_D, F of a deployment and every constraint, straight from the definitions of the paper's section 4.
+
+Nothing here knows how a deployment was found: `verify` runs on every result of every method, in production.
+Plain Python on purpose; the solvers have their own arrays, and an error in those must show up here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leeward.policies.edrp.problem.downtime import downtime_of
+from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.problem.values import Deployment, Operator
+
+#: A bound counts as met up to this relative excess: sums of floats, not a concession to a solver.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The three terms of the objective (12); they add up to F."""
+
+    response: float
+    cost: float
+    downtime: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """What a deployment is worth."""
+
+    #: Response time of the critical path, s; infinite if a replica cannot keep up.
+    R: float
+    #: $/h.
+    C: float
+    #: s.
+    T_D: float
+    #: Objective (12).
+    F: float
+    parts: Parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A constraint that a deployment breaks: `value` is what it has, `limit` what it may have."""
+
+    kind: str
+    where: str
+    value: float
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.where}: {self.value:g}, allowed {self.limit:g}"
+
+
+def operator_latency_s(problem: Problem, operator: Operator, placed: Mapping[str, int]) -> float:
+    """R_i,U (1): the slowest of the operator's nodes under an equal share of the load."""
+    load = problem.load_tps[problem.operator_index[operator.id]]
+    on_reference = operator.curve.response_s(load, sum(placed.values()))
+    return max(on_reference / problem.nodes[problem.node_index[node]].speedup for node in placed)
+
+
+def stream_delay_s(problem: Problem, upstream: Mapping[str, int], downstream: Mapping[str, int]) -> float:
+    """d_(U,V) (3)."""
+    at = problem.node_index
+    return max(problem.delay_s[at[u]][at[v]] for u in upstream for v in downstream)
+
+
+def stream_cost(problem: Problem, rate: float, upstream: Mapping[str, int], downstream: Mapping[str, int]) -> float:
+    """C_(i,j),(U,V) (4), $/h: each pair of replicas carries an equal share."""
+    at = problem.node_index
+    share = rate / (sum(upstream.values()) * sum(downstream.values()))
+    return math.fsum(
+        here * there * share * problem.link_cost_between(at[u], at[v])
+        for u, here in upstream.items()
+        for v, there in downstream.items()
+    )
+
+
+def response_time_s(problem: Problem, deployment: Deployment) -> float:
+    """R (5)-(7): the longest path from a source to a sink, operators and streams together."""
+    finish: dict[str, float] = {}
+    for position in problem.topological_order:
+        operator = problem.operators[position]
+        arrival = max(
+            (
+                finish[stream.source] + stream_delay_s(problem, deployment[stream.source], deployment[operator.id])
+                for stream in problem.streams
+                if stream.target == operator.id
+            ),
+            default=0.0,
+        )
+        finish[operator.id] = arrival + operator_latency_s(problem, operator, deployment[operator.id])
+    return max(finish.values())
+
+
+def deployment_cost(problem: Problem, deployment: Deployment) -> float:
+    """C (8)-(9), with the operators' own costs (2)."""
+    replicas = math.fsum(sum(deployment[op.id].values()) * op.cost * op.res for op in problem.operators)
+    traffic = math.fsum(
+        stream_cost(problem, s.rate, deployment[s.source], deployment[s.target]) for s in problem.streams
+    )
+    return replicas + traffic
+
+
+def downtime_s(problem: Problem, deployment: Deployment) -> float:
+    """T_D (10)-(11); 0 without a present deployment."""
+    if problem.current is None:
+        return 0.0
+    strategy = downtime_of(problem)
+    return max(strategy.seconds(op, problem.current[op.id], deployment[op.id]) for op in problem.operators)
+
+
+def evaluate(problem: Problem, deployment: Deployment) -> Metrics:
+    """The metrics of a deployment that names every operator and only known nodes (else KeyError)."""
+    response = response_time_s(problem, deployment)
+    cost = deployment_cost(problem, deployment)
+    downtime = downtime_s(problem, deployment)
+    parts = Parts(
+        response=_weighted(problem.weights.r, response, problem.bounds.r),
+        cost=problem.weights.c * cost / problem.bounds.c,
+        downtime=problem.weights.d * downtime / problem.bounds.d,
+    )
+    objective = parts.response + parts.cost + parts.downtime
+    return Metrics(R=response, C=cost, T_D=downtime, F=objective, parts=parts)
+
+
+def _weighted(weight: float, value: float, bound: float) -> float:
+    """An infinite response time stays infinite, whatever its weight."""
+    return math.inf if math.isinf(value) else weight * value / bound
+
+
+def verify(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
+    """Every broken constraint; empty means that the deployment may be carried out."""
+    broken = _shape_violations(problem, deployment)
+    if broken:
+        return broken  # no metrics without a well-formed deployment
+    metrics = evaluate(problem, deployment)
+    limits = (
+        ("response time", "R", metrics.R, problem.bounds.r),  # (15)
+        ("cost", "C", metrics.C, problem.bounds.c),  # (16)
+        ("downtime", "T_D", metrics.T_D, problem.bounds.d),  # (17)
+    )
+    over = tuple(
+        Violation(kind=kind, where=where, value=value, limit=limit)
+        for kind, where, value, limit in limits
+        if not value <= limit * (1 + TOLERANCE)
+    )
+    return over + _capacity_violations(problem, deployment)
+
+
+def _shape_violations(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
+    """(19) and the candidate sets: each operator once, on nodes that may host it, at most k_i replicas."""
+    found = [
+        Violation(kind="unknown operator", where=name, value=1, limit=0)
+        for name in deployment
+        if name not in problem.operator_index
+    ]
+    for operator, candidates in zip(problem.operators, problem.candidates, strict=True):
+        placed = deployment.get(operator.id, {})
+        allowed = {problem.nodes[u].id for u in candidates}
+        for node, count in placed.items():
+            where = f"{operator.id} on {node}"
+            if node not in allowed:
+                found.append(Violation(kind="node not allowed", where=where, value=count, limit=0))
+            if count < 1:
+                found.append(Violation(kind="count below one", where=where, value=count, limit=1))
+        replicas = sum(placed.values())
+        if not 1 <= replicas <= operator.k:
+            found.append(Violation(kind="replicas", where=operator.id, value=replicas, limit=operator.k))
+    return tuple(found)
+
+
+def _capacity_violations(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
+    """(18)."""
+    used = dict.fromkeys(problem.node_index, 0.0)
+    for operator in problem.operators:
+        for node, count in deployment[operator.id].items():
+            used[node] += count * operator.res
+    return tuple(
+        Violation(kind="capacity", where=node.id, value=used[node.id], limit=node.res)
+        for node in problem.nodes
+        if used[node.id] > node.res + TOLERANCE * max(1.0, node.res)
+    )

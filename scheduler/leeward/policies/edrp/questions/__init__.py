@@ -1,0 +1,1 @@
+"""Questions to a solved problem: why so, what if, what to relax, which trade-offs."""
