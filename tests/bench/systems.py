@@ -177,7 +177,7 @@ class Ours(System):
     @contextmanager
     def serving(self, mode: str = "restart", *more: str) -> Iterator[None]:
         """`leeward serve counting -o policy=none -o mode=...`, on a thread of this process."""
-        settings = settings_from({}, ["policy=none", f"mode={mode}", *more])
+        settings = settings_from({}, ["policy=none", f"mode={mode}", *more]).service
         events = self.folder / "events.jsonl"
         stop = threading.Event()
         with open_ports(self.name, _addresses(self.cluster), events=events, quiet=True) as ports:

@@ -51,7 +51,7 @@ def test_one_more_replica_or_one_elsewhere_is_as_cheap_as_it_was_said_to_be(befo
 
 @given(views())
 def test_apart_nobody_who_works_shares_a_slot_with_a_warm_task_but_where_its_node_has_no_other(before):
-    plan = carry(replace(before, first=True), present_deployment(before), apart=True)
+    plan = carry(replace(before, first=True, warm_apart=True), present_deployment(before))
     after = replace(before, assignment=plan.placement)
     busy = works(after)
     assert plan.tables == before.tables and busy == works(before), "who works stays"

@@ -7,10 +7,11 @@ import random
 import pytest
 
 from leeward.control.costs import KEEP, PRIOR, HandoverCosts, estimate
+from leeward.core.model import HandoverCost
 
 
 def test_the_prior_holds_until_something_was_measured():
-    assert estimate([], prior=(1.0, 2.0)) == (1.0, 2.0)
+    assert estimate([], prior=HandoverCost(1.0, 2.0)) == (1.0, 2.0)
     assert HandoverCosts().fit() == PRIOR
 
 
@@ -29,10 +30,10 @@ def test_one_in_four_may_be_off():
 
 
 def test_while_all_moved_as_much_a_byte_costs_the_prior_but_no_more_than_was_waited():
-    assert estimate([(1000, 0.5)], prior=(9.0, 1e-4)) == (pytest.approx(0.4), 1e-4)
-    assert estimate([(1000, 0.5), (1000, 0.7)], prior=(9.0, 1e-4)) == (pytest.approx(0.5), 1e-4)
-    assert estimate([(1000, 0.05)], prior=(9.0, 1e-4)) == (0.0, pytest.approx(5e-5))
-    assert estimate([(0, 0.5)], prior=(9.0, 1e-4)) == (0.5, 1e-4)
+    assert estimate([(1000, 0.5)], prior=HandoverCost(9.0, 1e-4)) == (pytest.approx(0.4), 1e-4)
+    assert estimate([(1000, 0.5), (1000, 0.7)], prior=HandoverCost(9.0, 1e-4)) == (pytest.approx(0.5), 1e-4)
+    assert estimate([(1000, 0.05)], prior=HandoverCost(9.0, 1e-4)) == (0.0, pytest.approx(5e-5))
+    assert estimate([(0, 0.5)], prior=HandoverCost(9.0, 1e-4)) == (0.5, 1e-4)
 
 
 def test_neither_part_is_negative():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 from control_views import node, view
 
 from leeward.control.guard import changes_nothing, check_plan, not_worth_it, parse_replicas, with_present
 from leeward.core.errors import PlanError
-from leeward.core.plan import Plan, Slot
+from leeward.core.plan import Estimate, Plan, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
 
@@ -69,13 +70,13 @@ def test_capacity_pins_drain_and_most_replicas():
 
 def test_gain():
     before, settings = view(), Settings(minimum_gain=0.02)
-    small = plan(before, expected={"objective": 0.49, "objective_now": 0.5})
+    small = plan(before, estimate=Estimate(objective=0.49, objective_now=0.5))
     assert "0.0100 is below minimum_gain 0.02" in not_worth_it(small, before, settings)
-    assert not_worth_it(plan(before, expected={"objective": 0.4, "objective_now": 0.5}), before, settings) == ""
-    assert not_worth_it(plan(before, expected={"objective": 9, "objective_now": float("inf")}), before, settings) == ""
+    assert not_worth_it(plan(before, estimate=Estimate(objective=0.4, objective_now=0.5)), before, settings) == ""
+    assert not_worth_it(plan(before, estimate=Estimate(objective=9, objective_now=inf)), before, settings) == ""
     assert not_worth_it(plan(before), before, settings) == "", "people need not give a gain"
     assert not_worth_it(small, view(first=True), settings) == ""
-    tie = plan(before, expected={"objective": 0.5, "objective_now": 0.5})
+    tie = plan(before, estimate=Estimate(objective=0.5, objective_now=0.5))
     assert "gain 0.0000 is below" in not_worth_it(tie, view(first=True), settings), "nothing moves for a tie"
     drains = view(nodes=(node("n1", draining=True), node("n2"), node("n3")))
     assert not_worth_it(small, drains, settings) == "", "who drains a node wants it empty"

@@ -15,7 +15,7 @@ from leeward.control.loop import Inline
 from leeward.control.ports import ComponentFacts, Structure
 from leeward.control.service import Ports, Service, TopologyPorts
 from leeward.core.errors import ConfigError, PlanError
-from leeward.core.plan import Plan, Slot, deployment
+from leeward.core.plan import Estimate, Plan, Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import even_table, replicas
 from leeward.runtime.handover import Handovers
@@ -59,10 +59,10 @@ def keep(view):
     return Plan(tables=view.tables, placement=view.assignment)
 
 
-def replicas_of_work(tasks, **expected):
+def replicas_of_work(tasks, **estimate):
     def answer(view):
         tables = {**view.tables, "work": even_table(tasks)}
-        return Plan(tables=tables, placement=view.assignment, reason="script", expected=expected)
+        return Plan(tables=tables, placement=view.assignment, reason="script", estimate=Estimate(**estimate))
 
     return answer
 

@@ -10,15 +10,18 @@ from control_views import node, view
 
 from leeward.control.guard import not_worth_it
 from leeward.core.balance import excess
+from leeward.core.model import HandoverCost
 from leeward.core.plan import Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import replicas
 from leeward.policies.baselines.even import Even
+from leeward.policies.baselines.settings import EvenSettings
 from leeward.policies.edrp.policy import RAISE_MAX, Edrp, build_problem
 from leeward.policies.edrp.problem.evaluate import evaluate
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Unknown
+from leeward.policies.edrp.settings import EdrpSettings
 
-SETTINGS = Settings(headroom=0.0, link_delay_s=0.0, solve_limit_s=60.0)
+SETTINGS = EdrpSettings(headroom=0.0, link_delay_s=0.0, solve_limit_s=60.0)
 
 
 def decide(before, settings=SETTINGS, **options):
@@ -38,35 +41,36 @@ def test_the_mapping_of_section_5():
 
 
 def test_the_live_model_takes_what_handovers_cost_and_where_tasks_are():
-    problem, _ = build_problem(replace(view(), handover_cost=(0.02, 3e-9)), SETTINGS)
+    problem, _ = build_problem(replace(view(), handover_cost=HandoverCost(0.02, 3e-9)), SETTINGS)
     assert (problem.live.constant_s, problem.live.per_byte_s) == (0.02, 3e-9)
     here = {"sink": {"n1": 1}, "source": {"n1": 1}}
     brought = {"n1": 3, "n2": 2, "n3": 2}  # a warm task alone in its slot can be brought to any free one
     assert problem.live.tasks == here | {"work": brought}
-    restarting, _ = build_problem(view(), replace(SETTINGS, mode="restart", downtime_model="live"))
+    restarting, _ = build_problem(replace(view(), live=False), replace(SETTINGS, downtime_model="live"))
     assert restarting.live.tasks == here | {"work": {"n1": 1, "n2": 1, "n3": 1}}
     gone = replace(view(), nodes=view().nodes[:2])
     assert build_problem(gone, SETTINGS)[0].live.tasks["work"] == {"n1": 2, "n2": 1}
 
 
 @pytest.mark.parametrize(
-    ("options", "model"),
+    ("live", "options", "model"),
     [
-        ({}, "live"),
-        ({"mode": "restart"}, "storm"),
-        ({"mode": "restart", "downtime_model": "live"}, "live"),
-        ({"downtime_model": "generic"}, "generic"),
+        (True, {}, "live"),
+        (False, {}, "storm"),
+        (False, {"downtime_model": "live"}, "live"),
+        (True, {"downtime_model": "generic"}, "generic"),
     ],
 )
-def test_the_downtime_model_follows_the_mode_unless_it_is_named(options, model):
-    assert build_problem(view(), replace(SETTINGS, **options))[0].downtime_model == model
+def test_the_downtime_model_follows_the_mode_unless_it_is_named(live, options, model):
+    problem, _ = build_problem(replace(view(), live=live), replace(SETTINGS, **options))
+    assert problem.downtime_model == model
 
 
 def crowded(**changes):
     """All tasks of `work` are on n1, the other nodes are empty."""
     before = view(rate=140.0, **changes)
     slots = dict(before.assignment) | {3: Slot("n1", 1), 4: Slot("n1", 1)}
-    return replace(before, assignment=slots, handover_cost=(0.01, 0.0))
+    return replace(before, assignment=slots, handover_cost=HandoverCost(0.01, 0.0))
 
 
 def test_a_change_among_warm_tasks_is_priced_as_a_handover_and_any_other_as_a_restart():
@@ -74,15 +78,15 @@ def test_a_change_among_warm_tasks_is_priced_as_a_handover_and_any_other_as_a_re
     stay = decide(crowded(), priced)
     assert len(replicas(stay.tables["work"])) == 2 and stay.placement == crowded().assignment
     assert stay.reason.startswith("work scale-out 1 -> 2; source 140/s; priced as a handover of 0.01 s")
-    assert (stay.expected["downtime_s"], stay.expected["restart"]) == (0.01, 0.0)
+    assert (stay.estimate.downtime_s, stay.estimate.restart) == (0.01, False)
     full = tuple(node(n, capacity=3 if n == "n1" else 8) for n in ("n1", "n2"))  # no room for the warm ones there
     keep = decide(crowded(nodes=full), priced)
     assert keep.placement == crowded().assignment and "present deployment is best" in keep.reason
-    assert keep.expected["restart"] == 0.0 and "priced" not in keep.reason
+    assert keep.estimate.restart is False and "priced" not in keep.reason
     move = decide(crowded(nodes=full), replace(priced, w_r=0.6, w_c=0.3, w_d=0.1))
     assert len(replicas(move.tables["work"])) == 2 and move.placement != crowded().assignment
-    assert "priced as a restart of 6.6 s" in move.reason and move.expected["restart"] == 1.0
-    paper = decide(crowded(), replace(priced, w_r=0.6, w_c=0.3, w_d=0.1, mode="restart"))
+    assert "priced as a restart of 6.6 s" in move.reason and move.estimate.restart is True
+    paper = decide(replace(crowded(), live=False), replace(priced, w_r=0.6, w_c=0.3, w_d=0.1))
     assert "priced as a restart of" in paper.reason and paper.placement == crowded().assignment
 
 
@@ -96,7 +100,7 @@ def test_a_warm_task_that_can_be_brought_is_priced_as_a_handover():
     priced = replace(SETTINGS, w_r=0.2, w_c=0.2, w_d=0.6, t_d_max_s=10.0)
     plan = decide(aside(3, 4), priced)
     assert "priced as a handover of 0.01 s; warm tasks are brought first: work on n2" in plan.reason
-    assert (plan.expected["downtime_s"], plan.expected["restart"]) == (0.01, 0.0)
+    assert (plan.estimate.downtime_s, plan.estimate.restart) == (0.01, False)
     assert plan.placement == aside(3, 4).assignment | {3: Slot("n2", 1)}
     assert replicas(plan.tables["work"]) == (2, 3)
 
@@ -113,15 +117,15 @@ def test_a_warm_task_that_is_counted_on_twice_is_counted_once():
     settings = replace(SETTINGS, w_r=0.9, w_c=0.05, w_d=0.05)
     plan = decide(aside(4, others=("n2", "n3")), settings, solver=solver)
     assert asked == [{"n1": 3, "n2": 1, "n3": 1}, {"n1": 3}]
-    assert "brought" not in plan.reason and plan.expected["restart"] == 1.0, "only what is there for certain is cheap"
+    assert "brought" not in plan.reason and plan.estimate.restart is True, "only what is there for certain is cheap"
 
 
 def test_the_first_plan_that_takes_warm_tasks_apart_says_that_workers_restart():
     before = crowded(first=True)
-    together, apart = (decide(before, replace(SETTINGS, warm_apart=it)) for it in (False, True))
+    together, apart = (decide(replace(before, warm_apart=it)) for it in (False, True))
     assert together.tables == apart.tables and len(replicas(apart.tables["work"])) == 2
-    assert (together.expected["restart"], together.placement) == (0.0, before.assignment)
-    assert apart.expected["restart"] == 1.0 and apart.reason == f"{together.reason}, but workers restart"
+    assert (together.estimate.restart, together.placement) == (False, before.assignment)
+    assert apart.estimate.restart is True and apart.reason == f"{together.reason}, but workers restart"
 
 
 def test_downtime_has_no_weight_in_the_first_plan():
@@ -131,7 +135,7 @@ def test_downtime_has_no_weight_in_the_first_plan():
 
 
 def test_head_room_and_backlog_raise_the_rates():
-    settings = Settings(headroom=0.1, drain_s=30.0)
+    settings = EdrpSettings(headroom=0.1, drain_s=30.0)
     assert build_problem(view(rate=100), settings)[0].load_tps[1] == pytest.approx(110)
     assert build_problem(view(rate=100, queued=600), settings)[0].load_tps[1] == pytest.approx(130)
     assert build_problem(view(rate=100, queued=10**6), settings)[0].load_tps[1] == pytest.approx(100 * RAISE_MAX)
@@ -140,7 +144,7 @@ def test_head_room_and_backlog_raise_the_rates():
 def test_scales_out_under_load_and_in_without():
     busy = decide(view(rate=140.0))
     assert len(replicas(busy.tables["work"])) == 2
-    assert busy.expected["objective"] < busy.expected["objective_now"]
+    assert busy.estimate.objective < busy.estimate.objective_now
     assert "work scale-out 1 -> 2" in busy.reason and "source 140/s" in busy.reason
     idle = decide(view(rate=20.0, work=(2, 3, 4)))
     assert len(replicas(idle.tables["work"])) == 2, "the restricted problem takes one step at a time"
@@ -178,20 +182,21 @@ def test_an_uneven_load_changes_owners_only():
     assert not_worth_it(plan, before, SETTINGS) == ""
 
 
-@pytest.mark.parametrize("changes", [{"mode": "restart"}, {"rebalance_over": 0.6}])
-def test_an_uneven_load_that_is_not_worth_it_stays(changes):
-    before, _ = uneven()
-    assert decide(before, replace(SETTINGS, **changes)).tables == before.tables
+@pytest.mark.parametrize(("live", "over"), [(False, 0.25), (True, 0.6)])
+def test_an_uneven_load_that_is_not_worth_it_stays(live, over):
+    before = replace(uneven()[0], live=live)
+    assert decide(before, replace(SETTINGS, rebalance_over=over)).tables == before.tables
 
 
 def test_a_gain_that_is_refused_does_not_keep_load_uneven():
     before, load = uneven(rate=20.0)
     calm = replace(before, measured=before.measured | {"work": replace(before.measured["work"], group_load={})})
     tempting = decide(calm)
-    gain = tempting.expected["objective_now"] - tempting.expected["objective"]
+    gain = tempting.estimate.objective_now - tempting.estimate.objective
     assert tempting.tables != before.tables and gain > 0
-    plan = decide(before, replace(SETTINGS, minimum_gain=gain + 0.01))
+    plan = decide(before, replace(SETTINGS, tie=gain + 0.01))
     assert replicas(plan.tables["work"]) == (2, 3) and excess(plan.tables["work"], load) < 0.1
+    assert plan.estimate.relieves and not_worth_it(plan, before, Settings()) == ""
 
 
 def test_waits_for_a_load():
@@ -254,12 +259,12 @@ def test_same_view_same_plan():
 
 def test_even_needs_load_only():
     before = view(rate=140.0)
-    plan = Even(SETTINGS).decide(before, now=0.0, rng=random.Random(1))
+    plan = Even(EvenSettings(headroom=0.0)).decide(before, now=0.0, rng=random.Random(1))
     assert len(replicas(plan.tables["work"])) == 2
     assert plan.placement.keys() == before.assignment.keys()
 
 
 def test_even_leaves_draining_nodes_alone():
     nodes = (node("n1", capacity=3), node("n2", capacity=1), node("n3", draining=True))
-    plan = Even(SETTINGS).decide(view(rate=140.0, nodes=nodes), now=0.0, rng=random.Random(1))
+    plan = Even(EvenSettings(headroom=0.0)).decide(view(rate=140.0, nodes=nodes), now=0.0, rng=random.Random(1))
     assert set(deployment(plan.tables, plan.placement)["work"]) <= {"n1", "n2"}

@@ -119,7 +119,7 @@ def test_warm_tasks_go_apart_where_workers_restart_anyway():
     before = beside(view(), 3, 4)
     wanted = {**STAY, "sink": {"n2": 1}, "work": {"n1": 1}}
     assert carry(before, wanted).placement == before.assignment | {5: Slot("n2", 1)}
-    plan = carry(before, wanted, apart=True)
+    plan = carry(replace(before, warm_apart=True), wanted)
     assert plan.placement == before.assignment | {5: Slot("n2", 1), 3: Slot("n1", 2), 4: Slot("n1", 2)}
     after = replace(before, assignment=plan.placement, tables=plan.tables)
     assert not stops_work(after, carry(after, {**wanted, "work": {"n3": 1}}).placement)
@@ -128,10 +128,10 @@ def test_warm_tasks_go_apart_where_workers_restart_anyway():
 def test_warm_tasks_go_apart_with_the_first_plan():
     before = beside(view(first=True), 3)
     stay = {**STAY, "work": {"n1": 1}}
-    assert carry(before, stay, apart=True).placement == before.assignment | {3: Slot("n1", 2)}
-    assert carry(replace(before, first=False), stay, apart=True).placement == before.assignment
+    assert carry(replace(before, warm_apart=True), stay).placement == before.assignment | {3: Slot("n1", 2)}
+    assert carry(replace(before, first=False, warm_apart=True), stay).placement == before.assignment
     full = replace(before, nodes=(node("n1", ports=(1,)), *before.nodes[1:]))
-    assert carry(full, stay, apart=True).placement == before.assignment, "n1 has no slot for it"
+    assert carry(replace(full, warm_apart=True), stay).placement == before.assignment, "n1 has no slot for it"
 
 
 def test_what_is_brought_prefers_a_slot_in_which_nothing_works():

@@ -23,7 +23,7 @@ from leeward.cli.cluster import CLUSTER_VARIABLE, DEFAULT_DIR
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
     from leeward.control.service import Ports
-    from leeward.core.settings import Settings
+    from leeward.core.settings import Chosen
 
 EXIT_REFUSED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 DEFAULT_NIMBUS = "127.0.0.1:6627"
@@ -70,10 +70,10 @@ def serve(
 ) -> None:
     """Measure a topology, plan for it and reconfigure it, until stopped. Start it twice for a standby."""
     with _errors():
-        from leeward.core.settings import describe
-
         if settings_help:
-            typer.echo(describe())
+            from leeward.control.registry import describe_all
+
+            typer.echo(describe_all())
             return
         settings = _settings(config, options or [])
         addresses = _addresses(nimbus, zookeeper, redis, cluster)
@@ -81,17 +81,18 @@ def serve(
     raise typer.Exit(code)
 
 
-def _serve(topology: str, addresses: Addresses, settings: Settings, events: Path | None) -> int:
+def _serve(topology: str, addresses: Addresses, chosen: Chosen, events: Path | None) -> int:
     """Until stopped, or until the topology is gone and does not run under another id either."""
     from leeward.adapters.clock import SystemClock
     from leeward.adapters.events import configure_logs
     from leeward.adapters.wiring import open_ports, sink_of
-    from leeward.control.loop import policy_of
     from leeward.control.presence import patiently
+    from leeward.control.registry import policy_of
     from leeward.control.service import Service
 
     configure_logs()
-    policy_of(settings)  # imports the solver before anything waits for it
+    settings = chosen.service
+    policy_of(chosen)  # imports the solver before anything waits for it
     sink = sink_of(events, SystemClock())
 
     def waiting(why: str) -> None:
@@ -107,20 +108,21 @@ def _serve(topology: str, addresses: Addresses, settings: Settings, events: Path
 
                 ports = patiently(open_all, stop, waiting)
                 if ports is not None:
-                    served = Service(topology=topology, ports=ports, settings=settings, policy=policy_of(settings))
+                    served = Service(topology=topology, ports=ports, settings=settings, policy=policy_of(chosen))
                     served.run(stop)
     return EXIT_INTERRUPTED if interrupted.is_set() else 0
 
 
-def _plan_once(topology: str, addresses: Addresses, settings: Settings) -> int:
+def _plan_once(topology: str, addresses: Addresses, chosen: Chosen) -> int:
     """What the policy would do now, without leading."""
     import random
 
     from leeward.adapters.wiring import open_ports
-    from leeward.control.loop import plan_fields, policy_of
+    from leeward.control.loop import plan_fields
     from leeward.control.observe import observe
+    from leeward.control.registry import policy_of
 
-    policy = policy_of(settings)
+    policy, settings = policy_of(chosen), chosen.service
     with open_ports(topology, addresses, quiet=True) as ports:
         view = observe(topology, ports, settings, sleep=time.sleep)
         if policy is None:
@@ -180,7 +182,7 @@ def reconfigure(
         from leeward.control.guard import parse_replicas
 
         wanted = parse_replicas(replicas)
-        settings = _settings(None, [*(options or []), "policy=none"])
+        settings = _settings(None, [*(options or []), "policy=none"]).service
         addresses = _addresses(nimbus, zookeeper, redis, cluster)
         with _signals() as (stop, interrupted), open_ports(topology, addresses, events=events, quiet=True) as ports:
             answer = _ask(topology, ports, settings, {"replicas": wanted}, stop, timeout)
@@ -225,7 +227,7 @@ def recover(
                 f"--from-cut is {from_cut}, --from-start is {from_start}.",
                 remedy="Give one of them: --from-cut N with N of `leeward status`, or --from-start.",
             )
-        settings = _settings(None, ["policy=none"])
+        settings = _settings(None, ["policy=none"]).service
         addresses = _addresses(nimbus, zookeeper, redis, cluster)
         with _signals() as (stop, interrupted), open_ports(topology, addresses, quiet=True) as ports:
             answer = _ask(topology, ports, settings, {"recover": from_cut or 0}, stop, timeout)
@@ -308,7 +310,8 @@ def _signals() -> Iterator[tuple[threading.Event, threading.Event]]:
             signal.signal(number, handler)
 
 
-def _settings(config: Path | None, options: Sequence[str]) -> Settings:
+def _settings(config: Path | None, options: Sequence[str]) -> Chosen:
+    from leeward.control.registry import setting_names
     from leeward.core.errors import ConfigError
     from leeward.core.settings import settings_from
 
@@ -320,7 +323,7 @@ def _settings(config: Path | None, options: Sequence[str]) -> Settings:
             raise ConfigError(f"--config {config} does not exist.", remedy="Name a TOML file.") from None
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"--config {config} is not TOML: {error}.", remedy="Write key = value lines.") from None
-    return settings_from(document, options)
+    return settings_from(document, options, more=setting_names)
 
 
 def _addresses(

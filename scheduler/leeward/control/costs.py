@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from itertools import combinations
 from statistics import median
 
-#: What holds until one was measured: s, and s for each byte.
-PRIOR = (0.05, 1e-8)
+from leeward.core.model import HandoverCost
+
+#: What holds until one was measured.
+PRIOR = HandoverCost()
 #: Handovers that count.
 KEEP = 16
 
 
-def estimate(seen: Sequence[tuple[float, float]], prior: tuple[float, float] = PRIOR) -> tuple[float, float]:
-    """(constant s, s/byte) from pairs of (bytes moved, longest wait in s).
+def estimate(seen: Sequence[tuple[float, float]], prior: HandoverCost = PRIOR) -> HandoverCost:
+    """The cost from pairs of (bytes moved, longest wait in s).
 
     The time for a byte is the prior's, though no more than what was waited allows, while all moved as much.
     """
@@ -26,8 +28,8 @@ def estimate(seen: Sequence[tuple[float, float]], prior: tuple[float, float] = P
         return prior
     slopes = [(w2 - w1) / (s2 - s1) for (s1, w1), (s2, w2) in combinations(seen, 2) if s1 != s2]
     size, wait = (median(column) for column in zip(*seen, strict=True))
-    slope = max(0.0, median(slopes)) if slopes else min(prior[1], wait / size if size else prior[1])
-    return max(0.0, median(wait - slope * size for size, wait in seen)), slope
+    slope = max(0.0, median(slopes)) if slopes else min(prior.per_byte_s, wait / size if size else prior.per_byte_s)
+    return HandoverCost(max(0.0, median(wait - slope * size for size, wait in seen)), slope)
 
 
 class HandoverCosts:
@@ -40,6 +42,6 @@ class HandoverCosts:
         """A handover that was done: bytes that moved, longest wait of a tuple in seconds."""
         self._seen.append((size, waited_s))
 
-    def fit(self) -> tuple[float, float]:
-        """(constant s, s/byte)."""
+    def fit(self) -> HandoverCost:
+        """As estimated."""
         return estimate(self._seen)

@@ -88,8 +88,8 @@ def changes_nothing(plan: Plan, view: ClusterView) -> bool:
 
 def not_worth_it(plan: Plan, view: ClusterView, settings: Settings) -> str:
     """Why the plan's gain does not justify a reconfiguration; empty if it does, or if the policy names no gain."""
-    old, new = plan.expected.get("objective_now"), plan.expected.get("objective")
-    if old is None or new is None:
+    old, new = plan.estimate.objective_now, plan.estimate.objective
+    if old is None or new is None or plan.estimate.relieves:
         return ""
     must_leave = any(
         node.draining and any(view.assignment[t].node == node.id for t in _replica_tasks(view) if t in view.assignment)

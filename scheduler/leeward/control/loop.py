@@ -10,35 +10,15 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
-from typing import Protocol
+from dataclasses import asdict
 
 from leeward.control.guard import changes_nothing, check_plan, not_worth_it
 from leeward.control.ports import EventSink
 from leeward.core.errors import LeewardError
 from leeward.core.model import ClusterView
 from leeward.core.plan import Plan, deployment, diff
+from leeward.core.policy import Policy
 from leeward.core.settings import Settings
-
-
-class Policy(Protocol):
-    """A published scheduler: the same object on Storm and in the simulator."""
-
-    def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
-        """What it wants; raises LeewardError for a view that it cannot work with."""
-
-
-def policy_of(settings: Settings) -> Policy | None:
-    """The policy that the settings name; None if only people decide."""
-    match settings.policy:
-        case "edrp":
-            from leeward.policies.edrp.policy import Edrp
-
-            return Edrp(settings)
-        case "even":
-            from leeward.policies.baselines.even import Even
-
-            return Even(settings)
-    return None
 
 
 class Inline(Executor):
@@ -152,7 +132,8 @@ class Loop:
 def plan_fields(plan: Plan, view: ClusterView) -> dict[str, object]:
     """What the log says of a plan."""
     fields: dict[str, object] = {"reason": plan.reason, "epoch": view.epoch}
-    fields |= {name: round(value, 6) for name, value in sorted(plan.expected.items())}
+    known = {name: value for name, value in asdict(plan.estimate).items() if value is not None}
+    fields |= {name: value if isinstance(value, bool) else round(value, 6) for name, value in known.items()}
     if set(plan.placement) <= set(view.assignment):
         before, after = deployment(view.tables, view.assignment), deployment(plan.tables, plan.placement)
         fields["deployment"] = after

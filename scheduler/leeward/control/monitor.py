@@ -13,7 +13,7 @@ from leeward.control.ports import ComponentFacts, StreamFacts, Structure
 from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.control import ControlRecord
 from leeward.core.errors import ConfigError
-from leeward.core.model import ClusterView, Component, Measured, Node
+from leeward.core.model import ClusterView, Component, HandoverCost, Measured, Node
 from leeward.core.plan import Placement
 from leeward.core.settings import Settings
 
@@ -169,7 +169,7 @@ class Facts:
     sizes: Mapping[str, int] = field(default_factory=dict)  #: component -> bytes of state
     streams: StreamFacts = field(default_factory=StreamFacts)
     draining: frozenset[str] = frozenset()
-    handover_cost: tuple[float, float] = PRIOR  #: s, s/byte
+    handover_cost: HandoverCost = PRIOR
     wanted: Placement | None = None  #: what a coordinator last asked the plugin for, under this name
 
 
@@ -231,6 +231,9 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
         measured={entry.id: _measured(entry, facts, settings) for entry in facts.structure.components},
         stream_rate={stream: facts.rates.streams.get(stream, 0.0) for stream in streams},
         handover_cost=facts.handover_cost,
+        live=settings.mode == "live",
+        warm_apart=settings.warm_apart,
+        replica_cost=settings.replica_cost,
         # the topology of this name before it may have left its own
         first=facts.wanted is None or facts.wanted.topology_id != facts.structure.id,
     )

@@ -18,7 +18,7 @@ from leeward.control.costs import HandoverCosts
 from leeward.control.errors import LostLeadershipError, TopologyGoneError
 from leeward.control.guard import changes_nothing, check_plan, with_present
 from leeward.control.liveness import Liveness
-from leeward.control.loop import Loop, Policy
+from leeward.control.loop import Loop
 from leeward.control.monitor import (
     Facts,
     Monitor,
@@ -52,6 +52,7 @@ from leeward.core.model import ClusterView
 from leeward.core.orders import State
 from leeward.core.placing import carry, present_deployment
 from leeward.core.plan import Plan
+from leeward.core.policy import Policy
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
 
@@ -429,7 +430,7 @@ class Term:
         if present is None or not isinstance(replicas, Mapping):
             raise PlanError("a replica is not placed, or the request cannot be read.", remedy="Try again in a moment.")
         wanted = with_present(replicas, view, present)
-        plan = carry(view, wanted, reason="asked for by hand", apart=self._settings.warm_apart)
+        plan = carry(view, wanted, reason="asked for by hand")
         check_plan(plan, view)
         return plan, view
 

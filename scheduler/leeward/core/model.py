@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from leeward.core.plan import Slot
 from leeward.core.table import Table
@@ -45,6 +46,13 @@ class Measured:
     group_load: Mapping[int, float] = field(default_factory=dict)  #: key group -> tuples/s, sampled; empty: not known
 
 
+class HandoverCost(NamedTuple):
+    """The longest wait of a tuple in a handover, as measured (`control.costs`); the defaults hold until then."""
+
+    constant_s: float = 0.05
+    per_byte_s: float = 1e-8  #: s for each byte of state that moves
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
     """Everything that a policy may look at."""
@@ -60,8 +68,11 @@ class ClusterView:
     measured: Mapping[str, Measured] = field(default_factory=dict)  #: by component
     stream_rate: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: lambda_ij, tuples/s
     delay_s: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: d_uv one way; absent means 0
-    handover_cost: tuple[float, float] = (0.05, 1e-8)  #: as measured (`control.costs`): constant s, s/byte moved
+    handover_cost: HandoverCost = field(default_factory=HandoverCost)
     first: bool = False  #: no plan of ours is in force yet: the price of change does not count
+    live: bool = True  #: a plan that moves no executor is carried out as a handover, with no restart
+    warm_apart: bool = False  #: wanted: warm tasks in slots of their own, whenever workers restart anyway
+    replica_cost: float = 1.0  #: price of a replica, $/h
 
     def component(self, name: str) -> Component:
         """The component called `name`; raises KeyError."""

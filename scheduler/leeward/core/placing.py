@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from leeward.core.balance import TOLERANCE, balance, excess
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView, Component, Measured, Node
-from leeward.core.plan import Plan, Slot, deployment, restarting
+from leeward.core.plan import Estimate, Plan, Slot, deployment, restarting
 from leeward.core.table import Table, replicas
 
 Deployment = Mapping[str, Mapping[str, int]]
@@ -48,12 +48,16 @@ def unbalanced(view: ClusterView, over: float) -> dict[str, float]:
 
 
 def carry(
-    view: ClusterView, wanted: Deployment, *, reason: str = "", expected: Mapping[str, float] | None = None,
-    rebalance: Collection[str] = (), apart: bool = False,
-) -> Plan:  # fmt: skip
+    view: ClusterView,
+    wanted: Deployment,
+    *,
+    reason: str = "",
+    estimate: Estimate | None = None,
+    rebalance: Collection[str] = (),
+) -> Plan:
     """The plan that has `wanted` replicas on each node. Raises PlanError if there are not enough tasks or slots.
 
-    A component whose replicas stay the same keeps its table, unless `rebalance` names it. `apart`: see the module.
+    A component whose replicas stay the same keeps its table, unless `rebalance` names it.
     """
     nodes = {node.id: node for node in view.nodes}
     homes: dict[int, str] = {}  # task -> node it has to go to
@@ -72,10 +76,10 @@ def carry(
         placement = _slots(view, nodes, homes | _homeless(view, nodes, homes, leave), busy)
         if not stops_work(view, placement):
             break
-    if apart and (view.first or stops_work(view, placement)):
+    if view.warm_apart and (view.first or stops_work(view, placement)):
         placement = _apart(view, tables, placement)
     load = {component.id: _group_load(view, component) for component in view.components}
-    return Plan(tables=tables, placement=placement, reason=reason, expected=dict(expected or {}), load=load)
+    return Plan(tables=tables, placement=placement, reason=reason, estimate=estimate or Estimate(), load=load)
 
 
 def stops_work(view: ClusterView, placement: Mapping[int, Slot]) -> bool:

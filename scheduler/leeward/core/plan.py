@@ -95,15 +95,27 @@ def _get(document: object, name: str, kind: type) -> object:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a policy expects of its plan. A field that a policy does not know is None."""
+
+    objective: float | None = None  #: what the policy minimises, of the plan
+    objective_now: float | None = None  #: the same of the deployment in force; inf if that breaks a bound
+    relieves: bool = False  #: it evens out load, which the objective does not price: no gain is asked for
+    response_s: float | None = None  #: mean response time, s
+    cost_per_h: float | None = None  #: $/h
+    downtime_s: float | None = None  #: of carrying it out, s
+    restart: bool = False  #: it was priced as a restart of workers
+    solve_s: float | None = None  #: time that solving took, s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a policy wants: who owns the key groups and where every task is placed. A wish until the loop accepts it."""
 
     tables: Mapping[str, Table]  #: component -> owners of its key groups, every component
     placement: Mapping[int, Slot]  #: task -> slot, every task
     reason: str = ""  #: one sentence for people: why this plan
-    expected: Mapping[str, float] = field(
-        default_factory=dict
-    )  #: e.g. response_s, cost_per_h, downtime_s, objective
+    estimate: Estimate = field(default_factory=Estimate)  #: of what it brings and costs
     load: Mapping[str, Mapping[int, float]] = field(
         default_factory=dict
     )  #: component -> key group -> tuples/s, where measured: what moves last

@@ -8,16 +8,15 @@ import random
 from leeward.core.model import ClusterView, Component
 from leeward.core.placing import carry
 from leeward.core.plan import Plan
-from leeward.core.settings import Settings
-
-#: Utilisation that a replica is planned for.
-TARGET = 0.7
+from leeward.policies.baselines.settings import EvenSettings
 
 
 class Even:
     """See the module."""
 
-    def __init__(self, settings: Settings) -> None:
+    Settings = EvenSettings
+
+    def __init__(self, settings: EvenSettings) -> None:
         self._settings = settings
 
     def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
@@ -38,11 +37,11 @@ class Even:
                 room[node] -= 1
                 counts[node] = counts.get(node, 0) + 1
             wanted[component.id] = counts
-        return carry(view, wanted, reason="replicas by load, dealt evenly", apart=self._settings.warm_apart)
+        return carry(view, wanted, reason="replicas by load, dealt evenly")
 
     def _replicas(self, view: ClusterView, component: Component) -> int:
         measured = view.measured.get(component.id)
         if component.source or measured is None or not measured.service_rate:
             return 1
         load = measured.arrival_rate * (1 + self._settings.headroom)
-        return min(component.max_replicas, max(1, math.ceil(load / (TARGET * measured.service_rate))))
+        return min(component.max_replicas, max(1, math.ceil(load / (self._settings.target * measured.service_rate))))

@@ -29,15 +29,15 @@ from leeward.core.placing import (
     tasks_by_node,
     unbalanced,
 )
-from leeward.core.plan import Plan, deployment, diff
-from leeward.core.settings import Settings
+from leeward.core.plan import Estimate, Plan, deployment, diff
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
 from leeward.policies.edrp.problem.evaluate import Metrics, evaluate, verify
 from leeward.policies.edrp.problem.latency import MM1
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Outcome
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import Bounds, LiveDowntime, Node, Operator, Stream, Weights
+from leeward.policies.edrp.problem.values import Bounds, DowntimeModel, LiveDowntime, Node, Operator, Stream, Weights
+from leeward.policies.edrp.settings import EdrpSettings
 
 #: Utilisation at which an overloaded operator is planned.
 SATURATED = 0.95
@@ -65,7 +65,9 @@ class _Result:
 class Edrp:
     """See the module."""
 
-    def __init__(self, settings: Settings, *, solver: Solve = solve) -> None:
+    Settings = EdrpSettings
+
+    def __init__(self, settings: EdrpSettings, *, solver: Solve = solve) -> None:
         self._settings, self._solve = settings, solver
 
     def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
@@ -78,7 +80,7 @@ class Edrp:
             return plan
         if view.first:  # changes have no price
             reason = f"{plan.reason}, but workers restart"
-            return replace(plan, reason=reason, expected={**plan.expected, "restart": 1.0})
+            return replace(plan, reason=reason, estimate=replace(plan.estimate, restart=True))
         live = replace(problem.live, tasks=tasks_by_node(view))
         return self._plan(view, replace(problem, live=live), remarks)
 
@@ -90,26 +92,24 @@ class Edrp:
         wanted = settle_on_warm(view, problem, result.deployment)
         metrics = evaluate(problem, wanted)
         now_F = evaluate(problem, present).F if present is not None else math.inf
-        hot = unbalanced(view, self._settings.rebalance_over) if self._settings.mode == "live" else {}
-        least = self._settings.minimum_gain if hot else SAME  # what will be refused must not keep load uneven
+        hot = unbalanced(view, self._settings.rebalance_over) if view.live else {}
+        least = self._settings.tie if hot else SAME
         if present is not None and now_F <= metrics.F + least and not verify(problem, present):
             wanted, metrics = present, evaluate(problem, present)  # optima tie: the one that is there costs nothing
-        expected = {
-            "objective": metrics.F,
-            "objective_now": now_F,
-            "response_s": metrics.R,
-            "cost_per_h": metrics.C,
-            "downtime_s": metrics.T_D,
-            "restart": float(needs_restart(problem, wanted)),
-            "solve_s": result.seconds,
-        }
-        if hot and wanted == present:  # F takes load for even, so it cannot price what is gained
-            del expected["objective_now"]
+        estimate = Estimate(
+            objective=metrics.F,
+            objective_now=now_F,
+            relieves=bool(hot) and wanted == present,  # F takes load for even, so it cannot price what is gained
+            response_s=metrics.R,
+            cost_per_h=metrics.C,
+            downtime_s=metrics.T_D,
+            restart=needs_restart(problem, wanted),
+            solve_s=result.seconds,
+        )
         uneven = [f"a replica of {name} has {1 + share:.1f} times the mean load" for name, share in hot.items()]
         remarks = (*_price(view, problem, wanted, metrics), *uneven, *result.remarks)
         reason = _reason(view, present, wanted, remarks)
-        apart = self._settings.warm_apart
-        return carry(view, wanted, reason=reason, expected=expected, rebalance=hot, apart=apart)
+        return carry(view, wanted, reason=reason, estimate=estimate, rebalance=hot)
 
     def _search(self, problem: Problem, remarks: tuple[str, ...], *, seed: int) -> _Result | None:
         """Try the method of the settings, then wider bounds, then the whole problem."""
@@ -139,10 +139,10 @@ class Edrp:
 
 
 def _keep(view: ClusterView, reason: str) -> Plan:
-    return Plan(tables=view.tables, placement=view.assignment, reason=reason, expected={"kept": 1.0})
+    return Plan(tables=view.tables, placement=view.assignment, reason=reason)
 
 
-def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple[str, ...]]:
+def build_problem(view: ClusterView, settings: EdrpSettings) -> tuple[Problem, tuple[str, ...]]:
     """The EDRP problem of this view, and remarks on what was assumed for it. Pure."""
     factor = _raise_factor(view, settings)
     streams = tuple(
@@ -157,6 +157,7 @@ def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple
     if view.first:
         rest = settings.w_r + settings.w_c
         weights = Weights(r=settings.w_r / rest, c=settings.w_c / rest, d=0.0) if rest else weights
+    model = downtime_model(view, settings)
     problem = Problem(
         name=view.topology,
         nodes=tuple(_node(node, settings) for node in view.nodes),
@@ -168,16 +169,23 @@ def build_problem(view: ClusterView, settings: Settings) -> tuple[Problem, tuple
         bounds=Bounds(r=settings.r_max_s, c=settings.c_max, d=settings.t_d_max_s),
         current=present_deployment(view),
         sync_s=settings.t_syn_s,
-        downtime_model=settings.downtime,
-        live=_live(view, settings) if settings.downtime == "live" else None,
+        downtime_model=model,
+        live=_live(view) if model == "live" else None,
     )
     return problem, tuple(remarks)
 
 
-def _live(view: ClusterView, settings: Settings) -> LiveDowntime:
-    constant_s, per_byte_s = view.handover_cost
-    tasks = places(view) if settings.mode == "live" else tasks_by_node(view)
-    return LiveDowntime(constant_s=constant_s, per_byte_s=per_byte_s, tasks=tasks)
+def downtime_model(view: ClusterView, settings: EdrpSettings) -> DowntimeModel:
+    """The strategy for T_D: the one of the settings; with "auto", the one that fits how plans are carried out."""
+    if settings.downtime_model != "auto":
+        return settings.downtime_model
+    return "live" if view.live else "storm"
+
+
+def _live(view: ClusterView) -> LiveDowntime:
+    cost = view.handover_cost
+    tasks = places(view) if view.live else tasks_by_node(view)
+    return LiveDowntime(constant_s=cost.constant_s, per_byte_s=cost.per_byte_s, tasks=tasks)
 
 
 def _brought(view: ClusterView, wanted: Deployment) -> tuple[str, ...]:
@@ -193,7 +201,7 @@ def _brought(view: ClusterView, wanted: Deployment) -> tuple[str, ...]:
 
 def _is_too_cheap(view: ClusterView, problem: Problem, plan: Plan) -> bool:
     """Priced as a handover, it would restart workers: it counts on one warm task in two places, or takes some apart."""
-    if problem.live is None or plan.expected.get("restart") != 0.0 or not stops_work(view, plan.placement):
+    if problem.live is None or plan.estimate.restart or not stops_work(view, plan.placement):
         return False
     return view.first or bool(_brought(view, deployment(plan.tables, plan.placement)))
 
@@ -217,7 +225,7 @@ def _price(view: ClusterView, problem: Problem, wanted: Deployment, metrics: Met
     return (f"priced as a {kind} of {metrics.T_D:.3g} s", *first)
 
 
-def _raise_factor(view: ClusterView, settings: Settings) -> float:
+def _raise_factor(view: ClusterView, settings: EdrpSettings) -> float:
     """Head-room, and what it takes to work off the backlog in `drain_s`; the same for all rates of the application."""
     factor = 1.0 + settings.headroom
     for component in view.components:
@@ -232,7 +240,7 @@ def _operator(
     component: Component,
     streams: tuple[Stream, ...],
     factor: float,
-    settings: Settings,
+    settings: EdrpSettings,
     remarks: list[str],
 ) -> Operator:
     measured = view.measured.get(component.id, Measured())
@@ -255,7 +263,7 @@ def _operator(
         id=component.id,
         k=component.max_replicas,
         curve=MM1(mu=mu),
-        cost=settings.replica_cost,
+        cost=view.replica_cost,
         res=1.0,
         state_bytes=float(measured.state_bytes) if component.stateful or component.source else 0.0,
         source_rate=emitted,
@@ -263,7 +271,7 @@ def _operator(
     )
 
 
-def _node(node: ViewNode, settings: Settings) -> Node:
+def _node(node: ViewNode, settings: EdrpSettings) -> Node:
     try:
         speedup = float(node.meta.get("speedup", 1.0))
     except ValueError:
@@ -271,7 +279,7 @@ def _node(node: ViewNode, settings: Settings) -> Node:
     return Node(id=node.id, res=float(node.capacity), speedup=max(speedup, 1e-3), spawn_s=settings.t_spawn_s)
 
 
-def _delays(view: ClusterView, settings: Settings) -> tuple[tuple[float, ...], ...]:
+def _delays(view: ClusterView, settings: EdrpSettings) -> tuple[tuple[float, ...], ...]:
     names = [node.id for node in view.nodes]
     return tuple(
         tuple(0.0 if u == v else view.delay_s.get((u, v), settings.link_delay_s) for v in names) for u in names

@@ -1,0 +1,84 @@
+"""Finds policies, routers and disciplines by their names: entry points of installed packages.
+
+    [project.entry-points."leeward.policies"]
+    frugal = "my_package.frugal:Frugal"
+
+A module of the user's own that is not installed is named as `module:Class`; it has to be importable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from leeward.core.errors import ConfigError
+from leeward.core.options import describe, read, refuse_unknown
+from leeward.core.policy import Policy
+from leeward.core.settings import Chosen, Settings
+
+POLICIES, ROUTERS, DISCIPLINES = "leeward.policies", "leeward.routers", "leeward.disciplines"
+KINDS = {POLICIES: "policy", ROUTERS: "router", DISCIPLINES: "discipline"}
+#: Name of a policy that decides nothing.
+NONE = "none"
+
+
+def names(group: str = POLICIES) -> tuple[str, ...]:
+    """The installed names of a group, sorted."""
+    return tuple(sorted({point.name for point in entry_points(group=group)}))
+
+
+def load(name: str, group: str = POLICIES) -> Any:
+    """The class of this name. Raises ConfigError if there is none, if two packages claim it, or if it fails to load."""
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+    else:
+        known = names(group)
+        if name not in known:
+            refuse_unknown(KINDS[group], {name: group}, known)
+        found = {point.value for point in entry_points(group=group, name=name)}
+        if len(found) > 1:
+            raise ConfigError(f"{group}: {name!r} is {' and '.join(sorted(found))}.", remedy="Uninstall one of them.")
+        module, _, attribute = found.pop().partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"{group}: {name!r} cannot be loaded ({error}).",
+            remedy=f"Make {module} importable, with {attribute} in it.",
+        ) from error
+
+
+def policy_of(chosen: Chosen) -> Policy | None:
+    """The policy that the settings name, made with its own settings; None if only people decide."""
+    name = chosen.service.policy
+    tables = {table for table in chosen.policies if ":" not in table}
+    refuse_unknown("policy", {table: dict(chosen.policies[table]) for table in sorted(tables)}, names())
+    return None if name == NONE else make_policy(name, chosen.policies.get(name, {}))
+
+
+def make_policy(name: str, values: Mapping[str, object]) -> Policy:
+    """A policy with these of its settings. Raises ConfigError naming key, value and remedy."""
+    kind = load(name)
+    settings = getattr(kind, "Settings", None)
+    if settings is None:
+        refuse_unknown("setting", values, (), where=f"{name}.")
+        return kind(None)
+    return kind(read(settings, values, where=f"{name}."))
+
+
+def setting_names() -> tuple[str, ...]:
+    """`policy.setting`, of each installed policy."""
+    return tuple(f"{name}.{entry.name}" for name, kind in _settings_classes() for entry in fields(kind))
+
+
+def describe_all() -> str:
+    """One line for each setting, of the service and of each installed policy."""
+    return "\n".join([describe(Settings), *(describe(kind, where=f"{name}.") for name, kind in _settings_classes())])
+
+
+def _settings_classes() -> list[tuple[str, type]]:
+    found = [(name, getattr(load(name), "Settings", None)) for name in names()]
+    return [(name, kind) for name, kind in found if kind is not None]

@@ -1,0 +1,66 @@
+"""What a published system gives to Leeward, as three small protocols. Standard library only: a bolt may import them.
+
+Each is the same object on Storm and in the simulator. Names are found by entry points (`leeward.policies`,
+`leeward.routers`, `leeward.disciplines`), so a system stands in a package of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Protocol
+
+from leeward.core.model import ClusterView
+from leeward.core.plan import Plan
+
+
+class Policy(Protocol):
+    """Decides which tasks own key groups and where every task runs.
+
+    The loop asks it once in each period, on a thread of its own, while no reconfiguration is in progress. It may not
+    act, wait, read a clock or draw from a generator other than `rng`; it may keep what it has learned. The loop
+    refuses a plan that breaks a capacity, a pin or a drain, and a plan whose gain is too small.
+
+    A class of policies takes one argument, its settings: an object of its attribute `Settings` (a class of
+    `core/options.py`), or None if it has no such attribute.
+    """
+
+    def decide(self, view: ClusterView, *, now: float, rng: Random) -> Plan:
+        """The plan for this view; `now` in seconds. Raises LeewardError for a view that it cannot work with."""
+
+
+class JointPolicy(Protocol):
+    """A policy that is asked about all topologies of the service at once.
+
+    The loop asks it as it asks a Policy, with the views of all topologies that chose it. It may return plans for some
+    only; each is checked as if it came alone.
+    """
+
+    def decide_all(
+        self, views: Sequence[ClusterView], *, now: float, rng: Random
+    ) -> Mapping[str, Plan]:
+        """Topology name -> plan."""
+
+
+class Router(Protocol):
+    """Chooses the next hop of a tuple.
+
+    It is asked for each tuple, on the data path: it may not wait, and it may not choose a task that is not in `hops`.
+    It never routes a keyed stream, as the owner of a key group is the table's matter.
+    """
+
+    def next_hop(self, hops: Sequence[int], *, now: float, rng: Random) -> int:
+        """One of `hops` (task ids)."""
+
+    def learn(self, hop: int, delay_s: float) -> None:
+        """A tuple that went to `hop` was acknowledged after `delay_s` seconds."""
+
+
+class Discipline(Protocol):
+    """Orders the tuples that wait in front of an operator.
+
+    It is asked whenever the operator is free. It may not drop a tuple, and it may not let one overtake a marker.
+    """
+
+    def next_item(self, waiting: Sequence[Any], *, now: float) -> int:
+        """The position in `waiting` (oldest first, not empty) of the tuple to process."""
