@@ -11,7 +11,7 @@ from multiprocessing.synchronize import Event
 import redis
 
 from leeward.core.secrets import Secrets
-from leeward.runtime.pieces import PIECE_BYTES
+from leeward.runtime.handover.pieces import PIECE_BYTES
 
 STREAM = "leeward:bench:loopback"
 #: Pieces that wait in Redis at most, as in a handover.

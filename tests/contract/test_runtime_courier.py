@@ -9,9 +9,9 @@ import msgpack
 import pytest
 from servers import RedisServer
 
-from leeward.runtime import courier as courier_module
-from leeward.runtime.courier import Courier
-from leeward.runtime.pieces import PIECE_BYTES, pack
+from leeward.runtime.handover import courier as courier_module
+from leeward.runtime.handover.courier import Courier
+from leeward.runtime.handover.pieces import PIECE_BYTES, pack
 
 LONG_S = 20
 

@@ -13,10 +13,10 @@ import msgpack
 import pytest
 from test_runtime_courier import Task, key
 
-from leeward.runtime import courier as courier_module
-from leeward.runtime import direct as direct_module
-from leeward.runtime.direct import Incoming, Way
-from leeward.runtime.pieces import PIECE_BYTES
+from leeward.runtime.handover import courier as courier_module
+from leeward.runtime.handover import direct as direct_module
+from leeward.runtime.handover.direct import Incoming, Way
+from leeward.runtime.handover.pieces import PIECE_BYTES
 
 STATE = {f"k{n}": [n, 2.5, None, b"\x00", {"nested": "x" * 1000}] for n in range(2000)}  # some sixteen pieces
 AT = "leeward:t-1:at"

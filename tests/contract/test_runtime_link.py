@@ -10,7 +10,7 @@ import pytest
 from leeward.adapters.zookeeper import ZooControlStore, connect
 from leeward.control.errors import LostLeadershipError
 from leeward.core.control import ControlRecord, Paths, Report
-from leeward.runtime.link import Link
+from leeward.runtime.task.link import Link
 
 TABLES = {"work": (2, 2)}
 LEISURE_S = 0.02

@@ -6,8 +6,8 @@ import pytest
 import redis
 
 from leeward.core.errors import FencedError, SnapshotError
-from leeward.runtime import snapshot
-from leeward.runtime.store import TaskStore
+from leeward.runtime.state import snapshot
+from leeward.runtime.state.store import TaskStore
 
 STATE = {"a": [1, 2.5, None, True, b"\x00\xff", "é", {"nested": [1]}], "b": 2**62}
 

@@ -32,9 +32,9 @@ from leeward.core.journal import Journal
 from leeward.core.plan import Placement, Slot
 from leeward.core.secrets import Secrets
 from leeward.runtime import FencedRedis, FencingToken, open_redis
-from leeward.runtime.beat import Beat
-from leeward.runtime.link import Link
-from leeward.runtime.store import TaskStore
+from leeward.runtime.state.store import TaskStore
+from leeward.runtime.task.beat import Beat
+from leeward.runtime.task.link import Link
 from leeward.wire.secrets import write_secrets
 
 SECRETS = Secrets(redis_password=PASSWORD, zookeeper_secret="known to us: all")

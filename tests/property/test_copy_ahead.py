@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leeward.core.keys import key_group
-from leeward.runtime.ahead import NEAR_S, Ahead
-from leeward.runtime.pieces import PIECE_BYTES, Assembly, Cutter, pack
-from leeward.runtime.state import KeyedState
+from leeward.runtime.handover.ahead import NEAR_S, Ahead
+from leeward.runtime.handover.pieces import PIECE_BYTES, Assembly, Cutter, pack
+from leeward.runtime.state.keyed import KeyedState
 
 KEYS = [f"k{n}" for n in range(40)]
 SETS = st.tuples(st.just("set"), st.sampled_from(KEYS), st.integers(0, 9))

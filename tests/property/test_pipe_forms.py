@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.core.errors import LeewardError
-from leeward.runtime.forms import BinaryForm, JsonForm
+from leeward.runtime.pipe.forms import BinaryForm, JsonForm
 from tests.pipe_twin import MAGIC, Twin
 from tests.unit.test_runtime_pipe import same
 

@@ -28,8 +28,8 @@ from bolts.query1.stores import Row
 from bolts.query1.trips import Reject, parse_trip
 from leeward.core.keys import GROUPS, fields_group
 from leeward.runtime import Pulse
-from leeward.runtime.dsl import MARKER_STREAM
-from leeward.runtime.state import KeyedState
+from leeward.runtime.dsl.specs import MARKER_STREAM
+from leeward.runtime.state.keyed import KeyedState
 from topologies.query1 import MAX_REPLICAS, Query1
 
 TAXI = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "taxi"

@@ -18,7 +18,7 @@ from leeward.core.errors import ConfigError, PlanError
 from leeward.core.plan import Estimate, Plan, Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import even_table, replicas
-from leeward.runtime.handover import Handovers
+from leeward.runtime.handover.handovers import Handovers
 from leeward.sim.memory import (
     ListSink,
     ManualClock,

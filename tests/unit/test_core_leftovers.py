@@ -8,7 +8,7 @@ from leeward.control.ports import Structure
 from leeward.control.tidying import survey
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.leftovers import YOUNG_S, Leftover, reason_to_stay, submitted_at
-from leeward.runtime.swap import drop_gone
+from leeward.runtime.state.swap import drop_gone
 from leeward.sim.memory import MemoryLeftovers, MemoryNimbus, World
 
 NOW = 1_700_000_000.0

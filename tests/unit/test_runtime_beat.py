@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from leeward.runtime.beat import Stopped
+from leeward.runtime.task.beat import Stopped
 
 
 def wait_for_state(pid: int, states: str) -> None:

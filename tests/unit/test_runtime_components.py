@@ -21,7 +21,9 @@ from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.keys import key_group
 from leeward.core.table import even_table, tables_text
-from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, elastic, hot, keyed
+from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, keyed
+from leeward.runtime.pipe import loop
+from leeward.runtime.task import elastic
 from tests.pipe_twin import Twin, frame
 
 
@@ -506,7 +508,7 @@ def test_what_a_record_brings_while_user_code_waits_holds_for_the_next_tuple(mon
 
 
 def test_what_comes_of_input_that_was_waited_for_leaves_at_once_but_together(monkeypatch, tmp_path):
-    monkeypatch.setattr(hot, "LATE_S", 0.1)  # more than a busy machine takes for three tuples
+    monkeypatch.setattr(loop, "LATE_S", 0.1)  # more than a busy machine takes for three tuples
     worker = Worker(Pass, monkeypatch, tmp_path, Twin(ids=False), **BOLT)
     worker.beat()
     time.sleep(0.15)

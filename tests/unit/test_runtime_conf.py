@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leeward.core.errors import ConfigError
-from leeward.runtime.conf import direct, redis_url, service_time
+from leeward.runtime.task.conf import direct, redis_url, service_time
 
 
 def test_state_goes_straight_unless_it_is_told_not_to():

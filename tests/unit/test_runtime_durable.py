@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leeward.runtime.durable import Durable
+from leeward.runtime.state.durable import Durable
 
 
 def test_the_oldest_cut_that_is_kept_is_reported_and_not_the_newest():

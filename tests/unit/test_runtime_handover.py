@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from leeward.core.instructions import CopyAhead
-from leeward.runtime import handover
-from leeward.runtime.handover import SHARE, STEP_S, Handovers
-from leeward.runtime.state import KeyedState
+from leeward.runtime.handover import handovers as handover
+from leeward.runtime.handover.handovers import SHARE, STEP_S, Handovers
+from leeward.runtime.state.keyed import KeyedState
 
 
 class Loop:

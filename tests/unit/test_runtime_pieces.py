@@ -7,8 +7,8 @@ import gc
 import msgpack
 import pytest
 
-from leeward.runtime import pieces
-from leeward.runtime.pieces import Assembly, Cutter, pack, taken
+from leeward.runtime.handover import pieces
+from leeward.runtime.handover.pieces import Assembly, Cutter, pack, taken
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ import pytest
 from pystorm.exceptions import StormWentAwayError
 
 from leeward.core.errors import LeewardError
-from leeward.runtime.forms import BinaryForm, JsonForm, UnfitError
-from leeward.runtime.pipe import PipeSerializer
+from leeward.runtime.pipe.forms import BinaryForm, JsonForm, UnfitError
+from leeward.runtime.pipe.pipe import PipeSerializer
 from tests.pipe_twin import Twin, big, frame
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors/pipe.json").read_text())

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from leeward.runtime.pieces import PIECE_BYTES
-from leeward.runtime.sending import FEW, NEAR, Sending
+from leeward.runtime.handover.pieces import PIECE_BYTES
+from leeward.runtime.handover.sending import FEW, NEAR, Sending
 
 
 class Receiver:

@@ -1,4 +1,4 @@
-"""SnapshotStore on Redis. Keys are those of `leeward.runtime.store`."""
+"""SnapshotStore on Redis. Keys are those of `leeward.runtime.state.store`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tasks are away, by the beats that their processes leave in Redis (`runtime/beat.py`). Pure.
+"""Which tasks are away, by the beats that their processes leave in Redis (`runtime/task/beat.py`). Pure.
 
 A process beats twice a second, or says that it is gone. It counts as silent when its beat has stood still for
 `silent_s`. Redis may be away, or refuse writes, and then no beat changes: so nobody is silent while all are, and a gap

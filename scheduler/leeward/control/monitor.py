@@ -35,7 +35,7 @@ class Sample:
     processed: int
     busy_s: float
     buffered: int
-    groups: Mapping[int, int] = field(default_factory=dict)  #: group -> tuples, by samples (`runtime/load.py`)
+    groups: Mapping[int, int] = field(default_factory=dict)  #: group -> tuples, by samples (`state/sampling.py`)
     looked_at: int = 0  #: number of those samples
 
 

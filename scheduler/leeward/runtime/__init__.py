@@ -3,11 +3,11 @@
 Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, policies or Spark.
 """
 
-from leeward.runtime.components import ElasticBolt, Pulse, StatefulBolt, StatefulSpout
-from leeward.runtime.conf import open_redis
-from leeward.runtime.dsl import balanced, keyed
-from leeward.runtime.fencing import FencedRedis, FencingToken
-from leeward.runtime.topology import DEFAULTS
+from leeward.runtime.dsl.specs import balanced, keyed
+from leeward.runtime.dsl.topology import DEFAULTS
+from leeward.runtime.state.fencing import FencedRedis, FencingToken
+from leeward.runtime.task.components import ElasticBolt, Pulse, StatefulBolt, StatefulSpout
+from leeward.runtime.task.conf import open_redis
 from leeward.wire.secrets import secrets_of
 
 __all__ = [

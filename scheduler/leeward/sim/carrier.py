@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgpack
 
 from leeward.core.errors import LeewardError
-from leeward.runtime.pieces import Assembly, Cutter, Rest, pack
+from leeward.runtime.handover.pieces import Assembly, Cutter, Rest, pack
 
 if TYPE_CHECKING:
     from leeward.sim.process import Process

@@ -23,7 +23,7 @@ from leeward.core.instructions import Mode
 from leeward.core.orders import Limits
 from leeward.core.plan import Plan, Slot
 from leeward.core.table import Table, even_table
-from leeward.runtime.pieces import PIECE_BYTES
+from leeward.runtime.handover.pieces import PIECE_BYTES
 from leeward.sim import faults
 from leeward.sim.application import ONE, TWO
 from leeward.sim.memory import ListSink

@@ -15,8 +15,8 @@ from leeward.core.errors import NotOwnedError
 from leeward.core.instructions import Deliver, DeliverPulse, Kind, Marker, Mode, Send
 from leeward.core.keys import key_group
 from leeward.core.protocol import TaskProtocol
-from leeward.runtime.state import KeyedState
-from leeward.runtime.task import Surroundings, Task
+from leeward.runtime.state.keyed import KeyedState
+from leeward.runtime.task.task import Surroundings, Task
 from leeward.sim.carrier import Carrier
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from leeward.core.control import ControlRecord
 from leeward.core.orders import Limits
 from leeward.core.plan import Slot
 from leeward.core.table import Table, even_table
-from leeward.runtime.pieces import PIECE_BYTES
+from leeward.runtime.handover.pieces import PIECE_BYTES
 from leeward.sim.application import Application, Outside, Shape
 from leeward.sim.memory import (
     ListSink,

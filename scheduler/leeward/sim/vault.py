@@ -1,4 +1,4 @@
-"""The cuts of a simulated topology: what Redis and the nodes' swap areas hold. Rules as in `runtime/store.py`."""
+"""The cuts of a simulated topology: what Redis and the nodes' swap areas hold. Rules as in `runtime/state/store.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from leeward.core.errors import FencedError, SnapshotError
-from leeward.runtime import snapshot
+from leeward.runtime.state import snapshot
 from leeward.sim.memory import World
 
 OLDER = "The coordinator falls back to the cut before it."

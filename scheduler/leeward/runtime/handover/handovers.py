@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 from leeward.core.control import Report, ahead_barrier, handover_barrier
 from leeward.core.errors import LeewardError
 from leeward.core.instructions import CopyAhead, HandedOver, HandOver
-from leeward.runtime.ahead import Ahead
-from leeward.runtime.pieces import Rest
+from leeward.runtime.handover.ahead import Ahead
+from leeward.runtime.handover.pieces import Rest
 
 if TYPE_CHECKING:
-    from leeward.runtime.task import Surroundings, Task
+    from leeward.runtime.task.task import Surroundings, Task
 
 #: Copying ahead takes the task's own thread for so long at a time, and at most this share of its time. With a half,
 #: 10 and 100 MB took up to five times what their bytes need, and no tuple was faster.
@@ -26,7 +26,7 @@ _FREED_AT_ONCE, _FREE_REST_S = 1000, 0.001
 
 
 class Outgoing(Protocol):
-    """Key groups on their way out in one handover (`runtime/sending.py`)."""
+    """Key groups on their way out in one handover (`runtime/handover/sending.py`)."""
 
     epoch: int
 
@@ -48,7 +48,7 @@ class Outgoing(Protocol):
 
 
 class Courier(Protocol):
-    """Carries key groups from task to task (`runtime/courier.py`); calls back in the task's own thread."""
+    """Carries key groups from task to task (`runtime/handover/courier.py`); calls back in the task's own thread."""
 
     def send(self, epoch: int, sent: Callable[[], None], failed: Callable[[str], None]) -> Outgoing:
         """Begin to send groups."""

@@ -11,8 +11,8 @@ from itertools import islice
 
 import msgpack
 
-from leeward.runtime.pieces import PIECE_BYTES, Rest, pack, taken
-from leeward.runtime.state import KeyedState
+from leeward.runtime.handover.pieces import PIECE_BYTES, Rest, pack, taken
+from leeward.runtime.state.keyed import KeyedState
 
 #: What is left over is small enough to follow after the switch, in bytes.
 SMALL_BYTES = 4 * 1024

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from leeward.core.awaiting import GroupOf
 from leeward.core.errors import ConfigError
 from leeward.core.keys import fields_group
-from leeward.runtime.dsl import KEYED
+from leeward.runtime.dsl.specs import KEYED
 from leeward.wire.secrets import secrets_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.core.keys import GROUPS, key_group
-from leeward.runtime import snapshot
-from leeward.runtime.state import Frozen, KeyedState
+from leeward.runtime.state import snapshot
+from leeward.runtime.state.keyed import Frozen, KeyedState
 
 KEYS = [f"k{n}" for n in range(8)]
 DEEDS = st.lists(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leeward.runtime.service import Server
+from leeward.runtime.task.emulated import Server
 
 
 def test_back_to_back_tuples_keep_the_rate_whatever_a_sleep_takes():

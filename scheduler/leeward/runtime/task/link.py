@@ -19,7 +19,7 @@ from kazoo.protocol.states import KazooState
 from leeward.core.control import ControlRecord, Loss, Paths, Report
 from leeward.core.errors import ConfigError
 from leeward.core.secrets import FILE_KEY, NO_SECRETS, Secrets
-from leeward.runtime.store import TaskStore
+from leeward.runtime.state.store import TaskStore
 from leeward.wire.zookeeper import client
 
 log = logging.getLogger(__name__)

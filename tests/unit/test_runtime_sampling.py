@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from leeward.core.errors import KeyTypeError
-from leeward.runtime.hot import Source
-from leeward.runtime.load import GroupLoad
+from leeward.runtime.pipe.loop import Source
+from leeward.runtime.state.sampling import GroupLoad
 
 SOURCES = {0: Source("pass", "default", 3, None), 1: Source("pass", "marker", 3, None)}
 

@@ -37,8 +37,7 @@ from streamparse import Bolt, Spout
 from leeward.core.alignment import Channel
 from leeward.core.errors import NotOwnedError
 from leeward.core.instructions import Deliver, Kind, Marker, Send
-from leeward.runtime import hot
-from leeward.runtime.dsl import (
+from leeward.runtime.dsl.specs import (
     BOLT_CLASS,
     KIND,
     MARKER_STREAM,
@@ -48,9 +47,10 @@ from leeward.runtime.dsl import (
     with_marker_inputs,
     with_marker_output,
 )
-from leeward.runtime.elastic import Elastic, Pulse
-from leeward.runtime.output import BoltOutput, SpoutOutput
-from leeward.runtime.pipe import LATE_S
+from leeward.runtime.pipe import loop
+from leeward.runtime.pipe.output import BoltOutput, SpoutOutput
+from leeward.runtime.pipe.pipe import LATE_S
+from leeward.runtime.task.elastic import Elastic, Pulse
 
 __all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout"]
 
@@ -82,14 +82,14 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._sources: dict[int, hot.Source] = {}
+        self._sources: dict[int, loop.Source] = {}
         self._numbered = itertools.count(1)  # ids of tuples that Storm has given none
         self._clear: dict[int, Channel] = {}  # by number in the pipe; until the protocol has something to carry out
         self._late_tick: Any = None  # one that came when the state was not all there
 
     def _run(self) -> None:
         try:
-            hot.run(self)
+            loop.run(self)
         except NotOwnedError as error:
             tup = self._current_tups[0]
             group = None if self._group_of is None else self._group_of(tup)

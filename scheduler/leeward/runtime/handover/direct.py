@@ -2,7 +2,7 @@
 
 One connection for each (handover, sender, receiver). It begins with a greeting: magic `LWD`, version (1 byte), the
 receiver's secret (16 bytes), epoch of the handover (8 bytes), sender's task (4 bytes). Then come pieces
-(`leeward.runtime.pieces`), each after its length (4 bytes); the receiver answers each that it has taken with the number
+(`handover/pieces.py`), each after its length (4 bytes); the receiver answers each that it has taken with the number
 of those taken so far (4 bytes). Big endian.
 
 Nothing is lost with a connection: the sender keeps what was not answered, to send it another way; a piece that comes
@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import msgpack
 
-from leeward.runtime.pieces import LONGEST_PIECE
+from leeward.runtime.handover.pieces import LONGEST_PIECE
 
 log = logging.getLogger(__name__)
 

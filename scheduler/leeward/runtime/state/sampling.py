@@ -26,7 +26,7 @@ class GroupLoad:
         self.looked_at = 0
 
     def sample(self, batch: Sequence, sources: Mapping[int, Any]) -> None:
-        """`batch` as `PipeSerializer.batch` gives it; `sources`: `hot.Source` by number. Costs the same for many."""
+        """`batch` as `PipeSerializer.batch` gives it; `sources`: `loop.Source` by number. Costs the same for many."""
         count = len(batch) // 2
         self._place = (self._place + _STEP) % 1.0
         at = 2 * int(self._place * count)

@@ -23,20 +23,20 @@ from leeward.core.control import ControlRecord, Paths
 from leeward.core.instructions import Deliver, DeliverPulse, Instruction, Kind, Marker, Send
 from leeward.core.protocol import TaskProtocol
 from leeward.core.table import first_tables, tables_text
-from leeward.runtime.beat import Beat, Stopped
-from leeward.runtime.conf import direct, key_groups, redis_url, service_time, zookeeper
-from leeward.runtime.courier import Courier
-from leeward.runtime.dsl import MARKER_STREAM
-from leeward.runtime.fencing import FencingToken
-from leeward.runtime.link import Link
-from leeward.runtime.load import GroupLoad
-from leeward.runtime.output import Output
-from leeward.runtime.pipe import PipeSerializer, give_stdout_back, protect_stdout
-from leeward.runtime.service import Server
-from leeward.runtime.state import KeyedState
-from leeward.runtime.store import TaskStore
-from leeward.runtime.swap import drop_gone
-from leeward.runtime.task import Task
+from leeward.runtime.dsl.specs import MARKER_STREAM
+from leeward.runtime.handover.courier import Courier
+from leeward.runtime.pipe.output import Output
+from leeward.runtime.pipe.pipe import PipeSerializer, give_stdout_back, protect_stdout
+from leeward.runtime.state.fencing import FencingToken
+from leeward.runtime.state.keyed import KeyedState
+from leeward.runtime.state.sampling import GroupLoad
+from leeward.runtime.state.store import TaskStore
+from leeward.runtime.state.swap import drop_gone
+from leeward.runtime.task.beat import Beat, Stopped
+from leeward.runtime.task.conf import direct, key_groups, redis_url, service_time, zookeeper
+from leeward.runtime.task.emulated import Server
+from leeward.runtime.task.link import Link
+from leeward.runtime.task.task import Task
 from leeward.wire.secrets import secrets_of
 
 log = logging.getLogger(__name__)
@@ -290,7 +290,7 @@ class Elastic(Output):
 
     @property
     def fencing_token(self) -> FencingToken:
-        """What a sink writes under; see `leeward.runtime.fencing`."""
+        """What a sink writes under; see `leeward.runtime.state.fencing`."""
         return self._task.fencing_token if self._task is not None else FencingToken(0, 0)
 
 

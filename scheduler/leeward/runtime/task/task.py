@@ -1,7 +1,7 @@
 """Carries out what the protocol of a task decides: exports, loads, handovers, reports. Knows no Storm.
 
-A `Shell` stands between this and the user's code: the component in a Storm worker (`runtime/elastic.py`), or a process
-of the simulator (`leeward.sim`). The link and the courier do what may block; what they bring back is posted to the
+A `Shell` stands between this and the user's code: the component in a Storm worker (`task/elastic.py`), or a process of
+the simulator (`leeward.sim`). The link and the courier do what may block; what they bring back is posted to the
 shell's own thread.
 """
 
@@ -35,11 +35,11 @@ from leeward.core.instructions import (
 )
 from leeward.core.protocol import TaskProtocol
 from leeward.core.table import Table, owned
-from leeward.runtime import snapshot
-from leeward.runtime.durable import Durable
-from leeward.runtime.fencing import FencingToken
-from leeward.runtime.handover import Courier, Handovers
-from leeward.runtime.state import KeyedState
+from leeward.runtime.handover.handovers import Courier, Handovers
+from leeward.runtime.state import snapshot
+from leeward.runtime.state.durable import Durable
+from leeward.runtime.state.fencing import FencingToken
+from leeward.runtime.state.keyed import KeyedState
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class Shell(Protocol):
 
 
 class ControlLink(Protocol):
-    """What a task asks of ZooKeeper and Redis (`runtime/link.py`); nothing of it blocks."""
+    """What a task asks of ZooKeeper and Redis (`runtime/task/link.py`); nothing of it blocks."""
 
     def export(
         self, cut: int, epoch: int, encode: Callable[[], tuple[Mapping[int, bytes], Mapping[int, bytes]]],

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from pystorm.exceptions import StormWentAwayError
 
-from leeward.runtime.forms import OFFER, TASK_IDS, VERSION, BinaryForm, Form, JsonForm
+from leeward.runtime.pipe.forms import OFFER, TASK_IDS, VERSION, BinaryForm, Form, JsonForm
 
 #: Output is never held back longer than this. # seconds
 LATE_S = 0.001

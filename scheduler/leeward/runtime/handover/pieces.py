@@ -18,7 +18,7 @@ from zlib import crc32
 import msgpack
 
 from leeward.core.errors import SnapshotError
-from leeward.runtime.snapshot import untravellable
+from leeward.runtime.state.snapshot import untravellable
 
 VERSION = 1
 #: Payload of a piece, in bytes. Also bounds how long packing one piece keeps the task's own thread from running.

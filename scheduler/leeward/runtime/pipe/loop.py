@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pystorm.component import Tuple
 
-from leeward.runtime.dsl import MARKER_STREAM
-from leeward.runtime.forms import DEFINE_CHANNEL
-from leeward.runtime.pipe import LATE_S
+from leeward.runtime.dsl.specs import MARKER_STREAM
+from leeward.runtime.pipe.forms import DEFINE_CHANNEL
+from leeward.runtime.pipe.pipe import LATE_S
 
 if TYPE_CHECKING:
-    from leeward.runtime.components import ElasticBolt
+    from leeward.runtime.task.components import ElasticBolt
 
 #: A tuple that takes longer leaves what it emits for others waiting. # seconds
 _LONG_S = 10 * LATE_S

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgpack
 
-from leeward.runtime.pieces import PIECE_BYTES, Cutter, Rest, pack, taken
+from leeward.runtime.handover.pieces import PIECE_BYTES, Cutter, Rest, pack, taken
 
 if TYPE_CHECKING:
-    from leeward.runtime.courier import Ways
+    from leeward.runtime.handover.courier import Ways
 
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16

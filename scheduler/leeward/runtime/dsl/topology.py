@@ -10,7 +10,7 @@ from typing import Any
 
 from streamparse import Topology
 
-from leeward.runtime.dsl import MARKER_STREAM
+from leeward.runtime.dsl.specs import MARKER_STREAM
 
 #: Where a topology says nothing else, in its `config` or by `-o key=value` (which streamparse prefers to it).
 DEFAULTS = {

@@ -1,10 +1,10 @@
 """Snapshots of tasks in Redis and in the node's swap area.
 
 Redis keys, prefix `leeward:<topology id>:`
-  cut:<n>:<component>         hash: key group -> snapshot bytes (`leeward.runtime.snapshot`); empty groups are left out
+  cut:<n>:<component>         hash: key group -> snapshot bytes (`runtime/state/snapshot.py`); empty groups are left out
   cut:<n>:<component>:tasks   hash: task -> MessagePack {owned: [groups], full: [with bytes], swap: [groups], node}
   metrics                     hash: task -> JSON, written each second
-  alive                       hash: task -> its last sign of life (`leeward.runtime.beat`)
+  alive                       hash: task -> its last sign of life (`leeward.runtime.task.beat`)
   fence, base                 newest epoch that may write snapshots, newest base that sinks may write under
 """
 
@@ -20,7 +20,7 @@ import redis
 
 from leeward.core.errors import FencedError, SnapshotError
 from leeward.core.secrets import NO_SECRETS, Secrets
-from leeward.runtime import snapshot
+from leeward.runtime.state import snapshot
 
 _EXPORT = files("leeward.runtime").joinpath("lua/export.lua").read_text()
 _TIMEOUT_S = 5.0

@@ -1,6 +1,6 @@
 """Carries key groups from task to task while both go on working: threads that live as long as a handover.
 
-Pieces (`leeward.runtime.pieces`) go straight from task to task (`leeward.runtime.direct`); where that cannot be, and
+Pieces (`handover/pieces.py`) go straight from task to task (`handover/direct.py`); where that cannot be, and
 for the rest when a connection breaks, through Redis. Its keys, prefix `leeward:<topology id>:`
   handover:<epoch>:<task>   stream: pieces for a receiving task, in the order of sending
   at                        hash: task -> where it listens, for `Way`
@@ -23,9 +23,9 @@ import redis
 
 from leeward.core.errors import FencedError, LeewardError
 from leeward.core.secrets import NO_SECRETS, Secrets
-from leeward.runtime.direct import Incoming, Listener, Way
-from leeward.runtime.pieces import Assembly, Cutter, pack
-from leeward.runtime.sending import Sending
+from leeward.runtime.handover.direct import Incoming, Listener, Way
+from leeward.runtime.handover.pieces import Assembly, Cutter, pack
+from leeward.runtime.handover.sending import Sending
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from typing import Any
 from pystorm.component import Tuple
 
 from leeward.core.errors import LeewardError
-from leeward.runtime.dsl import MARKER_STREAM
-from leeward.runtime.forms import UnfitError
-from leeward.runtime.pipe import MANY, PipeSerializer
+from leeward.runtime.dsl.specs import MARKER_STREAM
+from leeward.runtime.pipe.forms import UnfitError
+from leeward.runtime.pipe.pipe import MANY, PipeSerializer
 
 _LARGE_BYTES = 32 * 1024
 

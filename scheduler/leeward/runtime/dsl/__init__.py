@@ -1,0 +1,1 @@
+"""How a topology names its groupings, and what it is submitted with."""

@@ -1,0 +1,1 @@
+"""Key groups on their way from task to task while both go on working."""

@@ -1,0 +1,1 @@
+"""Keyed state, its snapshots, and where they are kept."""
