@@ -23,7 +23,7 @@ class Block:
     def file(self) -> str | None:
         """The path in the first line's comment: where a reader is to save the block."""
         first = self.text.partition("\n")[0]
-        return first.removeprefix("# ") if first.startswith("# ") and first.endswith(".py") else None
+        return first.removeprefix("# ") if first.startswith("# ") and first.endswith((".py", ".toml")) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,19 +50,22 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path):
     try:
         for block in blocks(TUTORIAL)[1:]:  # the first one is set-up, without which no test runs
             if block.file:
-                (words / block.file).write_text(block.text)
+                target = words / block.file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(block.text)
             else:
                 shell.append(run(block.text, words if words.exists() else tmp_path, environment))
     finally:
         down = subprocess.run(
             ["leeward", "cluster", "down"], cwd=words, env=environment, capture_output=True, text=True
         )
-    _project, submitted, running, first, scaled, decided, ended = shell
+    _project, submitted, running, first, scaled, decided, frugal, ended = shell
     assert "cluster up" in submitted
     assert '"phase": "run"' in running
     assert scaled.count("done") == 2
     assert '"127.0.0.13": 1' in scaled
     assert '"deployment"' in decided
+    assert '"reason": "100 tuples/s for each replica"' in frugal
     assert "0 processes" not in ended
     assert "0 processes" in down.stdout
     check_counts(counts(first), counts(scaled.split("done")[1]), counts(scaled.split("done")[2].partition("{")[0]))

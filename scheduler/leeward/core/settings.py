@@ -21,7 +21,7 @@ class Settings:
     """See the module. Construction checks; raises ConfigError."""
 
     # the loop
-    policy: str = setting("edrp", "", "name of the policy that decides (see `docs/tutorial.md`); none: only plans by hand")
+    policy: str = setting("edrp", "", "name of the policy that decides; none: only plans by hand")
     period_s: float = setting(10.0, "s", "time between plans", least=0.1)
     cool_down_s: float = setting(20.0, "s", "time after a reconfiguration without another one")
     minimum_gain: float = setting(0.02, "", "a plan must make the objective better by this much")
