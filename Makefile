@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-java test-cluster test-faults test-torture torture protocol-page test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
+.PHONY: help setup demo down test test-fast test-java test-cluster test-faults test-torture torture pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 pytest := pytest -q
@@ -75,8 +75,9 @@ bench-idle: setup ## what an idle topology costs, and the start of a worker with
 bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
 	python tests/bench/edrp.py
 
-protocol-page: ## docs/protocol.md from the code
+pages: ## docs/protocol.md and docs/settings.md from the code
 	python scripts/protocol_page.py --write
+	python scripts/settings_page.py --write
 
 lint: ## ruff: errors, import order, format of the code
 	ruff check .

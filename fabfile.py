@@ -61,13 +61,15 @@ def cluster_down(dir=OUT):
 
 
 def pre_submit(topology_name, env_name, env_config, options):
-    """Called by `sparse submit`: refuse passwords, and a name that is taken, before anything is uploaded."""
+    """Called by `sparse submit`: refuse passwords, unknown keys and a taken name, before anything is uploaded."""
     from streamparse.util import get_nimbus_host_port, is_ssh_for_nimbus
 
+    from leeward.core.topology_conf import check_conf
     from leeward.local.submit import check_name_free, check_no_password
 
     with aborting():
         check_no_password(options)
+        check_conf(options)
     if not is_ssh_for_nimbus(env_config):
         host, port = get_nimbus_host_port(env_config)
         with aborting():

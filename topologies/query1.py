@@ -31,15 +31,12 @@ SPARE = {"metronome": 1, "global_rank": 1}
 
 def component(name):
     """Tasks and configuration of a component."""
-    config = {"leeward.table2.rate": TABLE2_RATE[name], "leeward.max_replicas": MAX_REPLICAS[name]}
+    config = {"leeward.service_rate": TABLE2_RATE[name], "leeward.max_replicas": MAX_REPLICAS[name]}
     return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config}
 
 
 class Query1(Topology):
     config: ClassVar = {
-        # where the scheduler service looks for backlog and response time
-        "leeward.taxi.in": "taxi:in",
-        "leeward.query1.out": "query1:out",
         # Leeward detects loss by counts; ackers and event loggers would shift task ids, and cost
         "topology.acker.executors": 0,
         "topology.eventlogger.executors": 0,

@@ -24,6 +24,7 @@ class DataSource(StatefulSpout):
     def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
         settings = read_settings(conf)
         self._pulse_s = settings.pulse_s
+        self.reads = settings.taxi_in
         self._stream = TaxiStream(open_redis(settings.redis_url, settings.secrets), settings)
         self._fetched: deque[Row] = deque()
 

@@ -17,7 +17,9 @@ class GlobalRankSink(StatefulBolt):
     """state: see GlobalRank."""
 
     def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
-        self._sink = open_sink(read_settings(conf), str(conf.get("storm.id", "")))
+        settings = read_settings(conf)
+        self._sink = open_sink(settings, str(conf.get("storm.id", "")))
+        self.writes = settings.out if settings.sink == "redis" else ""
 
     def process(self, tup: Any) -> None:
         GlobalRank(self.state).candidate(Ranked(*tup.values))

@@ -2,7 +2,7 @@
 and Replication for Elastic Distributed Data Stream Processing"), tuples/s.
 
 `topologies/query1.py` puts them into the components' configuration; the runtime takes 1/rate seconds for each
-tuple, without burning the processor, if the topology asks for `leeward.service_times: table2`.
+tuple, without burning the processor, if the topology asks for `leeward.service_times: emulated`.
 """
 
 from __future__ import annotations

@@ -23,37 +23,37 @@ class Settings:
 
     redis_url: str = ""  #: leeward.redis.url, without a password
     secrets: Secrets = NO_SECRETS  #: of the file that leeward.secrets.file names
-    taxi_in: str = "taxi:in"  #: leeward.taxi.in, Redis stream of the rows
-    batch: int = 500  #: leeward.taxi.batch, rows fetched from Redis at once
-    trim: bool = True  #: leeward.taxi.trim, whether rows that no recovery needs are removed from the stream
-    pulse_s: int = 60  #: leeward.query1.pulse_s, interval of the pulses, seconds of data time
-    window_s: int = WINDOW_S  #: leeward.query1.window_s, seconds of data time
-    sink: str = "redis"  #: leeward.query1.sink, one of SINKS
-    out: str = "query1:out"  #: leeward.query1.out, Redis stream or RabbitMQ queue of the results
+    taxi_in: str = "taxi:in"  #: query1.in, Redis stream of the rows
+    batch: int = 500  #: query1.batch, rows fetched from Redis at once
+    trim: bool = True  #: query1.trim, whether rows that no recovery needs are removed from the stream
+    pulse_s: int = 60  #: query1.pulse_s, interval of the pulses, seconds of data time
+    window_s: int = WINDOW_S  #: query1.window_s, seconds of data time
+    sink: str = "redis"  #: query1.sink, one of SINKS
+    out: str = "query1:out"  #: query1.out, Redis stream or RabbitMQ queue of the results
     rabbitmq_url: str = ""  #: leeward.rabbitmq.url, without a password
-    grid: Grid = field(default_factory=Grid)  #: leeward.query1.cell_lon and .cell_lat, degrees of one cell
+    grid: Grid = field(default_factory=Grid)  #: query1.cell_lon and .cell_lat, degrees of one cell
 
 
 def read_settings(conf: Mapping[str, Any]) -> Settings:
     """The settings in a Storm configuration. Raises ConfigError naming key, value and what is wanted."""
     grid, plain = Grid(), Settings()
-    sink = _get(conf, "leeward.query1.sink", str, plain.sink)
+    sink = _get(conf, "query1.sink", str, plain.sink)
     if sink not in SINKS:
-        raise ConfigError(f"leeward.query1.sink is {sink!r}.", remedy=f"Set it to one of {', '.join(SINKS)}.")
+        raise ConfigError(f"query1.sink is {sink!r}.", remedy=f"Set it to one of {', '.join(SINKS)}.")
     return Settings(
         redis_url=_get(conf, "leeward.redis.url", str, plain.redis_url),
         secrets=secrets_of(conf),
-        taxi_in=_get(conf, "leeward.taxi.in", str, plain.taxi_in),
-        batch=_positive(conf, "leeward.taxi.batch", plain.batch),
-        trim=_get(conf, "leeward.taxi.trim", bool, plain.trim),
-        pulse_s=_positive(conf, "leeward.query1.pulse_s", plain.pulse_s),
-        window_s=_positive(conf, "leeward.query1.window_s", plain.window_s),
+        taxi_in=_get(conf, "query1.in", str, plain.taxi_in),
+        batch=_positive(conf, "query1.batch", plain.batch),
+        trim=_get(conf, "query1.trim", bool, plain.trim),
+        pulse_s=_positive(conf, "query1.pulse_s", plain.pulse_s),
+        window_s=_positive(conf, "query1.window_s", plain.window_s),
         sink=sink,
-        out=_get(conf, "leeward.query1.out", str, plain.out),
+        out=_get(conf, "query1.out", str, plain.out),
         rabbitmq_url=_get(conf, "leeward.rabbitmq.url", str, plain.rabbitmq_url),
         grid=Grid(
-            cell_lon=_get(conf, "leeward.query1.cell_lon", float, grid.cell_lon),
-            cell_lat=_get(conf, "leeward.query1.cell_lat", float, grid.cell_lat),
+            cell_lon=_get(conf, "query1.cell_lon", float, grid.cell_lon),
+            cell_lat=_get(conf, "query1.cell_lat", float, grid.cell_lat),
         ),
     )
 

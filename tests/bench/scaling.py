@@ -69,7 +69,7 @@ class Scaling(Bench):
         options = [
             "load.bytes=20", f"load.rate={RATE[case]}", f"load.out={out}",
             f"topology.workers={4 if emulated else 2}",
-            f"leeward.replicas={{work: {replicas}}}", f"leeward.service_times={'bench' if emulated else 'none'}",
+            f"leeward.replicas={{work: {replicas}}}", f"leeward.service_times={'emulated' if emulated else 'none'}",
             f"load.rounds={0 if emulated else rounds}",
         ]  # fmt: skip
         topology = "scale_keyed" if case == "keyed" else "scale_rotated"

@@ -130,7 +130,7 @@ class Bench:
             self._rows = prepare(DATA)
         run = Run(self._rows, self.cluster, f"query1-{self._count}")
         run.send()
-        keys = [f"leeward.taxi.in={run.source}", f"leeward.query1.out={run.out}", "leeward.service_times=none"]
+        keys = [f"query1.in={run.source}", f"query1.out={run.out}", "leeward.service_times=none"]
         project = ROOT if system == "ours" else ROOT / "tests/bench/query1_stock"
         with self.running("query1" if system == "ours" else "query1_stock", project, keys):
             before = run.await_share(WARM_SHARE, self._cpu, QUERY1_S)

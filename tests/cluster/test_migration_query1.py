@@ -79,7 +79,7 @@ def feed(stage_: Stage, tmp_path: Path) -> Feed:
 
 @pytest.fixture
 def query1(stage_: Stage, feed: Feed) -> Iterator[Running]:
-    options = [f"leeward.taxi.in={SOURCE}", f"leeward.query1.out={RESULTS}", "leeward.service_times=none"]
+    options = [f"query1.in={SOURCE}", f"query1.out={RESULTS}", "leeward.service_times=none"]
     with stage_.submitted("query1", "real", stage_.query1_jar(), checkout(), options, workers=3) as running:
         yield running
 

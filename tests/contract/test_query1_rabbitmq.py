@@ -121,7 +121,7 @@ def drain(url: str, queue: str) -> list[tuple[str | None, str, int | None, dict]
 
 def settings(url: str, queue: str):
     return read_settings(
-        {"leeward.query1.sink": "rabbitmq", "leeward.rabbitmq.url": url, "leeward.query1.out": queue}
+        {"query1.sink": "rabbitmq", "leeward.rabbitmq.url": url, "query1.out": queue}
     )
 
 

@@ -29,7 +29,7 @@ def fill(client, *rows: tuple[int, dict]) -> None:
 
 
 def taxi_stream(client, **conf) -> TaxiStream:
-    return TaxiStream(client, read_settings({"leeward.taxi.batch": 2, **conf}))
+    return TaxiStream(client, read_settings({"query1.batch": 2, **conf}))
 
 
 def test_rows_come_in_batches_and_in_order(client):
@@ -64,7 +64,7 @@ def test_progress_is_told_and_its_rows_removed(client):
     assert client.hgetall("taxi:in:progress") == {b"seq": b"900"}
     assert client.xlen("taxi:in") < 300  # whole nodes of the stream are removed
     assert taxi_stream(client).fetch(900, wait_ms=1)[0].seq == 901
-    taxi_stream(client, **{"leeward.taxi.trim": False}).publish_progress(1000)
+    taxi_stream(client, **{"query1.trim": False}).publish_progress(1000)
     assert client.xlen("taxi:in") > 100
 
 

@@ -218,7 +218,7 @@ def run_topology(lines, *, seed, pulse_s, window_s=1800, burst=20, move=0.2, rep
             rows.append(Row(len(rows) + 1, line, t))
     rows.append(Row(len(rows) + 1, None, 0))
     stream, sink = FakeStream(rows), FakeSink()
-    conf = {"leeward.query1.pulse_s": pulse_s, "leeward.query1.window_s": window_s}
+    conf = {"query1.pulse_s": pulse_s, "query1.window_s": window_s}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data_source, "open_redis", lambda *_: None)
         patch.setattr(data_source, "TaxiStream", lambda client, settings: stream)

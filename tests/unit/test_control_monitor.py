@@ -17,11 +17,13 @@ from leeward.control.monitor import (
     read_samples,
     response_s,
     sinks,
+    streams_of,
 )
 from leeward.control.ports import ComponentFacts, StreamFacts, Structure
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
 from leeward.core.errors import ConfigError, NotReadyError, ProtocolError
+from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
@@ -105,12 +107,12 @@ STRUCTURE = Structure(
     name="app",
     components=(
         ComponentFacts(id="sink", kind="stateful", inputs=("work",), conf={"leeward.pinned": ["n2"]}),
-        ComponentFacts(id="source", kind="source", inputs=(), conf={"leeward.table2.rate": 284}),
+        ComponentFacts(id="source", kind="source", inputs=(), conf={"leeward.service_rate": 284}),
         ComponentFacts(
             id="work",
             kind="stateless",
             inputs=("source",),
-            conf={"leeward.max_replicas": 2, "leeward.table2.rate": 233},
+            conf={"leeward.max_replicas": 2, "leeward.service_rate": 233},
         ),
     ),
 )
@@ -227,3 +229,11 @@ def test_response_time_of_recent_results():
 def test_a_plan_is_the_first_of_its_topology_not_of_its_name(id_, first):
     wanted = id_ and Placement(topology_id=id_, epoch=4, slots={})
     assert build_view(facts(wanted=wanted), Settings()).first is first
+
+
+def test_streams_are_those_that_a_source_and_a_sink_say():
+    def task(**ends):
+        return TaskMetrics(component="x", pid=1, t=0.0, **ends)
+
+    assert streams_of([task(), task(reads="in"), task(writes="out")]) == ("in", "out")
+    assert streams_of([task()]) == streams_of([]) == ("", "")

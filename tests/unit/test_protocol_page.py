@@ -15,16 +15,24 @@ from leeward.core.orders import State
 from tests.doc_blocks import ROOT
 
 
-@pytest.fixture(scope="module")
-def program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("protocol_page", ROOT / "scripts/protocol_page.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
+@pytest.fixture(scope="module")
+def program() -> ModuleType:
+    return script("protocol_page")
+
+
+def test_the_page_of_settings_is_what_the_code_prints():
+    assert (ROOT / "docs/settings.md").read_text() == script("settings_page").page(), "run: make pages"
+
+
 def test_the_page_is_what_the_code_prints(program):
-    assert (ROOT / "docs/protocol.md").read_text() == program.page(), "run: make protocol-page"
+    assert (ROOT / "docs/protocol.md").read_text() == program.page(), "run: make pages"
 
 
 @pytest.mark.parametrize("enumeration", [Mode, Fact, Kind, Phase, State, StepName])

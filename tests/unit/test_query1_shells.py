@@ -70,7 +70,7 @@ def test_the_filter_sends_valid_rows_two_ways_and_counts_the_others():
 
 def test_own_cell_sizes_reach_the_filter_and_its_cells_become_the_route_id():
     own = Grid.of_metres(lon_m_per_degree=84_380, lat_m_per_degree=110_540)
-    conf = {"leeward.query1.cell_lon": own.cell_lon, "leeward.query1.cell_lat": own.cell_lat}
+    conf = {"query1.cell_lon": own.cell_lon, "query1.cell_lat": own.cell_lat}
     row = [1, 60, "p", "d", -74.913585, 41.474937, -73.993973, 40.751266]
     assert _route_id(conf, row) == ["1.1>156.161", 60, 1]
     assert _route_id({}, row) == ["1.1>155.162", 60, 1]
@@ -112,14 +112,14 @@ def test_settings_have_the_documented_defaults():
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("leeward.query1.pulse_s", 0),
-        ("leeward.query1.pulse_s", "60"),
-        ("leeward.query1.pulse_s", True),
-        ("leeward.query1.window_s", -1),
-        ("leeward.taxi.batch", 1.5),
-        ("leeward.taxi.trim", "no"),
-        ("leeward.query1.sink", "kafka"),
-        ("leeward.query1.cell_lon", "wide"),
+        ("query1.pulse_s", 0),
+        ("query1.pulse_s", "60"),
+        ("query1.pulse_s", True),
+        ("query1.window_s", -1),
+        ("query1.batch", 1.5),
+        ("query1.trim", "no"),
+        ("query1.sink", "kafka"),
+        ("query1.cell_lon", "wide"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(key, value):
@@ -152,7 +152,7 @@ def test_the_topology_has_the_papers_operators_and_edges():
 def test_every_component_carries_its_table_2_rate_its_replicas_and_its_tasks():
     for spec in Query1.specs:
         conf = json.loads(spec.common.json_conf)
-        assert conf["leeward.table2.rate"] == TABLE2_RATE[spec.name]
+        assert conf["leeward.service_rate"] == TABLE2_RATE[spec.name]
         assert conf["leeward.max_replicas"] == MAX_REPLICAS[spec.name]
         assert spec.par == max(MAX_REPLICAS[spec.name], 1 if spec.name == "data_source" else 2)
     assert Query1.config["topology.acker.executors"] == Query1.config["topology.eventlogger.executors"] == 0

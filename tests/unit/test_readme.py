@@ -64,7 +64,7 @@ def leaves(command: TyperCommand | TyperGroup, path: tuple[str, ...]) -> Iterato
 
 
 def test_the_pages_name_only_programs_that_there_are():
-    known = SHELL | {"leeward", "make", "sparse", "fab"}
+    known = SHELL | {"leeward", "make", "sparse", "fab", "uv"}
     assert {(page, c.line) for page, c in all_commands() if c.program not in known} == set()
 
 

@@ -18,7 +18,7 @@ def test_state_goes_straight_unless_it_is_told_not_to():
     [
         (direct, {"leeward.handover.direct": "no"}, "leeward.handover.direct is 'no'"),
         (redis_url, {}, "leeward.redis.url is None"),
-        (service_time, {"leeward.service_times": "bench"}, "no leeward.bench.rate"),
+        (service_time, {"leeward.service_times": "emulated"}, "no leeward.service_rate"),
     ],
 )
 def test_nonsense_is_named(read, conf, says):

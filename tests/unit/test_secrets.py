@@ -68,7 +68,8 @@ def test_a_file_that_others_may_touch_is_refused(tmp_path: Path, mode: int):
 def test_what_is_wrong_in_it_is_named_without_any_value(tmp_path: Path, text: str, said: str):
     with pytest.raises(ConfigError, match=said) as error:
         read_secrets(file_with(tmp_path, text))
-    assert "hidden" not in str(error.value) and "17" not in str(error.value)
+    said_of_it = str(error.value).replace(str(tmp_path), "")  # the folder's name has numbers, too
+    assert "hidden" not in said_of_it and "17" not in said_of_it
 
 
 def test_a_file_that_is_not_there_or_no_file_is_refused_with_a_remedy(tmp_path: Path):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from leeward.control.ports import ComponentFacts, Structure
 from leeward.core.errors import ClusterRefusedError, ConfigError
+from leeward.core.topology_conf import KIND
 
 T = TypeVar("T")
 _GROUPINGS = "leeward.grouping."
@@ -169,4 +170,4 @@ def _component(name: str, common: Any) -> ComponentFacts:
             and grouping.custom_object.full_class_name != _MARKERS
         }
     )
-    return ComponentFacts(id=name, kind=str(conf.get("leeward.kind", "")), inputs=tuple(inputs), conf=conf)
+    return ComponentFacts(id=name, kind=str(conf.get(KIND.name, "")), inputs=tuple(inputs), conf=conf)

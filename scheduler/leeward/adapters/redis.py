@@ -12,6 +12,7 @@ import redis
 
 from leeward.control.ports import StreamFacts
 from leeward.core.errors import ClusterRefusedError
+from leeward.core.metrics import LEFT_FIELD, WRITTEN_FIELD
 from leeward.core.secrets import NO_SECRETS, Secrets, without_password
 
 _FENCE = files("leeward.adapters").joinpath("lua/fence.lua").read_text()
@@ -78,7 +79,8 @@ class RedisSnapshots:
             found = self._redis.hgetall(f"leeward:{topology_id}:alive")
         return {int(task): beat.decode() for task, beat in found.items()}
 
-    def streams(self, source: str | None, results: str | None) -> StreamFacts:
+    def streams(self, source: str, results: str) -> StreamFacts:
+        left, written = LEFT_FIELD.encode(), WRITTEN_FIELD.encode()
         last = done = 0
         pairs: list[tuple[float, float]] = []
         with self._asking():
@@ -88,8 +90,8 @@ class RedisSnapshots:
                 done = int(self._redis.hget(f"{source}:progress", "seq") or 0)
             if results:
                 for _, fields in self._redis.xrevrange(results, count=_RESULTS):
-                    if b"w0" in fields and b"w" in fields:
-                        pairs.append((float(fields[b"w0"]), float(fields[b"w"])))
+                    if left in fields and written in fields:
+                        pairs.append((float(fields[left]), float(fields[written])))
         return StreamFacts(last=max(last, done), done=done, results=tuple(pairs))
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import redis
 
+from leeward.core.metrics import LEFT_FIELD, WRITTEN_FIELD
 from leeward.core.secrets import NO_SECRETS, Secrets
 
 
@@ -22,7 +23,7 @@ class Results:
     """See the module. Raises redis.RedisError when Redis is away."""
 
     def __init__(
-        self, url: str, *, secrets: Secrets = NO_SECRETS, source: str = "taxi:in", results: str = "query1:out"
+        self, url: str, *, secrets: Secrets = NO_SECRETS, source: str, results: str
     ) -> None:
         self._redis = redis.Redis.from_url(url, **secrets.redis_login(), socket_timeout=5)
         self._source, self._results = source, results
@@ -47,5 +48,5 @@ class Results:
 
 def _row(entry: tuple[bytes, dict[bytes, bytes]]) -> Row:
     number, fields = entry
-    age = float(fields.get(b"w", 0)) - float(fields.get(b"w0", 0))
+    age = float(fields.get(WRITTEN_FIELD.encode(), 0)) - float(fields.get(LEFT_FIELD.encode(), 0))
     return Row(number=int(number.split(b"-")[0]), text=fields[b"row"].decode(), age_s=age)

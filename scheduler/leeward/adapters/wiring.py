@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from leeward.core.control import Paths
 from leeward.core.errors import ConfigError
 from leeward.core.secrets import FILE_KEY, Secrets, without_password
+from leeward.core.topology_conf import REDIS_URL, ZOOKEEPER_ROOT
 from leeward.wire.secrets import read_secrets, secrets_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Addresses:
 
 def root_of(conf: Mapping[str, object]) -> str:
     """The znode under which everything of Leeward lives."""
-    return str(conf.get("leeward.zookeeper.root") or DEFAULT_ROOT)
+    return str(conf.get(ZOOKEEPER_ROOT.name) or DEFAULT_ROOT)
 
 
 def zookeeper_of(conf: Mapping[str, object]) -> str:
@@ -105,7 +106,7 @@ def open_ports(
         stack.callback(nimbus.close)
         conf = nimbus.structure(topology).conf
         root = root_of(conf)
-        url = addresses.redis_url or conf.get("leeward.redis.url")
+        url = addresses.redis_url or conf.get(REDIS_URL.name)
         if not isinstance(url, str):
             raise ConfigError(
                 f"topology {topology!r} has no leeward.redis.url.",
@@ -142,6 +143,6 @@ def _weaknesses(conf: Mapping[str, object], root: str, secrets: Secrets) -> Iter
     """Sentences for the service's log."""
     if not secrets.zookeeper_secret:
         yield f"ZooKeeper: every client can write to {root}, as {FILE_KEY} names no zookeeper_secret"
-    url = str(conf.get("leeward.redis.url"))
+    url = str(conf.get(REDIS_URL.name))
     if without_password(url) != url:
         yield f"leeward.redis.url holds a password, which Nimbus gives away: move it to the file of {FILE_KEY}"

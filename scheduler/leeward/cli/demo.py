@@ -57,7 +57,7 @@ def demo(
     hours: Annotated[float, typer.Option(help="Length of the generated data.")] = 3.0,
     speed: Annotated[float, typer.Option(help="Times real time.")] = 60.0,
     seed: Annotated[int, typer.Option(help="Of the generated data.")] = 1,
-    service_times: Annotated[str, typer.Option(help="Emulated service times: table2, or none.")] = "table2",
+    service_times: Annotated[str, typer.Option(help="emulated (rates of the topology), or none.")] = "emulated",
     mode: Annotated[
         str, typer.Option(envvar="MODE", help="live: tables change without a stop; restart: the papers' way.")
     ] = "live",
@@ -193,7 +193,9 @@ class Demo:
         self.zookeeper = client
         self.cluster_store = ZooClusterStore(client, "/leeward")
         self.snapshots = RedisSnapshots(self.cluster.redis_url, secrets=secrets)
-        self.results: Results = Results(self.cluster.redis_url, secrets=secrets)
+        self.results: Results = Results(
+            self.cluster.redis_url, secrets=secrets, source="taxi:in", results="query1:out"
+        )
 
     def _await_tasks(self, tell: Callable[[str], None]) -> None:
         from leeward.control.snapshot import read_snapshot

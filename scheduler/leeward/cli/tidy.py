@@ -77,6 +77,7 @@ def _stores(addresses: Addresses, swaps: Sequence[Path]) -> Iterator[tuple[Nimbu
     from leeward.adapters.redis import RedisSnapshots
     from leeward.adapters.wiring import known_secrets, root_of, storm_root_of, zookeeper_of
     from leeward.adapters.zookeeper import connect
+    from leeward.core.topology_conf import REDIS_URL
 
     with ExitStack() as stack:
         nimbus = NimbusClient(addresses.nimbus)
@@ -84,7 +85,7 @@ def _stores(addresses: Addresses, swaps: Sequence[Path]) -> Iterator[tuple[Nimbu
         conf = nimbus.conf()
         with_redis = conf if addresses.redis_url else _conf_with_redis(nimbus, conf)
         secrets = known_secrets(with_redis, addresses)
-        url = addresses.redis_url or str(with_redis["leeward.redis.url"])
+        url = addresses.redis_url or str(with_redis[REDIS_URL.name])
         snapshots = RedisSnapshots(url, secrets=secrets)
         stack.callback(snapshots.close)
         client = connect(addresses.zookeeper or zookeeper_of(conf), secrets=secrets)
@@ -98,10 +99,11 @@ def _conf_with_redis(nimbus: NimbusClient, conf: Mapping[str, Any]) -> Mapping[s
     Redis nothing is deleted: the znodes say which keys are to be looked for.
     """
     from leeward.core.errors import ConfigError
+    from leeward.core.topology_conf import REDIS_URL
 
     confs = (conf, *(nimbus.structure(name).conf for name in nimbus.topologies()))
     for one in confs:
-        if isinstance(one.get("leeward.redis.url"), str):
+        if isinstance(one.get(REDIS_URL.name), str):
             return one
     raise ConfigError(
         "leeward.redis.url is neither in Nimbus' configuration nor in that of a running topology.",

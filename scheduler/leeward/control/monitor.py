@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +12,11 @@ from leeward.control.ports import ComponentFacts, StreamFacts, Structure
 from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.control import ControlRecord
 from leeward.core.errors import ConfigError
+from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView, Component, HandoverCost, Measured, Node
 from leeward.core.plan import Placement
 from leeward.core.settings import Settings
+from leeward.core.topology_conf import MAX_REPLICAS, PINNED, SERVICE_RATE, check_conf
 
 MARKER_STREAM = "marker"
 #: With fewer tuples looked at in a window nothing is said of key groups: the share of one replica of four would be off
@@ -23,43 +24,21 @@ MARKER_STREAM = "marker"
 LEAST_LOOKED_AT = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """What one task published; counters run from the start of its process."""
-
-    component: str
-    pid: int
-    t: float
-    received: Mapping[str, int]  #: by upstream component
-    emitted: int  #: on all streams but markers
-    processed: int
-    busy_s: float
-    buffered: int
-    groups: Mapping[int, int] = field(default_factory=dict)  #: group -> tuples, by samples (`state/sampling.py`)
-    looked_at: int = 0  #: number of those samples
+def read_samples(lines: Mapping[int, str]) -> dict[int, TaskMetrics]:
+    """Task -> its measurements; lines that cannot be read are left out."""
+    read = {task: TaskMetrics.from_line(line) for task, line in lines.items()}
+    return {task: sample for task, sample in read.items() if sample is not None}
 
 
-def read_samples(lines: Mapping[int, str]) -> dict[int, Sample]:
-    """Task -> sample; lines that cannot be read are left out."""
-    samples: dict[int, Sample] = {}
-    for task, line in lines.items():
-        try:
-            entry: dict[str, Any] = json.loads(line)
-            samples[task] = Sample(
-                component=str(entry["component"]),
-                pid=int(entry["pid"]),
-                t=float(entry["t"]),
-                received={str(name): int(count) for name, count in entry.get("in", {}).items()},
-                emitted=sum(int(n) for stream, n in entry.get("out", {}).items() if stream != MARKER_STREAM),
-                processed=int(entry.get("processed", 0)),
-                busy_s=float(entry.get("busy_s", 0.0)),
-                buffered=int(entry.get("buffered", 0)),
-                groups={int(group): int(count) for group, count in entry.get("groups", {}).items()},
-                looked_at=int(entry.get("looked_at", 0)),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
-    return samples
+def emitted(sample: TaskMetrics) -> int:
+    """Tuples that the task sent, markers left out."""
+    return sum(count for stream, count in sample.sent.items() if stream != MARKER_STREAM)
+
+
+def streams_of(samples: Collection[TaskMetrics]) -> tuple[str, str]:
+    """(stream that a source reads, stream that a sink writes); "" where no task names one."""
+    found = sorted({sample.reads for sample in samples} - {""}), sorted({sample.writes for sample in samples} - {""})
+    return (found[0] or [""])[0], (found[1] or [""])[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +53,12 @@ class Rates:
     groups: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  #: -> group -> tuples/s, where measurable
 
 
-def rates_between(old: Mapping[int, Sample], new: Mapping[int, Sample], *, minimum_samples: int) -> Rates:
+def rates_between(old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics], *, minimum_samples: int) -> Rates:
     """Rates from two sets of samples; a task whose process is another one counts from its start.
 
     Each task's own time stamps divide its counts, so that a late line does not distort its rate.
     """
-    emitted: dict[str, float] = {}
+    sent: dict[str, float] = {}
     streams: dict[tuple[str, str], float] = {}
     processed: dict[str, int] = {}
     busy: dict[str, float] = {}
@@ -96,7 +75,7 @@ def rates_between(old: Mapping[int, Sample], new: Mapping[int, Sample], *, minim
         span = max(span, seconds)
         same = before.pid == after.pid
         name = after.component
-        emitted[name] = emitted.get(name, 0.0) + (after.emitted - before.emitted * same) / seconds
+        sent[name] = sent.get(name, 0.0) + (emitted(after) - emitted(before) * same) / seconds
         for source, count in after.received.items():
             key = (source, name)
             streams[key] = streams.get(key, 0.0) + (count - before.received.get(source, 0) * same) / seconds
@@ -108,10 +87,10 @@ def rates_between(old: Mapping[int, Sample], new: Mapping[int, Sample], *, minim
         if processed[name] >= minimum_samples and busy[name] > 0
     }
     groups = group_rates(old, new)
-    return Rates(span_s=span, emitted=emitted, streams=streams, service=service, buffered=buffered, groups=groups)
+    return Rates(span_s=span, emitted=sent, streams=streams, service=service, buffered=buffered, groups=groups)
 
 
-def group_rates(old: Mapping[int, Sample], new: Mapping[int, Sample]) -> dict[str, dict[int, float]]:
+def group_rates(old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics]) -> dict[str, dict[int, float]]:
     """Component -> key group -> tuples/s, for the components of which enough tuples were looked at."""
     rates: dict[str, dict[int, float]] = {}
     looked_at: Counter[str] = Counter()
@@ -133,7 +112,7 @@ class Monitor:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._window: deque[tuple[float, dict[int, Sample]]] = deque()
+        self._window: deque[tuple[float, dict[int, TaskMetrics]]] = deque()
         self._service: dict[str, float] = {}
 
     def observe(self, lines: Mapping[int, str], now: float) -> Rates:
@@ -174,13 +153,15 @@ class Facts:
 
 
 def check_structure(structure: Structure) -> None:
-    """Raises ConfigError if the topology is not one of Leeward's."""
+    """Raises ConfigError if the topology is not one of Leeward's, or has an unknown key `leeward.*`."""
     foreign = [component.id for component in structure.components if not component.kind]
     if foreign:
         raise ConfigError(
             f"topology {structure.name!r}: component {foreign[0]!r} has no leeward.kind, so it sends no markers.",
             remedy="Derive every component from leeward.runtime's StatefulSpout, StatefulBolt or ElasticBolt.",
         )
+    for conf in (structure.conf, *(component.conf for component in structure.components)):
+        check_conf(conf)
 
 
 def members(structure: Structure, tasks: Mapping[int, str]) -> dict[int, str]:
@@ -263,7 +244,7 @@ def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:
     emitted = facts.rates.emitted.get(entry.id, 0.0)
     received = sum(rate for (_, target), rate in facts.rates.streams.items() if target == entry.id)
     service = facts.service.get(entry.id)
-    prior = entry.conf.get("leeward.table2.rate")
+    prior = entry.conf.get(SERVICE_RATE.name)
     if (service is None or source) and isinstance(prior, int | float) and prior > 0:
         service = float(prior)
     return Measured(
@@ -284,15 +265,15 @@ def _backlog(facts: Facts, rate: float, settings: Settings) -> int:
 def _max_replicas(entry: ComponentFacts, tasks: int) -> int:
     if entry.kind == "source":
         return 1
-    wanted = entry.conf.get("leeward.max_replicas", tasks)
+    wanted = entry.conf.get(MAX_REPLICAS.name, tasks)
     return max(1, min(tasks, wanted)) if isinstance(wanted, int) else tasks
 
 
 def _pinned(name: str, conf: Mapping[str, object]) -> tuple[str, ...]:
-    nodes = conf.get("leeward.pinned") or []
+    nodes = conf.get(PINNED.name) or []
     if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
         raise ConfigError(
-            f"component {name!r} has leeward.pinned = {nodes!r}.",
+            f"component {name!r} has {PINNED.name} = {nodes!r}.",
             remedy="Give a list of node names (supervisor hosts).",
         )
     return tuple(sorted(nodes))

@@ -15,6 +15,7 @@ from leeward.core.model import ClusterView
 from leeward.core.placing import present_deployment
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
+from leeward.core.topology_conf import REPLICAS
 
 if TYPE_CHECKING:
     from leeward.control.service import Ports
@@ -71,4 +72,4 @@ def _record(ports: Ports, structure: Structure) -> ControlRecord:
     if record is not None:
         return record
     tasks = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id).tasks
-    return ControlRecord(tables=first_tables(members(structure, tasks), structure.conf.get("leeward.replicas")))
+    return ControlRecord(tables=first_tables(members(structure, tasks), structure.conf.get(REPLICAS.name)))

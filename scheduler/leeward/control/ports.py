@@ -183,8 +183,8 @@ class SnapshotStore(Protocol):
     def beats(self, topology_id: str) -> Mapping[int, str]:
         """Task -> its last sign of life (`core.control.GONE`)."""
 
-    def streams(self, source: str | None, results: str | None) -> StreamFacts:
-        """About these streams; None or absent ones give zeros."""
+    def streams(self, source: str, results: str) -> StreamFacts:
+        """About these streams; "" or absent ones give zeros."""
 
     def close(self) -> None:
         """Hang up."""

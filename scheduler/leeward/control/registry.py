@@ -71,14 +71,15 @@ def make_policy(name: str, values: Mapping[str, object]) -> Policy:
 
 def setting_names() -> tuple[str, ...]:
     """`policy.setting`, of each installed policy."""
-    return tuple(f"{name}.{entry.name}" for name, kind in _settings_classes() for entry in fields(kind))
+    return tuple(f"{name}.{entry.name}" for name, kind in settings_classes() for entry in fields(kind))
 
 
 def describe_all() -> str:
     """One line for each setting, of the service and of each installed policy."""
-    return "\n".join([describe(Settings), *(describe(kind, where=f"{name}.") for name, kind in _settings_classes())])
+    return "\n".join([describe(Settings), *(describe(kind, where=f"{name}.") for name, kind in settings_classes())])
 
 
-def _settings_classes() -> list[tuple[str, type]]:
+def settings_classes() -> list[tuple[str, type]]:
+    """(name, class of settings) of each installed policy that has settings."""
     found = [(name, getattr(load(name), "Settings", None)) for name in names()]
     return [(name, kind) for name, kind in found if kind is not None]

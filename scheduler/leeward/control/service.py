@@ -26,9 +26,11 @@ from leeward.control.monitor import (
     build_view,
     check_structure,
     members,
+    read_samples,
     response_s,
     sinks,
     sources,
+    streams_of,
 )
 from leeward.control.ports import (
     BarrierStore,
@@ -55,12 +57,10 @@ from leeward.core.plan import Plan
 from leeward.core.policy import Policy
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
+from leeward.core.topology_conf import REPLICAS
 
 #: Time between two looks at the metrics, seconds.
 MEASURE_S = 1.0
-#: Topology conf that names the streams looked at.
-SOURCE_KEYS = ("leeward.taxi.in",)
-RESULT_KEYS = ("leeward.query1.out",)
 #: Time between two looks at the tasks' signs of life, seconds.
 LISTEN_S = 0.25
 #: A request waits so long for tasks that are away, seconds.
@@ -267,7 +267,7 @@ class Term:
         self.coordinator = Coordinator(
             topology=self._structure.name, topology_id=self._structure.id, tasks=mine,
             sinks=sinks(self._structure), sources=sources(self._structure),
-            initial=first_tables(mine, self._structure.conf.get("leeward.replicas")),
+            initial=first_tables(mine, self._structure.conf.get(REPLICAS.name)),
             control=self._mine.control, barriers=self._mine.barriers,
             cluster=self._ports.cluster, snapshots=self._ports.snapshots, nimbus=self._ports.nimbus,
             clock=self._ports.clock, sink=self._ports.sink, limits=self._settings.limits, fault=self._fault,
@@ -332,10 +332,9 @@ class Term:
             self._loop.begin(view, now, coordinator.wake)
 
     def _measure(self, coordinator: Coordinator, now: float) -> None:
-        conf = self._structure.conf
         try:
             lines = self._ports.snapshots.metrics(self._structure.id)
-            self._streams = self._ports.snapshots.streams(_named(conf, SOURCE_KEYS), _named(conf, RESULT_KEYS))
+            self._streams = self._ports.snapshots.streams(*streams_of(read_samples(lines).values()))
         except ClusterRefusedError as error:
             self._emit("measure_failed", {"why": str(error)})
             return
@@ -436,10 +435,3 @@ class Term:
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._structure.name, **fields})
-
-
-def _named(conf: Mapping[str, object], keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        if isinstance(conf.get(key), str):
-            return str(conf[key])
-    return None

@@ -14,13 +14,14 @@ from dataclasses import asdict, dataclass, field, fields
 from urllib.parse import urlsplit, urlunsplit
 
 from leeward.core.errors import ConfigError
+from leeward.core.topology_conf import RABBITMQ_URL, REDIS_URL, SECRETS_FILE
 
 #: Configuration key that names the file, in Nimbus' storm.yaml and therefore in each topology's configuration.
-FILE_KEY = "leeward.secrets.file"
+FILE_KEY = SECRETS_FILE.name
 #: Environment variable that names the file for commands.
 FILE_VARIABLE = "LEEWARD_SECRETS"
 #: Configuration keys that hold an address, and what of the file belongs to it.
-ADDRESS_KEYS = {"leeward.redis.url": "redis_password", "leeward.rabbitmq.url": "rabbitmq_password"}
+ADDRESS_KEYS = {REDIS_URL.name: "redis_password", RABBITMQ_URL.name: "rabbitmq_password"}
 #: Name under which Leeward's clients authenticate with ZooKeeper.
 ZOOKEEPER_USER = "leeward"
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from leeward.adapters.results import Results
-from leeward.control.monitor import Sample, rates_between, read_samples
+from leeward.control.monitor import emitted, rates_between, read_samples
 from leeward.control.ports import SnapshotStore
 from leeward.core.control import ControlRecord, Phase
+from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot, deployment
 from leeward.dashboard.live import Operator, Screen
 
@@ -63,7 +64,7 @@ class Watch:
         self._title, self._id = title, topology_id
         self._snapshots, self._results, self._events = snapshots, results, events
         self._record, self._slots, self._tasks, self._order = record, slots, tasks, order
-        self._samples: deque[dict[int, Sample]] = deque(maxlen=_WINDOW)
+        self._samples: deque[dict[int, TaskMetrics]] = deque(maxlen=_WINDOW)
         self._rates: deque[float] = deque(maxlen=_KEPT)
         self._responses: deque[float] = deque(maxlen=_KEPT)
         self._emitted: dict[int, int] = {}  # by the source: process -> tuples
@@ -81,7 +82,7 @@ class Watch:
         source = self._order[0]
         self._rates.append(rates.emitted.get(source, 0.0))
         record = self._record()
-        self._emitted.update({s.pid: s.emitted for s in self._samples[-1].values() if s.component == source})
+        self._emitted.update({s.pid: emitted(s) for s in self._samples[-1].values() if s.component == source})
         newest = self._results.newest(1)
         return Screen(
             title=self._title,

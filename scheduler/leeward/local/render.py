@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from leeward.core.secrets import FILE_KEY, FILE_VARIABLE
+from leeward.core.topology_conf import REDIS_URL
 from leeward.local.install import Install
 from leeward.local.layout import LOOPBACK, ClusterSpec, Layout
 
@@ -43,7 +44,7 @@ def storm_settings(
         "nimbus.seeds": [LOOPBACK],
         "nimbus.thrift.port": layout.nimbus,
         "storm.log4j2.conf.dir": str(spec.dir / "conf" / "log4j2"),
-        "leeward.redis.url": redis_url(layout),
+        REDIS_URL.name: redis_url(layout),
         FILE_KEY: str(secrets_path(spec.dir)),
     }
     if spec.plugin:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from leeward.core.errors import ConfigError
 from leeward.core.secrets import ADDRESS_KEYS, refuse_password
+from leeward.core.topology_conf import check_conf
 from leeward.local.errors import NameTakenError, SubmitError
 from leeward.local.nimbus import fetch_summary
 
@@ -40,6 +41,7 @@ def submit_topology(
         if not equals:
             raise ConfigError(f"option: {option!r} has no value.", remedy="Write -o key=value.")
         check_no_password({key: value})
+        check_conf({key: value})
         command += ["-o", option]
     check_name_free(name or topology, nimbus)
     # STREAMPARSE_NIMBUS overrides config.json's Nimbus; LEIN_ROOT lets root run sparse; its ssh library warns

@@ -12,14 +12,16 @@ from streamparse.dsl.component import ComponentSpec, JavaComponentSpec
 from streamparse.thrift import ComponentObject, JavaObject, JavaObjectArg, ShellComponent
 
 from leeward.core.errors import ConfigError
+from leeward.core.topology_conf import KEYED as KEYED_KEY
+from leeward.core.topology_conf import KIND as KIND_KEY
 
 MARKER_STREAM = "marker"
 MARKER_FIELDS = ("kind", "epoch", "tables", "counts", "body")
 
 #: Component configuration key that tells the scheduler service what the component is.
-KIND = "leeward.kind"
+KIND = KIND_KEY.name
 #: Component configuration key that tells a task by which fields its input is keyed: component -> stream -> fields.
-KEYED = "leeward.keyed"
+KEYED = KEYED_KEY.name
 _KEYED_CLASS = "leeward.grouping.KeyedGrouping"
 #: Storm's shell components, with our pipe and a process that is replaced when it is lost.
 BOLT_CLASS = "leeward.multilang.PipeBolt"

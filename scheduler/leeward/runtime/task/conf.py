@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from leeward.core.awaiting import GroupOf
 from leeward.core.errors import ConfigError
 from leeward.core.keys import fields_group
+from leeward.core.topology_conf import DIRECT, REDIS_URL, SERVICE_RATE, SERVICE_TIMES
 from leeward.runtime.dsl.specs import KEYED
 from leeward.wire.secrets import secrets_of
 
@@ -15,15 +16,17 @@ if TYPE_CHECKING:
 
 
 def service_time(conf: dict) -> float:
-    """Emulated seconds for each tuple; 0 unless `leeward.service_times` names a table."""
-    table = conf.get("leeward.service_times")
-    if not table or table == "none":
+    """Emulated seconds for each tuple; 0 unless `leeward.service_times` is `emulated`."""
+    choice = conf.get(SERVICE_TIMES.name, "none")
+    if choice not in ("none", "emulated"):
+        raise ConfigError(f"{SERVICE_TIMES.name} is {choice!r}.", remedy="Set it to none or emulated.")
+    if choice == "none":
         return 0.0
-    rate = conf.get(f"leeward.{table}.rate")
+    rate = conf.get(SERVICE_RATE.name)
     if not rate:
         raise ConfigError(
-            f"leeward.service_times is {table!r}, but this component has no leeward.{table}.rate.",
-            remedy="Set the rate (tuples/s) in the component's config, or leeward.service_times to 'none'.",
+            f"{SERVICE_TIMES.name} is {choice!r}, but this component has no {SERVICE_RATE.name}.",
+            remedy=f"Set the rate (tuples/s) in the component's config, or {SERVICE_TIMES.name} to 'none'.",
         )
     return 1.0 / float(rate)
 
@@ -45,10 +48,10 @@ def key_groups(conf: dict, context: dict) -> GroupOf:
 
 
 def redis_url(conf: dict) -> str:
-    url = conf.get("leeward.redis.url")
+    url = conf.get(REDIS_URL.name)
     if not isinstance(url, str) or not url:
         raise ConfigError(
-            f"topology configuration leeward.redis.url is {url!r}.",
+            f"topology configuration {REDIS_URL.name} is {url!r}.",
             remedy="Give it at submission: -o leeward.redis.url=redis://host:port/0.",
         )
     return url
@@ -66,7 +69,7 @@ def open_redis(conf: dict, **options: Any) -> redis.Redis:
 
 def direct(conf: dict) -> bool:
     """Whether handed-over state may go straight from task to task, on ports that the system chooses; else by Redis."""
-    value = conf.get("leeward.handover.direct", True)
+    value = conf.get(DIRECT.name, True)
     if not isinstance(value, bool):
         raise ConfigError(
             f"topology configuration leeward.handover.direct is {value!r}.",

@@ -21,8 +21,10 @@ from pystorm.exceptions import StormWentAwayError
 
 from leeward.core.control import ControlRecord, Paths
 from leeward.core.instructions import Deliver, DeliverPulse, Instruction, Kind, Marker, Send
+from leeward.core.metrics import TaskMetrics
 from leeward.core.protocol import TaskProtocol
 from leeward.core.table import first_tables, tables_text
+from leeward.core.topology_conf import REPLICAS, SWAP_DIR, ZOOKEEPER_ROOT
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.handover.courier import Courier
 from leeward.runtime.pipe.output import Output
@@ -60,6 +62,8 @@ class Elastic(Output):
     """What spouts and bolts share. Mixed in before streamparse's class."""
 
     kind = "stateless"
+    reads = ""  #: a source sets it: the stream of the datastore that it reads; the service looks for backlog there
+    writes = ""  #: a sink sets it: the stream that it writes, with the fields of `core/metrics.py`, for response times
     _task: Task | None = None  # until Storm has told which one it is
 
     def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
@@ -86,7 +90,7 @@ class Elastic(Output):
         (pid_dir / str(self.pid)).touch()
         self.serializer.answer(handshake, self.pid)
         self._open_output()
-        self._swap = Path(handshake["conf"].get("leeward.swap.dir") or pid_dir.parents[2] / "leeward-swap")
+        self._swap = Path(handshake["conf"].get(SWAP_DIR.name) or pid_dir.parents[2] / "leeward-swap")
         return handshake["conf"], handshake["context"]
 
     def _setup_component(self, conf: dict, context: dict) -> None:
@@ -117,7 +121,7 @@ class Elastic(Output):
         self._server = Server(service_time(conf))
         self._task = Task(_Shell(self), self._protocol, courier)
         self._handovers = self._task.handovers
-        paths = Paths(conf.get("leeward.zookeeper.root") or "/leeward", conf["storm.id"])
+        paths = Paths(conf.get(ZOOKEEPER_ROOT.name) or "/leeward", conf["storm.id"])
         store = TaskStore(
             redis_url(conf),
             conf["storm.id"],
@@ -135,7 +139,7 @@ class Elastic(Output):
             task=self.task_id,
             post=self._post,
             on_record=self._task.on_record,
-            default=ControlRecord(tables=first_tables(components, conf.get("leeward.replicas"))),
+            default=ControlRecord(tables=first_tables(components, conf.get(REPLICAS.name))),
             metrics=self._metrics,
             hurry=lambda: self._task.hurries,
             leisure=self._until_told,
@@ -145,7 +149,7 @@ class Elastic(Output):
         self._beat = Beat(redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence, secrets=secrets)
         self._beat.start()
         self._link.start()
-        if not conf.get("leeward.swap.dir"):  # else it may be shared with tasks of another cluster
+        if not conf.get(SWAP_DIR.name):  # else it may be shared with tasks of another cluster
             self._link.soon(lambda: self._drop_swaps(conf), _AFTER_S)
         if self.kind == "stateful":
             self._link.soon(courier.warm)
@@ -246,27 +250,30 @@ class Elastic(Output):
 
     def _metrics(self) -> str:
         load = self._group_load
-        return json.dumps(
-            {
-                "task": self.task_id,
-                "component": self.component_name,
-                "t": self._wall_offset_s + time.monotonic(),
-                "pid": self.pid,
-                "node": self._node,
-                "epoch": self._protocol.record.epoch if self._protocol.record else -1,
-                "mode": str(self._protocol.mode),
-                "in": dict(self._in),
-                "out": dict(self._out),
-                "processed": self._processed,
-                "busy_s": round(self._busy_s, 6),
-                "state_keys": len(self.state),
-                "state_bytes": self._task.state_bytes,
-                "buffered": self._protocol.buffered,
-                "groups": dict(load.tuples) if load else {},
-                "looked_at": load.looked_at if load else 0,
-                "counters": dict(self.counters),
-            }
-        )
+        more = {
+            "task": self.task_id,
+            "node": self._node,
+            "epoch": self._protocol.record.epoch if self._protocol.record else -1,
+            "mode": str(self._protocol.mode),
+            "state_keys": len(self.state),
+            "state_bytes": self._task.state_bytes,
+            "counters": dict(self.counters),
+        }
+        return TaskMetrics(
+            component=self.component_name,
+            pid=self.pid,
+            t=self._wall_offset_s + time.monotonic(),
+            received=dict(self._in),
+            sent=dict(self._out),
+            processed=self._processed,
+            busy_s=self._busy_s,
+            buffered=self._protocol.buffered,
+            groups=dict(load.tuples) if load else {},
+            looked_at=load.looked_at if load else 0,
+            reads=self.reads,
+            writes=self.writes,
+            more=more,
+        ).to_line()
 
     # --- hooks of the user ---
 

@@ -6,10 +6,10 @@ from streamparse import Topology
 
 from leeward.runtime import keyed
 
-FAST = {"leeward.bench.rate": 100_000}
+FAST = {"leeward.service_rate": 100_000}
 
 
 class ScaleKeyed(Topology):
     source = Source.spec(config=FAST)
-    work = Keyed.spec(inputs={source: keyed("key")}, par=4, config={"leeward.bench.rate": 200})
+    work = Keyed.spec(inputs={source: keyed("key")}, par=4, config={"leeward.service_rate": 200})
     sink = Sink.spec(inputs={work: keyed("key")}, config=FAST)

@@ -1,0 +1,62 @@
+"""What a task publishes each second, and what the service reads: one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Fields of an entry in a sink's results stream, epoch s: its pulse left the source; the sink wrote it.
+LEFT_FIELD, WRITTEN_FIELD = "w0", "w"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMetrics:
+    """The measurements of one task; counters run from the start of its process."""
+
+    component: str
+    pid: int
+    t: float  #: epoch s
+    received: Mapping[str, int] = field(default_factory=dict)  #: data tuples by upstream component
+    sent: Mapping[str, int] = field(default_factory=dict)  #: tuples by stream
+    processed: int = 0
+    busy_s: float = 0.0
+    buffered: int = 0  #: tuples that wait in the task
+    groups: Mapping[int, int] = field(default_factory=dict)  #: key group -> tuples, by samples (`state/sampling.py`)
+    looked_at: int = 0  #: number of those samples
+    reads: str = ""  #: a source: the stream of the datastore that it reads
+    writes: str = ""  #: a sink: the stream of the datastore that it writes
+    more: Mapping[str, object] = field(default_factory=dict)  #: for people: node, epoch, mode, state, own counters
+
+    def to_line(self) -> str:
+        """As JSON text."""
+        own = {
+            "component": self.component, "pid": self.pid, "t": self.t, "in": dict(self.received),
+            "out": dict(self.sent), "processed": self.processed, "busy_s": round(self.busy_s, 6),
+            "buffered": self.buffered, "groups": dict(self.groups), "looked_at": self.looked_at,
+            "reads": self.reads, "writes": self.writes,
+        }  # fmt: skip
+        return json.dumps({**self.more, **own})
+
+    @classmethod
+    def from_line(cls, line: str) -> TaskMetrics | None:
+        """None for a line that cannot be read; the counts of a line without them are 0."""
+        try:
+            entry: dict[str, Any] = json.loads(line)
+            return cls(
+                component=str(entry["component"]),
+                pid=int(entry["pid"]),
+                t=float(entry["t"]),
+                received={str(name): int(count) for name, count in entry.get("in", {}).items()},
+                sent={str(stream): int(count) for stream, count in entry.get("out", {}).items()},
+                processed=int(entry.get("processed", 0)),
+                busy_s=float(entry.get("busy_s", 0.0)),
+                buffered=int(entry.get("buffered", 0)),
+                groups={int(group): int(count) for group, count in entry.get("groups", {}).items()},
+                looked_at=int(entry.get("looked_at", 0)),
+                reads=str(entry.get("reads", "")),
+                writes=str(entry.get("writes", "")),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None

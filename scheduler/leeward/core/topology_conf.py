@@ -1,0 +1,60 @@
+"""The keys `leeward.*` of a topology's configuration: each one once, with scope, type, default and a sentence.
+
+`docs/settings.md` is printed from them. Keys of an application begin with a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leeward.core.options import refuse_unknown
+
+PREFIX = "leeward."
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of the configuration."""
+
+    name: str
+    scope: str  #: "topology": of the whole topology; "component": of one; "internal": Leeward sets it itself
+    kind: str  #: of the value, in words
+    default: str  #: in words
+    about: str
+
+
+REDIS_URL = Key("leeward.redis.url", "topology", "URL", "none: required", "Redis, without a password")
+RABBITMQ_URL = Key("leeward.rabbitmq.url", "topology", "URL", "none", "RabbitMQ of a sink, without a password")
+SECRETS_FILE = Key("leeward.secrets.file", "topology", "path", "none", "file of passwords, the same on each machine")
+ZOOKEEPER_ROOT = Key("leeward.zookeeper.root", "topology", "path", "/leeward", "where Leeward's znodes are")
+REPLICAS = Key("leeward.replicas", "topology", "map of component to number", "1 each", "replicas before the first plan")
+MAX_REPLICAS = Key("leeward.max_replicas", "component", "number", "its tasks", "most replicas that a plan may give")
+PINNED = Key("leeward.pinned", "component", "list of hosts", "any", "the only nodes that may run its replicas")
+SERVICE_RATE = Key("leeward.service_rate", "component", "tuples/s", "measured", "of one replica, until it is measured")
+SERVICE_TIMES = Key(
+    "leeward.service_times", "topology", "`none` or `emulated`", "none",
+    "emulated: each tuple takes 1 / `leeward.service_rate` without burning the processor",
+)  # fmt: skip
+SWAP_DIR = Key("leeward.swap.dir", "topology", "path", "beside the worker", "where state waits for the next task")
+DIRECT = Key("leeward.handover.direct", "topology", "true or false", "true", "state moves by TCP; false: by Redis")
+AWAY_SECS = Key("leeward.away.secs", "topology", "s", "2", "silence after which a worker ends its lost process")
+KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful or stateless")
+KEYED = Key("leeward.keyed", "internal", "map", "by its groupings", "fields that key each input stream")
+
+KEYS = (
+    REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, SERVICE_RATE, SERVICE_TIMES,
+    SWAP_DIR, DIRECT, AWAY_SECS, KIND, KEYED,
+)  # fmt: skip
+
+
+def check_conf(conf: Mapping[str, object]) -> None:
+    """Raises ConfigError for a key `leeward.*` that is unknown, with the nearest ones."""
+    mine = {name: value for name, value in conf.items() if name.startswith(PREFIX)}
+    refuse_unknown("topology key", mine, [key.name for key in KEYS])
+
+
+def page() -> str:
+    """The keys as a table in Markdown."""
+    rows = [f"| `{key.name}` | {key.scope} | {key.kind} | {key.default} | {key.about} |" for key in KEYS]
+    return "\n".join(["| key | scope | value | default | |", "| --- | --- | --- | --- | --- |", *rows])
