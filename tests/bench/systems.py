@@ -204,7 +204,7 @@ class Ours(System):
             if time.monotonic() > until:
                 raise SystemExit(f"no answer after {PATIENCE_S:g} s: one replica of the count on each of {nodes}")
             answered.wait(5.0)
-        return answer
+        return str(answer)
 
     def reconfigure(self, case: str, nodes: tuple[str, ...]) -> None:
         """One replica of the count on each of these nodes."""

@@ -15,6 +15,7 @@ from leeward.control.errors import LostLeadershipError
 from leeward.core.control import ControlRecord, Paths
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.journal import Journal, StepName
+from leeward.core.outcome import DONE
 from leeward.core.plan import Placement
 
 
@@ -126,15 +127,15 @@ def test_whoever_asked_is_answered_though_the_answers_were_deleted(scene):
     name = scene.requests.ask({"replicas": {}})
     scene.delete("answers")
     journal = Journal(epoch=8, step=StepName.HANDOVER, request=name)
-    scene.store.write_journal(journal.at(StepName.CLOSED, 2.0, result="done"))
-    assert scene.requests.answer_to(name) == "done" and scene.requests.pending(lambda: None) is None
+    scene.store.write_journal(journal.at(StepName.CLOSED, 2.0, result=DONE))
+    assert scene.requests.answer_to(name) == DONE and scene.requests.pending(lambda: None) is None
 
 
 def test_a_request_that_was_deleted_is_answered_to_nobody(scene):
     name = scene.requests.ask({"replicas": {}})
     scene.delete("requests")
     journal = Journal(epoch=8, step=StepName.HANDOVER, request=name)
-    scene.store.write_journal(journal.at(StepName.CLOSED, 2.0, result="done"))
+    scene.store.write_journal(journal.at(StepName.CLOSED, 2.0, result=DONE))
     assert scene.epochs()["journal"] == 8
 
 

@@ -23,6 +23,7 @@ from leeward.control.ports import StreamFacts
 from leeward.core.control import ControlRecord, Loss, Paths, Phase, Report
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.journal import Journal, StepName
+from leeward.core.outcome import DONE, aborted, refused
 from leeward.core.plan import Placement
 from leeward.sim.memory import (
     MemoryBarriers,
@@ -199,9 +200,9 @@ def test_a_closed_journal_is_the_answer_to_whoever_asked(ports):
     asked = Journal(step=StepName.AHEAD, epoch=3, request=names[0])
     store.write_journal(asked)
     assert requests.pending(lambda: None)["id"] == names[0] and requests.answer_to(names[0]) is None
-    closed = asked.at(StepName.CLOSED, 2.0, result="done")
+    closed = asked.at(StepName.CLOSED, 2.0, result=DONE)
     store.write_journal(closed)
-    assert requests.pending(lambda: None)["id"] == names[1] and requests.answer_to(names[0]) == "done"
+    assert requests.pending(lambda: None)["id"] == names[1] and requests.answer_to(names[0]) == DONE
     assert ports.control().claim().journal == closed
 
 
@@ -210,12 +211,12 @@ def test_a_closed_journal_needs_no_request_to_be_written(ports):
     store, requests = ports.control(), ports.requests()
     store.claim()
     answered = requests.ask({"replicas": {}})
-    requests.answer(answered, "refused")
+    requests.answer(answered, refused("no"))
     for epoch, name in enumerate((answered, "r-9999999999"), 1):
-        store.write_journal(Journal(epoch=epoch, request=name, result="done"))
+        store.write_journal(Journal(epoch=epoch, request=name, result=DONE))
         store.write_record(record(epoch=epoch))
-    assert ports.control().claim().journal == Journal(epoch=2, request="r-9999999999", result="done")
-    assert requests.answer_to(answered) == "refused"
+    assert ports.control().claim().journal == Journal(epoch=2, request="r-9999999999", result=DONE)
+    assert requests.answer_to(answered) == refused("no")
 
 
 def test_only_the_last_claim_writes(ports):
@@ -317,11 +318,11 @@ def test_requests_are_answered(ports):
     assert service.pending(wake) == {"id": name, "replicas": {"work": {"n1": 2}}}
     told = threading.Event()
     assert person.answer_to(name) is None and person.answer_to(name, told.set) is None
-    service.answer(name, "done")
-    assert told.wait(5.0) and person.answer_to(name) == "done"
+    service.answer(name, DONE)
+    assert told.wait(5.0) and person.answer_to(name) == DONE
     assert service.pending(wake) == {"id": later, "replicas": {"work": {"n1": 3}}}
-    service.answer(later, "done too")
-    assert (person.answer_to(later), service.pending(wake)) == ("done too", None)
+    service.answer(later, aborted("too late"))
+    assert (person.answer_to(later), service.pending(wake)) == (aborted("too late"), None)
 
 
 def test_one_leader_and_a_standby(ports):

@@ -29,6 +29,7 @@ from leeward.adapters.zookeeper import (
 from leeward.core.control import ControlRecord, Paths, Report
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.journal import Journal
+from leeward.core.outcome import DONE
 from leeward.core.plan import Placement, Slot
 from leeward.core.secrets import Secrets
 from leeward.runtime import FencedRedis, FencingToken, open_redis
@@ -98,7 +99,7 @@ def written_by_everybody(owner: KazooClient, hosts: str, tmp_path: Path) -> None
     store.write_record(ControlRecord(tables={}), journal=Journal(), barrier="cut-2")
     store.write_placement(Placement(topology_id=PATHS.topology_id, epoch=1, slots={1: Slot("n1", 6700)}))
     requests = ZooRequests(owner, PATHS)
-    requests.answer(requests.ask({"replicas": {}}), "done")
+    requests.answer(requests.ask({"replicas": {}}), DONE)
     requests.ask({"replicas": {}})
     ZooClusterStore(owner, PATHS.root).set_draining("n1", True)
     ZooBarriers(owner, PATHS).recoveries(lambda: None)

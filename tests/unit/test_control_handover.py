@@ -141,7 +141,7 @@ def test_a_request_that_a_loss_forestalls_is_answered(cluster, clock, sink, runn
     assert running.machine.state is State.CHECKPOINTING
     cluster.tasks[lost].die()
     settle(cluster, clock, running)
-    assert cluster.world.answers["request-1"].startswith(answer)
+    assert str(cluster.world.answers["request-1"]).startswith(answer)
     assert cluster.world.requests == {}
 
 
@@ -192,7 +192,7 @@ def test_late_is_a_reset(cluster, clock, sink, running):
 
 def test_a_damaged_piece_is_a_reset(cluster, clock, sink, running):
     running.submit(plan([2, 3]))
-    report = Report(task=3, component="work", error="SnapshotError: a piece is damaged")
+    report = Report(task=3, component="work", error="SnapshotError: a piece is damaged", bad_cut=True)
     cluster.world.barriers[handover_barrier(1)] = {3: report}
     running.work()
     assert results(sink) == [("handover", "reset")]

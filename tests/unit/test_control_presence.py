@@ -94,7 +94,7 @@ def test_a_service_that_waits_for_nimbus_can_be_stopped():
     cluster.world.refuse.add("nimbus")
     emit = sink.emit
     sink.emit = lambda action, fields: (emit(action, fields), clock.stop.set())
-    assert service.run(clock.stop) == ""
+    assert service.run(clock.stop) is None
     assert [action for action, _ in sink.events] == ["waiting"]
 
 
@@ -145,7 +145,7 @@ def killed(action_at, successor=None):
 def test_what_a_killed_topology_leaves_is_deleted_and_the_service_ends():
     service, clock, sink, cluster = killed("checkpoint_committed")
     cluster.world.cuts["other-1-1"] = {1}
-    assert service.run(clock.stop) == ""
+    assert service.run(clock.stop) is None
     assert not clock.stop.is_set() and service.successor is None and service.term is None
     world = cluster.world
     assert (world.record, world.journal, world.leader) == (None, None, None)
@@ -179,7 +179,7 @@ def test_a_leader_that_waits_for_the_plugin_ends_with_its_topology_too():
     cluster.world.snapshot = None
     each_look_takes_a_second(clock)
     name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1}}})
-    assert "no longer runs" in service.run(clock.stop, until=name), "and whoever asked hears of it"
+    assert "no longer runs" in str(service.run(clock.stop, until=name)), "and whoever asked hears of it"
 
 
 def test_what_cannot_be_deleted_is_said():
@@ -192,5 +192,5 @@ def test_what_cannot_be_deleted_is_said():
             cluster.world.refuse.add("redis")
 
     sink.emit = without_redis
-    assert service.run(clock.stop) == ""
+    assert service.run(clock.stop) is None
     assert "redis does not answer" in sink.of("tidy_failed")[0]["why"]

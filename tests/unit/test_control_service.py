@@ -12,9 +12,10 @@ from control_twins import FIRST, ID, NAME, TASKS, Cluster
 
 from leeward.control.costs import PRIOR, estimate
 from leeward.control.loop import Inline
-from leeward.control.ports import ComponentFacts, Structure
-from leeward.control.service import Ports, Service, TopologyPorts
+from leeward.control.ports import ComponentFacts, Ports, Structure, TopologyPorts
+from leeward.control.service import Service
 from leeward.core.errors import ConfigError, PlanError
+from leeward.core.outcome import DONE
 from leeward.core.plan import Estimate, Plan, Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import even_table, replicas
@@ -213,7 +214,7 @@ def test_rates_reach_the_policy():
 def test_request_by_hand_is_carried_out_and_answered():
     service, clock, _, cluster = stage(None, until=lambda *_: False)
     name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1, "n3": 1}}})
-    assert service.run(clock.stop, until=name) == "done"
+    assert service.run(clock.stop, until=name) == DONE
     assert deployment(cluster.world.record.tables, cluster.slots)["work"] == {"n2": 1, "n3": 1}
     assert cluster.slots[2].node == "n1", "the task given up stays where it is, warm"
 
@@ -229,7 +230,7 @@ def test_what_is_old_is_deleted_once_who_asked_has_the_answer(monkeypatch):
 
     monkeypatch.setattr(MemoryBarriers, "drop", dropping)
     service.run(clock.stop, until=name)
-    assert then[-1] == (cluster.world.record.epoch, "done")
+    assert then[-1] == (cluster.world.record.epoch, DONE)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,7 @@ def test_what_is_old_is_deleted_once_who_asked_has_the_answer(monkeypatch):
 def test_requests_that_are_not_carried_out(replicas_wanted, answer):
     service, clock, _, cluster = stage(None, until=lambda *_: False)
     name = MemoryRequests(cluster.world).ask({"replicas": replicas_wanted})
-    assert service.run(clock.stop, until=name).startswith(answer)
+    assert str(service.run(clock.stop, until=name)).startswith(answer)
     assert cluster.world.record.epoch == 0
 
 
@@ -252,7 +253,7 @@ def test_a_request_that_ends_at_once_is_answered():
     service, clock, _, cluster = stage(None, until=lambda *_: False)
     cluster.world.refuse.add("redis")
     name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1}}})
-    assert service.run(clock.stop, until=name).startswith("aborted: the fence could not be set")
+    assert str(service.run(clock.stop, until=name)).startswith("aborted: the fence could not be set")
 
 
 def test_a_request_that_comes_while_the_service_looks_is_not_overlooked(monkeypatch):
@@ -270,7 +271,7 @@ def test_a_request_that_comes_while_the_service_looks_is_not_overlooked(monkeypa
     monkeypatch.setattr(MemoryRequests, "pending", pending)
     service, clock, _, cluster = stage(None, until=answered, limit=100)
     service.run(clock.stop)
-    assert MemoryRequests(cluster.world).answer_to(names[0]) == "done"
+    assert MemoryRequests(cluster.world).answer_to(names[0]) == DONE
 
 
 def test_an_aborted_request_says_so():
@@ -278,7 +279,7 @@ def test_an_aborted_request_says_so():
     service, clock, _, cluster = stage(None, until=lambda *_: False, settings=restart)
     cluster.fail(4, "OutOfMemoryError: maxmemory", times=2)  # the checkpoint before it, too
     name = MemoryRequests(cluster.world).ask({"replicas": {"work": {"n2": 1}}})
-    assert service.run(clock.stop, until=name) == "aborted: task 4 (work): OutOfMemoryError: maxmemory"
+    assert str(service.run(clock.stop, until=name)) == "aborted: task 4 (work): OutOfMemoryError: maxmemory"
     assert cluster.world.record.tables == FIRST
 
 
@@ -322,7 +323,7 @@ def test_whoever_asked_a_leader_that_died_is_answered_once(mode, at):
     with contextlib.suppress(Died):
         service.run(clock.stop, until=name)
     standby, clock, sink, _ = stage(None, cluster=cluster, until=lambda *_: False, settings=settings)
-    assert standby.run(clock.stop, until=name) == "done"
+    assert standby.run(clock.stop, until=name) == DONE
     assert cluster.world.requests == {}, "it is not carried out again"
     begun_anew = (mode, at) == ("live", "control:ahead")  # it was only being copied
     assert len(sink.of("reconfiguration_started")) == begun_anew

@@ -17,6 +17,7 @@ from leeward.control.ports import Claim
 from leeward.core.control import ControlRecord, Paths, Phase
 from leeward.core.errors import ClusterRefusedError, PlanError
 from leeward.core.journal import Journal
+from leeward.core.outcome import Outcome
 from leeward.core.plan import Placement
 from leeward.core.secrets import FILE_KEY, FILE_VARIABLE
 
@@ -90,7 +91,7 @@ class ZooControlStore:
 
     def write_journal(self, journal: Journal) -> None:
         def also(transaction: Any) -> None:
-            if journal.answers:
+            if journal.answers and journal.result:
                 answer(transaction, self._paths, journal.request, journal.result)
 
         self._write({self._paths.journal: journal.to_json().encode()}, also)
@@ -251,7 +252,7 @@ def commit(transaction: Any) -> list:
         return [RolledBackError(), RolledBackError()]
 
 
-def answer(transaction: Any, paths: Paths, name: str, result: str) -> None:
+def answer(transaction: Any, paths: Paths, name: str, result: Outcome) -> None:
     """In one: whoever dies in between would leave a request undone, or to be carried out twice."""
-    transaction.create(f"{paths.answers}/{name}", result.encode())
+    transaction.create(f"{paths.answers}/{name}", result.to_json().encode())
     transaction.delete(f"{paths.requests}/{name}")

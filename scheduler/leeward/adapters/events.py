@@ -26,6 +26,7 @@ alert                      a person should look
 waiting                    a server, or the plugin, does not say yet what the service needs: why; it asks again
 topology_gone              Nimbus no longer runs the topology; the service ends
 tidied                     what it left is deleted: znodes, keys, placement
+service_failed             one topology is not served, as something is wrong with it or its settings: why
 tidy_failed                some of it is left: why; `leeward tidy` deletes it
 unprotected                others may read or write what a secrets file would protect: why
 measured                   what the monitor saw: rates, replicas, response time
@@ -51,6 +52,7 @@ _LEVELS = {
     "tasks_left_out": "warning",
     "held": "error",
     "tidy_failed": "warning",
+    "service_failed": "error",
     "unprotected": "warning",
     "measured": "debug",
 }

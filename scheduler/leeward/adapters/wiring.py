@@ -17,8 +17,7 @@ from leeward.wire.secrets import read_secrets, secrets_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leeward.control.ports import Clock, EventSink, Structure
-    from leeward.control.service import Ports
+    from leeward.control.ports import Clock, EventSink, Ports, Structure
 
 DEFAULT_ROOT = "/leeward"
 
@@ -99,7 +98,7 @@ def open_ports(
         close_topology,
         connect,
     )
-    from leeward.control.service import Ports, TopologyPorts
+    from leeward.control.ports import Ports, TopologyPorts
 
     with ExitStack() as stack:
         nimbus = NimbusClient(addresses.nimbus)

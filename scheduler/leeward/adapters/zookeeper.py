@@ -21,7 +21,9 @@ from leeward.adapters.control_store import ZooControlStore as ZooControlStore
 from leeward.adapters.control_store import answer, asking, commit
 from leeward.control.ports import Wake
 from leeward.core.control import Loss, Paths, Report
-from leeward.core.errors import ClusterRefusedError, ProtocolError
+from leeward.core.errors import ClusterRefusedError, PlanError, ProtocolError
+from leeward.core.outcome import Outcome
+from leeward.core.plan import Placement
 from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.wire import zookeeper as wire
 
@@ -182,6 +184,15 @@ class ZooClusterStore:
                 self._client.retry(self._client.exists, path, watch=watch)
                 return None
 
+    def placements(self) -> Mapping[str, Placement]:
+        found: dict[str, Placement] = {}
+        with asking("read placements"):
+            for name in _children(self._client, f"{self._root}/placement"):
+                with contextlib.suppress(NoNodeError, PlanError):
+                    text = self._client.retry(self._client.get, Paths.placement(self._root, name))[0]
+                    found[name] = Placement.from_json(text)
+        return found
+
     def draining(self) -> frozenset[str]:
         with asking("read draining nodes"):
             return frozenset(_children(self._client, f"{self._root}/draining"))
@@ -216,19 +227,19 @@ class ZooRequests:
             text, _ = self._client.retry(self._client.get, f"{self._paths.requests}/{names[0]}")
         return {"id": names[0], **json.loads(text)}
 
-    def answer(self, name: str, result: str) -> None:
+    def answer(self, name: str, result: Outcome) -> None:
         with asking("answer a request"):
             self._client.ensure_path(self._paths.answers)
             both = self._client.transaction()
             answer(both, self._paths, name, result)
             both.commit()
 
-    def answer_to(self, name: str, wake: Wake | None = None) -> str | None:
+    def answer_to(self, name: str, wake: Wake | None = None) -> Outcome | None:
         path, watch = f"{self._paths.answers}/{name}", _Watch(wake) if wake else None
         with asking("read an answer"):
             while True:
                 with contextlib.suppress(NoNodeError):
-                    return self._client.retry(self._client.get, path)[0].decode()
+                    return Outcome.from_json(self._client.retry(self._client.get, path)[0])
                 if not self._client.retry(self._client.exists, path, watch=watch):
                     return None
 

@@ -11,8 +11,8 @@ import signal
 import threading
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,8 +22,9 @@ from leeward.cli.cluster import CLUSTER_VARIABLE, DEFAULT_DIR
 
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
-    from leeward.control.service import Ports
-    from leeward.core.settings import Chosen
+    from leeward.control.ports import Ports
+    from leeward.core.outcome import Outcome
+    from leeward.core.settings import Chosen, Settings
 
 EXIT_REFUSED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 DEFAULT_NIMBUS = "127.0.0.1:6627"
@@ -57,7 +58,9 @@ def register(app: typer.Typer) -> None:
 
 
 def serve(
-    topology: Topology,
+    topology: Annotated[
+        str | None, typer.Argument(metavar="[TOPOLOGY]", help="Name of a topology; without one, all of Leeward's.")
+    ] = None,
     nimbus: NimbusOption = None,
     zookeeper: ZooKeeperOption = None,
     redis: RedisOption = None,
@@ -68,7 +71,12 @@ def serve(
     once: Annotated[bool, typer.Option("--once", help="Make one plan, print it, change nothing.")] = False,
     settings_help: Annotated[bool, typer.Option("--settings", help="Print all settings and end.")] = False,
 ) -> None:
-    """Measure a topology, plan for it and reconfigure it, until stopped. Start it twice for a standby."""
+    """Measure topologies, plan for them and reconfigure them, until stopped. Start it twice for a standby.
+
+    Example: leeward serve query1 -o edrp.r_max_s=0.2
+    """
+    from leeward.core.errors import ConfigError
+
     with _errors():
         if settings_help:
             from leeward.control.registry import describe_all
@@ -77,39 +85,33 @@ def serve(
             return
         settings = _settings(config, options or [])
         addresses = _addresses(nimbus, zookeeper, redis, cluster)
-        code = _plan_once(topology, addresses, settings) if once else _serve(topology, addresses, settings, events)
+        if once and topology is None:
+            raise ConfigError("--once is given without a topology.", remedy="Name one: leeward serve TOPOLOGY --once.")
+        if once and topology:
+            code = _plan_once(topology, addresses, settings.of(topology))
+        else:
+            code = _serve(topology, addresses, settings, events)
     raise typer.Exit(code)
 
 
-def _serve(topology: str, addresses: Addresses, chosen: Chosen, events: Path | None) -> int:
-    """Until stopped, or until the topology is gone and does not run under another id either."""
+def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: Path | None) -> int:
+    """Until stopped. One topology: also until it is gone and does not run under another id either."""
     from leeward.adapters.clock import SystemClock
     from leeward.adapters.events import configure_logs
-    from leeward.adapters.wiring import open_ports, sink_of
-    from leeward.control.presence import patiently
-    from leeward.control.registry import policy_of
-    from leeward.control.service import Service
+    from leeward.adapters.serving import serve_all, serve_one
+    from leeward.adapters.wiring import sink_of
+    from leeward.control.registry import Policies
 
     configure_logs()
-    settings = chosen.service
-    policy_of(chosen)  # imports the solver before anything waits for it
+    policies = Policies(chosen)
+    for name in (topology, *chosen.topologies):
+        policies.of(name or "")  # imports the solver before anything waits for it, and refuses wrong settings
     sink = sink_of(events, SystemClock())
-
-    def waiting(why: str) -> None:
-        sink.emit("waiting", {"topology": topology, "why": why})
-
     with _signals() as (stop, interrupted):
-        served: Service | None = None
-        while not stop.is_set() and (served is None or served.successor):
-            with ExitStack() as stack:
-
-                def open_all(stack: ExitStack = stack) -> Ports:
-                    return stack.enter_context(open_ports(topology, addresses, session_s=settings.session_s, sink=sink))
-
-                ports = patiently(open_all, stop, waiting)
-                if ports is not None:
-                    served = Service(topology=topology, ports=ports, settings=settings, policy=policy_of(chosen))
-                    served.run(stop)
+        if topology is None:
+            serve_all(addresses, chosen, policies, sink, stop)
+        else:
+            serve_one(topology, addresses, chosen, policies, sink, stop)
     return EXIT_INTERRUPTED if interrupted.is_set() else 0
 
 
@@ -189,17 +191,20 @@ def reconfigure(
     _tell(answer, interrupted, timeout)
 
 
-def _tell(answer: str, interrupted: threading.Event, timeout: float) -> None:
+def _tell(answer: Outcome | None, interrupted: threading.Event, timeout: float) -> None:
     """Print the answer; the exit code says whether it was done."""
-    from leeward.control.service import REFUSED
+    from leeward.core.outcome import Ending
 
     if interrupted.is_set():
         raise typer.Exit(EXIT_INTERRUPTED)
-    if answer.startswith(REFUSED):
-        typer.echo(f"error: {answer.removeprefix(REFUSED)}", err=True)
+    if answer is None:
+        typer.echo(f"no answer after {timeout:g} s")
+        raise typer.Exit(EXIT_REFUSED)
+    if answer.ending is Ending.REFUSED:
+        typer.echo(f"error: {answer.why}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT)
-    typer.echo(answer or f"no answer after {timeout:g} s")
-    raise typer.Exit(0 if answer and answer.startswith("done") else EXIT_REFUSED)
+    typer.echo(str(answer))
+    raise typer.Exit(0 if answer.ending is Ending.DONE else EXIT_REFUSED)
 
 
 def recover(
@@ -234,7 +239,14 @@ def recover(
     _tell(answer, interrupted, timeout)
 
 
-def _ask(topology, ports, settings, body, stop: threading.Event, timeout: float) -> str:
+def _ask(
+    topology: str,
+    ports: Ports,
+    settings: Settings,
+    body: Mapping[str, object],
+    stop: threading.Event,
+    timeout: float,
+) -> Outcome | None:
     """Leave the request; serve it here if nobody leads."""
     from leeward.control.service import Service
 
@@ -251,7 +263,7 @@ def _ask(topology, ports, settings, body, stop: threading.Event, timeout: float)
             if mine.lock.acquire(0.2):
                 mine.lock.release()
                 return Service(topology=topology, ports=ports, settings=settings, policy=None).run(stop, until=name)
-        return ""
+        return None
     finally:
         timer.cancel()
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from leeward.control.monitor import Facts, Monitor, build_view, check_structure, members
-from leeward.control.ports import Structure
+from leeward.control.ports import Ports, Structure
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
 from leeward.core.journal import StepName
@@ -16,9 +15,6 @@ from leeward.core.placing import present_deployment
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
 from leeward.core.topology_conf import REPLICAS
-
-if TYPE_CHECKING:
-    from leeward.control.service import Ports
 
 
 def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[[float], None]) -> ClusterView:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from leeward.core.control import ControlRecord, Loss, Report
 from leeward.core.journal import Journal
 from leeward.core.leftovers import Leftover
+from leeward.core.outcome import Outcome
 from leeward.core.plan import Placement
 
 #: Called from any thread when something watched may have changed; it must only wake somebody.
@@ -134,6 +135,9 @@ class ClusterStore(Protocol):
     def snapshot(self, wake: Wake) -> str | None:
         """What the plugin published last, as JSON text; `wake` is called when it publishes again."""
 
+    def placements(self) -> Mapping[str, Placement]:
+        """Topology name -> wanted placement, also of topologies that no longer run; unreadable ones are left out."""
+
     def draining(self) -> frozenset[str]:
         """Nodes that shall become empty."""
 
@@ -150,10 +154,10 @@ class RequestStore(Protocol):
     def pending(self, wake: Wake) -> Mapping[str, Any] | None:
         """The request that waits longest, with its `id`; `wake` is called when one comes or is answered."""
 
-    def answer(self, name: str, result: str) -> None:
-        """It is dealt with: `result` is for people."""
+    def answer(self, name: str, result: Outcome) -> None:
+        """It is dealt with."""
 
-    def answer_to(self, name: str, wake: Wake | None = None) -> str | None:
+    def answer_to(self, name: str, wake: Wake | None = None) -> Outcome | None:
         """None while it is not dealt with; `wake` is called when it is."""
 
 
@@ -220,3 +224,26 @@ class EventSink(Protocol):
 
     def emit(self, action: str, fields: Mapping[str, object]) -> None:
         """Never raises."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyPorts:
+    """The ports of one topology, opened anew for each term of leadership."""
+
+    control: ControlStore
+    barriers: BarrierStore
+    requests: RequestStore
+    lock: LeaderLock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The ports of the service."""
+
+    nimbus: Nimbus
+    snapshots: SnapshotStore
+    cluster: ClusterStore
+    clock: Clock
+    sink: EventSink
+    open_topology: Callable[[Structure], TopologyPorts]
+    leftovers: LeftoverStore

@@ -8,12 +8,14 @@ A module of the user's own that is not installed is named as `module:Class`; it 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
+from leeward.control.joint import Joint
 from leeward.core.errors import ConfigError
 from leeward.core.options import describe, read, refuse_unknown
 from leeward.core.policy import Policy
@@ -57,6 +59,30 @@ def policy_of(chosen: Chosen) -> Policy | None:
     tables = {table for table in chosen.policies if ":" not in table}
     refuse_unknown("policy", {table: dict(chosen.policies[table]) for table in sorted(tables)}, names())
     return None if name == NONE else make_policy(name, chosen.policies.get(name, {}))
+
+
+class Policies:
+    """The policies of several topologies: each its own, but one for all that chose the same joint policy."""
+
+    def __init__(self, chosen: Chosen) -> None:
+        self._chosen = chosen
+        self._joint: dict[str, Joint] = {}
+        self._lock = threading.Lock()
+
+    def of(self, topology: str) -> Policy | None:
+        """The policy of this topology; None if only people decide. Raises ConfigError as `policy_of`."""
+        chosen = self._chosen.of(topology)
+        policy = policy_of(chosen)
+        if policy is None or not hasattr(policy, "decide_all"):
+            return policy
+        with self._lock:
+            return self._joint.setdefault(chosen.service.policy, Joint(policy))
+
+    def forget(self, topology: str) -> None:
+        """It is no longer led here: joint policies are not shown it any more."""
+        with self._lock:
+            for joint in self._joint.values():
+                joint.forget(topology)
 
 
 def make_policy(name: str, values: Mapping[str, object]) -> Policy:

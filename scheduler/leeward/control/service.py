@@ -9,87 +9,26 @@ topology no longer runs, the service deletes what it has left, and ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
 
-from leeward.control.coordinator import Coordinator, FaultHook
-from leeward.control.costs import HandoverCosts
+from leeward.control.coordinator import FaultHook
 from leeward.control.errors import LostLeadershipError, TopologyGoneError
-from leeward.control.guard import changes_nothing, check_plan, with_present
-from leeward.control.liveness import Liveness
-from leeward.control.loop import Loop
 from leeward.control.monitor import (
-    Facts,
-    Monitor,
-    Rates,
-    build_view,
     check_structure,
-    members,
-    read_samples,
-    response_s,
-    sinks,
-    sources,
-    streams_of,
 )
 from leeward.control.ports import (
-    BarrierStore,
-    Clock,
-    ClusterStore,
-    ControlStore,
-    EventSink,
-    LeaderLock,
-    LeftoverStore,
-    Nimbus,
-    RequestStore,
-    SnapshotStore,
-    StreamFacts,
+    Ports,
     Structure,
 )
 from leeward.control.presence import Presence, patiently
-from leeward.control.snapshot import read_snapshot
+from leeward.control.reservations import Reservations
+from leeward.control.term import Term
 from leeward.control.tidying import clear
-from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError
-from leeward.core.model import ClusterView
-from leeward.core.orders import State
-from leeward.core.placing import carry, present_deployment
-from leeward.core.plan import Plan
+from leeward.core.errors import ClusterRefusedError
+from leeward.core.outcome import Outcome, refused
 from leeward.core.policy import Policy
 from leeward.core.settings import Settings
-from leeward.core.table import first_tables
-from leeward.core.topology_conf import REPLICAS
-
-#: Time between two looks at the metrics, seconds.
-MEASURE_S = 1.0
-#: Time between two looks at the tasks' signs of life, seconds.
-LISTEN_S = 0.25
-#: A request waits so long for tasks that are away, seconds.
-AWAY_S = 60.0
-#: An answer to a request begins so if what it asks for cannot be.
-REFUSED = "refused: "
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyPorts:
-    """The ports of one topology, opened anew for each term of leadership."""
-
-    control: ControlStore
-    barriers: BarrierStore
-    requests: RequestStore
-    lock: LeaderLock
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The ports of the service."""
-
-    nimbus: Nimbus
-    snapshots: SnapshotStore
-    cluster: ClusterStore
-    clock: Clock
-    sink: EventSink
-    open_topology: Callable[[Structure], TopologyPorts]
-    leftovers: LeftoverStore
 
 
 class Service:
@@ -104,15 +43,17 @@ class Service:
         policy: Policy | None,
         fault: FaultHook | None = None,
         executor: Executor | None = None,
+        reservations: Reservations | None = None,
     ) -> None:
         self._topology, self._ports, self._settings, self._policy = topology, ports, settings, policy
         self._fault, self._executor = fault, executor
+        self._reservations = reservations or Reservations()
         self.term: Term | None = None  #: while it leads
         self.successor: str | None = None  #: new id of the topology, if it was killed and submitted again
 
-    def run(self, stop: threading.Event, *, until: str | None = None) -> str:
+    def run(self, stop: threading.Event, *, until: str | None = None) -> Outcome | None:
         """Serve until `stop`, until the topology is gone, or until the request of id `until` is answered: then the
-        answer, else "".
+        answer, else None.
 
         Waits while Nimbus is away. Raises ConfigError if the topology does not run or is not one of Leeward's.
         """
@@ -121,7 +62,7 @@ class Service:
             lambda: nimbus.structure(self._topology), stop, self._wait_for, patience=self._ports.clock.patience
         )
         if structure is None:
-            return ""
+            return None
         check_structure(structure)
         self._emit("service_started", {"topology_id": structure.id, "policy": self._settings.policy})
         presence = Presence(nimbus, structure, self._executor)
@@ -134,12 +75,14 @@ class Service:
                 continue
             except TopologyGoneError as error:
                 self._clear(structure, error, stop)
-                return f"{REFUSED}{error}" if until else ""
+                return refused(str(error)) if until else None
             if result is not None:
                 return result
-        return ""
+        return None
 
-    def _lead(self, structure: Structure, presence: Presence, stop: threading.Event, until: str | None) -> str | None:
+    def _lead(
+        self, structure: Structure, presence: Presence, stop: threading.Event, until: str | None
+    ) -> Outcome | None:
         """One term. None when stopped."""
         presence.check(self._ports.clock.now())
         ports = self._ports.open_topology(structure)
@@ -155,7 +98,7 @@ class Service:
             self._emit("leading", {"topology_id": structure.id})
             self.term = Term(
                 structure=structure, ports=self._ports, mine=ports, settings=self._settings, policy=self._policy,
-                fault=self._fault, executor=self._executor, presence=presence,
+                fault=self._fault, executor=self._executor, presence=presence, reservations=self._reservations,
             )  # fmt: skip
             return self.term.work(stop, until)
         finally:
@@ -183,255 +126,3 @@ class Service:
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._topology, **fields})
-
-
-class Term:
-    """One term of leadership over one topology."""
-
-    def __init__(
-        self, *, structure: Structure, ports: Ports, mine: TopologyPorts, settings: Settings, policy: Policy | None,
-        fault: FaultHook | None, executor: Executor | None, presence: Presence,
-    ) -> None:  # fmt: skip
-        self._presence = presence
-        self._structure, self._ports, self._mine, self._settings = structure, ports, mine, settings
-        self._fault = fault
-        self._loop = Loop(
-            settings=settings, policy=policy, sink=ports.sink, topology=structure.name, executor=executor
-        )
-        self._monitor = Monitor(settings)
-        self._costs = HandoverCosts()
-        self._rates = Rates()
-        self._streams = StreamFacts()
-        self._liveness = Liveness(settings.silent_s)
-        self._measure_at = self._listen_at = 0.0
-        self._away_since: float | None = None
-        self._asked = True
-        self._busy = False
-        self._wake_request = self._request_came
-        self.coordinator: Coordinator | None = None
-
-    def work(self, stop: threading.Event, until: str | None = None) -> str | None:
-        """Rounds until `stop` (None), or until the request `until` is answered (the answer)."""
-        coordinator = self._take_over(stop)
-        if coordinator is None:
-            return None
-        while not stop.is_set():
-            coordinator.wait(LISTEN_S)
-            coordinator.work()
-            self._presence.check(self._ports.clock.now())
-            if not self._mine.lock.held():
-                raise LostLeadershipError("the session with ZooKeeper was lost.", remedy="Another service goes on.")
-            self._round(coordinator)
-            coordinator.tidy()  # whoever waited for the end of a reconfiguration was told
-            answer = self._mine.requests.answer_to(until) if until else None
-            if answer is not None:
-                return answer
-        return None
-
-    def close(self) -> None:
-        """Let go of the policy's thread."""
-        self._loop.close()
-
-    def view(self) -> ClusterView:
-        """The view at this moment; raises NotReadyError while the plugin has not published the topology."""
-        coordinator = self.coordinator
-        if coordinator is None or coordinator.snapshot is None:
-            raise NotReadyError("the plugin has not published this topology.", remedy="Ask again in a second.")
-        facts = Facts(
-            structure=self._structure, cluster=coordinator.snapshot, record=coordinator.machine.record,
-            rates=self._rates, service=self._monitor.service, sizes=coordinator.machine.sizes, streams=self._streams,
-            draining=self._ports.cluster.draining(), handover_cost=self._costs.fit(),
-            wanted=self._mine.control.read_placement(),
-        )  # fmt: skip
-        return build_view(facts, self._settings)
-
-    # --- one round
-
-    def _take_over(self, stop: threading.Event) -> Coordinator | None:
-        """Wait until the plugin knows the topology's tasks, then claim it."""
-        told = False
-        while not stop.is_set():
-            try:
-                text = self._ports.cluster.snapshot(lambda: None)
-                tasks = read_snapshot(text, self._structure.id).tasks
-                break
-            except NotReadyError as error:
-                if not told:
-                    self._emit("waiting", {"why": str(error)})
-                    told = True
-                self._presence.check(self._ports.clock.now())
-                stop.wait(self._ports.clock.patience(0.5))
-        else:
-            return None
-        mine = members(self._structure, tasks)
-        self.coordinator = Coordinator(
-            topology=self._structure.name, topology_id=self._structure.id, tasks=mine,
-            sinks=sinks(self._structure), sources=sources(self._structure),
-            initial=first_tables(mine, self._structure.conf.get(REPLICAS.name)),
-            control=self._mine.control, barriers=self._mine.barriers,
-            cluster=self._ports.cluster, snapshots=self._ports.snapshots, nimbus=self._ports.nimbus,
-            clock=self._ports.clock, sink=self._ports.sink, limits=self._settings.limits, fault=self._fault,
-        )  # fmt: skip
-        self.coordinator.start()
-        self._loop.started(self._ports.clock.now())
-        self._busy = not self.coordinator.idle
-        if not self._busy:
-            self._learn(self.coordinator)  # of the predecessor's
-        return self.coordinator
-
-    def _round(self, coordinator: Coordinator) -> None:
-        """Everything but the coordinator's own work."""
-        now = self._ports.clock.now()
-        if now >= self._listen_at:
-            self._listen_at = now + LISTEN_S
-            self._listen(coordinator, now)
-        busy = not coordinator.idle
-        if self._busy and not busy:
-            self._monitor.forget()
-            self._loop.ended(now)
-            self._learn(coordinator)
-            self._asked = True  # one that came meanwhile was not looked at
-        self._busy = busy
-        if now >= self._measure_at:
-            self._measure_at = now + MEASURE_S
-            self._measure(coordinator, now)
-        ready = coordinator.idle and coordinator.machine.whole
-        plan = self._loop.take(coordinator.machine.record.epoch, ready)
-        if plan is not None:
-            self._submit(coordinator, plan)
-        elif coordinator.idle or coordinator.machine.state is State.HELD:
-            self._serve_requests(coordinator, now)
-            if ready and coordinator.idle and self._loop.wants_view(now):
-                self._plan(coordinator, now)
-        self._busy = self._busy or not coordinator.idle
-
-    def _listen(self, coordinator: Coordinator, now: float) -> None:
-        """Which tasks are away."""
-        try:
-            beats = self._ports.snapshots.beats(self._structure.id)
-        except ClusterRefusedError:
-            return
-        tasks = coordinator.machine.tasks
-        coordinator.silence(self._liveness.observe({t: b for t, b in beats.items() if t in tasks}, now))
-
-    def _learn(self, coordinator: Coordinator) -> None:
-        """What the last reconfiguration cost, if it was a handover."""
-        journal = coordinator.machine.journal
-        if journal.kind == "handover" and journal.result == "done":
-            self._costs.add(journal.exported, journal.waited)
-
-    def _submit(self, coordinator: Coordinator, plan: Plan, request: str = "") -> None:
-        """Begin; it may also end at once, if Redis refuses, and the next round finds that out."""
-        self._busy = True
-        coordinator.submit(plan, request)
-
-    def _plan(self, coordinator: Coordinator, now: float) -> None:
-        view = self.view()
-        unplaced = sorted({t for c in view.components for t in c.tasks} - view.assignment.keys())
-        if not unplaced:
-            self._loop.begin(view, now, coordinator.wake)
-
-    def _measure(self, coordinator: Coordinator, now: float) -> None:
-        try:
-            lines = self._ports.snapshots.metrics(self._structure.id)
-            self._streams = self._ports.snapshots.streams(*streams_of(read_samples(lines).values()))
-        except ClusterRefusedError as error:
-            self._emit("measure_failed", {"why": str(error)})
-            return
-        self._rates = self._monitor.observe(lines, now)
-        if coordinator.snapshot is not None and coordinator.machine.record.tables:
-            self._tell(coordinator, now)
-
-    def _tell(self, coordinator: Coordinator, now: float) -> None:
-        """One line for the live view."""
-        view = self.view()
-        record = coordinator.machine.record
-        placed = present_deployment(view)
-        cost = sum(sum(c.values()) for c in placed.values()) * self._settings.replica_cost if placed else None
-        self._emit(
-            "measured",
-            {
-                "state": str(coordinator.machine.state), "phase": str(record.phase), "epoch": record.epoch,
-                "rates": {name: round(m.arrival_rate, 1) for name, m in view.measured.items()},
-                "service_rates": {name: round(rate, 1) for name, rate in self._monitor.service.items()},
-                "response_s": response_s(self._streams, now), "cost_per_h": cost, "deployment": placed or {},
-                "backlog": self._streams.last - self._streams.done,
-                "state_bytes": sum(coordinator.machine.sizes.values()),
-            },
-        )  # fmt: skip
-
-    # --- what people ask for
-
-    def _request_came(self) -> None:
-        self._asked = True
-        if self.coordinator is not None:
-            self.coordinator.wake()
-
-    def _serve_requests(self, coordinator: Coordinator, now: float) -> None:
-        """Begin with the request that waits, or say why not."""
-        if not self._asked:
-            return
-        self._asked = False  # before looking: a request that comes from here on sets it again
-        request = self._mine.requests.pending(self._wake_request)
-        if request is None:
-            return
-        self._asked = True  # there may be another behind it
-        name = str(request["id"])
-        why = self._not_now(coordinator, request, now)
-        if why is not None:
-            if why:
-                self._mine.requests.answer(name, f"{REFUSED}{why}")
-            return
-        if "recover" in request:
-            self._mine.requests.answer(name, self._recover(coordinator, request["recover"]))
-            return
-        try:
-            plan, view = self._manual_plan(request.get("replicas"))
-        except LeewardError as error:
-            self._emit("plan_refused", {"why": str(error), "request": name})
-            self._mine.requests.answer(name, f"{REFUSED}{error}")
-            return
-        if changes_nothing(plan, view):
-            self._mine.requests.answer(name, "done: nothing to change")
-            return
-        self._submit(coordinator, plan, name)
-
-    def _not_now(self, coordinator: Coordinator, request: Mapping[str, object], now: float) -> str | None:
-        """Why a request cannot be served: "" if it may wait a little longer; None if it can."""
-        machine = coordinator.machine
-        if "recover" in request:
-            return None
-        if machine.state is State.HELD:
-            return "the topology is held, as no cut can be read; see leeward status and leeward recover."
-        away = sorted({*machine.record.absent, *(machine.silent or ())})
-        if not away:
-            self._away_since = None
-            return None
-        self._away_since = now if self._away_since is None else self._away_since
-        if now - self._away_since < AWAY_S:
-            return ""
-        names = ", ".join(f"{task} ({machine.tasks[task]})" for task in away)
-        return f"tasks are away since {now - self._away_since:.0f} s: {names}. Ask again when they are back."
-
-    def _recover(self, coordinator: Coordinator, cut: object) -> str:
-        """A person decides from where a topology that is held goes on; the answer."""
-        machine = coordinator.machine
-        if machine.state is not State.HELD:
-            return f"{REFUSED}the topology is not held: it is {machine.state}."
-        if not isinstance(cut, int) or (cut and cut not in machine.record.committed):
-            return f"{REFUSED}cut {cut!r} is none of {list(machine.record.committed)}."
-        coordinator.choose(cut)
-        return f"done: restoring {f'cut {cut}' if cut else 'from empty state, sources from their beginning'}"
-
-    def _manual_plan(self, replicas: object) -> tuple[Plan, ClusterView]:
-        view = self.view()
-        present = present_deployment(view)
-        if present is None or not isinstance(replicas, Mapping):
-            raise PlanError("a replica is not placed, or the request cannot be read.", remedy="Try again in a moment.")
-        wanted = with_present(replicas, view, present)
-        plan = carry(view, wanted, reason="asked for by hand")
-        check_plan(plan, view)
-        return plan, view
-
-    def _emit(self, action: str, fields: Mapping[str, object]) -> None:
-        self._ports.sink.emit(action, {"topology": self._structure.name, **fields})

@@ -31,6 +31,7 @@ class ClusterSnapshot:
     tasks: Mapping[int, str]  #: task -> component, system components included
     assigned: Assigned
     taken: frozenset[Slot]  #: slots that other topologies use
+    others: frozenset[str] = frozenset()  #: ids of the other topologies that run
 
 
 def read_snapshot(text: str | None, topology_id: str) -> ClusterSnapshot:
@@ -88,4 +89,5 @@ def _read(document: dict, topology_id: str) -> ClusterSnapshot:
             managed=bool(topology["managed"]), epoch=topology["epoch"], reason=topology["reason"], slots=slots
         ),
         taken=frozenset(taken),
+        others=frozenset(other["id"] for other in document["topologies"] if other["id"] != topology_id),
     )

@@ -220,7 +220,8 @@ class Report:
 
     task: int
     component: str
-    error: str = ""  #: empty if the barrier was reached
+    error: str = ""  #: why it cannot be reached, for people; empty if it was
+    bad_cut: bool = False  #: the cut itself cannot be read; other errors may pass by themselves
     bytes: int = 0  #: state exported or imported
     keys: int = 0  #: state entries exported or imported
     seconds: float = 0.0  #: time that the export, import or handover took

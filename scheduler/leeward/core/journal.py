@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from leeward.core.errors import ProtocolError
+from leeward.core.outcome import Ending, Outcome
 from leeward.core.plan import Slot
 from leeward.core.table import Table
 
@@ -61,7 +62,7 @@ class Journal:
     waited: float = 0.0  #: handover: longest time that a tuple waited for its group, in seconds
     reason: str = ""  #: why it was started
     request: str = ""  #: id of the request that it carries out; whoever asked has the answer when it is closed
-    result: str = ""  #: how it ended: "done", "undone: ...", "aborted: ...", "reset: ..."
+    result: Outcome | None = None  #: how it ended, or is to end
     times: Mapping[str, float] = field(default_factory=dict)  #: step -> when it was first taken
     version: int = JOURNAL_VERSION
 
@@ -96,6 +97,7 @@ class Journal:
             document[name] = {key: list(table) for key, table in sorted(getattr(self, name).items())}
         for name in ("old_slots", "new_slots"):
             document[name] = [[task, slot.node, slot.port] for task, slot in sorted(getattr(self, name).items())]
+        document["result"] = self.result and {"ending": str(self.result.ending), "why": self.result.why}
         document["times"] = dict(sorted(self.times.items()))
         document["unreadable"] = {str(cut): why for cut, why in sorted(self.unreadable.items())}
         return json.dumps(document, separators=(",", ":"))
@@ -111,6 +113,7 @@ class Journal:
                     remedy="Update Leeward on this machine: a newer coordinator worked here.",
                 )
             document["step"] = StepName(document["step"])
+            document["result"] = _result(document.get("result"))
             for name in _BY_COMPONENT:
                 document[name] = {key: tuple(table) for key, table in document.get(name, {}).items()}
             for name in ("old_slots", "new_slots"):
@@ -119,3 +122,11 @@ class Journal:
             return Journal(**document)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ProtocolError(f"not a journal: {error!r}.", remedy="Only the coordinator writes it.") from None
+
+
+def _result(value: object) -> Outcome | None:
+    """None of a journal that has none; a journal of version 7 and before has a text."""
+    if isinstance(value, str):
+        ending, _, why = value.partition(": ")
+        return Outcome(Ending(ending), why) if value else None
+    return None if value is None else Outcome(Ending(value["ending"]), value["why"])  # type: ignore[index]

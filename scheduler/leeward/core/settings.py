@@ -1,19 +1,22 @@
 """Settings of the scheduler service: one frozen object, read once at the edge.
 
 A file is TOML: the service's settings at its top, each policy's in a table of its name; `-o key=value` and
-`-o policy.key=value` override it. A policy's settings stand in its room (`policies/*/settings.py`).
+`-o policy.key=value` override it. A table `[topologies.NAME]` of the same form holds for one topology alone, and goes
+before the top. A policy's settings stand in its room (`policies/*/settings.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 
 from leeward.core.errors import ConfigError
 from leeward.core.options import Text, check, read, refuse_unknown, setting
 from leeward.core.orders import Limits
 
 MODES = ("live", "restart")
+#: Table of a file that holds one table for each topology with settings of its own.
+TOPOLOGIES = "topologies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,11 @@ class Chosen:
 
     service: Settings
     policies: Mapping[str, Mapping[str, object]]  #: policy -> setting -> value; `options.read` checks them
+    topologies: Mapping[str, Chosen] = field(default_factory=dict)  #: what holds for one topology alone
+
+    def of(self, topology: str) -> Chosen:
+        """What holds for this topology."""
+        return self.topologies.get(topology, self)
 
 
 def settings_from(
@@ -79,6 +87,26 @@ def settings_from(
 
     `more`: names of the policies' settings (`edrp.w_r`), to suggest in place of an unknown one.
     """
+    tables = document.get(TOPOLOGIES, {})
+    if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
+        raise ConfigError(f"setting '{TOPOLOGIES}' is {tables!r}.", remedy=f"Write tables [{TOPOLOGIES}.NAME].")
+    common = {key: value for key, value in document.items() if key != TOPOLOGIES}
+    chosen = _chosen(common, options, more)
+    own = {name: _chosen(_merged(common, table), options, more) for name, table in tables.items()}
+    return replace(chosen, topologies=own)
+
+
+def _merged(common: Mapping[str, object], table: Mapping[str, object]) -> dict[str, object]:
+    """`table` before `common`, policy by policy."""
+    merged = {**common, **table}
+    for key, value in table.items():
+        below = common.get(key)
+        if isinstance(value, Mapping) and isinstance(below, Mapping):
+            merged[key] = {**below, **value}
+    return merged
+
+
+def _chosen(document: Mapping[str, object], options: Sequence[str], more: Callable[[], Iterable[str]]) -> Chosen:
     service = {key: value for key, value in document.items() if not isinstance(value, Mapping)}
     policies = {key: dict(value) for key, value in document.items() if isinstance(value, Mapping)}
     for option in options:

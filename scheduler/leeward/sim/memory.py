@@ -17,6 +17,7 @@ from leeward.core.control import ControlRecord, Loss, Report
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.journal import Journal
 from leeward.core.leftovers import Leftover
+from leeward.core.outcome import Outcome
 from leeward.core.plan import Placement, Slot
 
 
@@ -28,6 +29,7 @@ class World:
     told: ControlRecord | None = None  #: the newest that every task was told of
     journal: Journal | None = None
     placement: Placement | None = None
+    placements: dict[str, Placement] = field(default_factory=dict)  #: of other topologies, by name
     claims: int = 0
     barriers: dict[str, dict[int, Report]] = field(default_factory=dict)
     recoveries: dict[int, Loss] = field(default_factory=dict)
@@ -41,7 +43,7 @@ class World:
     streams: StreamFacts = field(default_factory=StreamFacts)
     leader: object | None = None
     requests: dict[str, Mapping[str, object]] = field(default_factory=dict)
-    answers: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, Outcome] = field(default_factory=dict)
     structures: dict[str, Structure] = field(default_factory=dict)  #: by name
     rebalances: list[tuple[str, int, dict[str, int]]] = field(default_factory=list)
     refuse: set[str] = field(default_factory=set)  #: "redis", "nimbus": these do not answer
@@ -86,7 +88,7 @@ class MemoryControlStore:
     def write_journal(self, journal: Journal) -> None:
         self._check()
         self._world.journal = Journal.from_json(journal.to_json())
-        if journal.answers and journal.request in self._world.requests:
+        if journal.answers and journal.result and journal.request in self._world.requests:
             MemoryRequests(self._world).answer(journal.request, journal.result)
 
     def write_placement(self, placement: Placement | None) -> None:
@@ -144,6 +146,9 @@ class MemoryClusterStore:
         self._world.wakes.append(wake)
         return self._world.snapshot
 
+    def placements(self) -> Mapping[str, Placement]:
+        return dict(self._world.placements)
+
     def draining(self) -> frozenset[str]:
         return frozenset(self._world.draining)
 
@@ -167,12 +172,12 @@ class MemoryRequests:
         self._world.wakes.append(wake)
         return next(({"id": name, **body} for name, body in self._world.requests.items()), None)
 
-    def answer(self, name: str, result: str) -> None:
+    def answer(self, name: str, result: Outcome) -> None:
         self._world.requests.pop(name, None)
         self._world.answers[name] = result
         self._world.changed()
 
-    def answer_to(self, name: str, wake: Wake | None = None) -> str | None:
+    def answer_to(self, name: str, wake: Wake | None = None) -> Outcome | None:
         if wake:
             self._world.wakes.append(wake)
         return self._world.answers.get(name)

@@ -21,6 +21,7 @@ from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.instructions import Mode
 from leeward.core.orders import Limits
+from leeward.core.outcome import Ending
 from leeward.core.plan import Plan, Slot
 from leeward.core.table import Table, even_table
 from leeward.runtime.handover.pieces import PIECE_BYTES
@@ -336,7 +337,8 @@ class Pair(Rig):
         if not self.faults:
             assert not self.losses, f"there was no fault, but: {self.losses}"
             for action, fields in self.sink.events:
-                given_up = action in _GIVEN_UP or (action == "reconfiguration_ended" and fields["result"] != "done")
+                ended_badly = action == "reconfiguration_ended" and fields["ending"] != Ending.DONE
+                given_up = action in _GIVEN_UP or ended_badly
                 assert not given_up, f"there was no fault, but: {action} {fields}"
         states: dict[str, list[Mapping[str, object]]] = {}
         for processes in self.processes.values():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from leeward.core.control import ControlRecord, Loss, Report
-from leeward.core.errors import NotOwnedError
+from leeward.core.errors import NotOwnedError, SnapshotError
 from leeward.core.instructions import Deliver, DeliverPulse, Kind, Marker, Mode, Send
 from leeward.core.keys import key_group
 from leeward.core.protocol import TaskProtocol
@@ -199,8 +199,8 @@ class Process:
                     cut=cut, component=self.component_name, task=self.task_id, node=self.node, groups=groups
                 )
             except Exception as failure:
-                why = f"{type(failure).__name__}: {failure}"
-                self.post(lambda: failed(why))
+                why, bad_cut = f"{type(failure).__name__}: {failure}", isinstance(failure, SnapshotError)
+                self.post(lambda: failed(why, bad_cut))
                 return
             self.post(lambda: done(entries, size, 0.0))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.instructions import Marker, Mode
 from leeward.core.journal import Journal
+from leeward.core.outcome import DONE, Ending
 from leeward.core.table import Table
 from leeward.sim.process import Process
 
@@ -79,9 +80,9 @@ class Rules:
     def end(self, record: ControlRecord, journal: Journal, results: Iterable[str]) -> None:
         """Everything is at rest."""
         assert not journal.open, f"the journal is open: {journal}"
-        if journal.old_tables and journal.result.startswith("aborted"):
+        if journal.old_tables and journal.result and journal.result.ending is Ending.ABORTED:
             assert record.tables == journal.undone_tables, f"aborted, but the tables are not those before: {journal}"
-        if journal.old_tables and journal.result == "done":
+        if journal.old_tables and journal.result == DONE:
             assert record.tables == journal.new_tables, f"done, but the tables are not the new ones: {journal}"
         for result in results:
             assert result.split(":")[0] in RESULTS, result

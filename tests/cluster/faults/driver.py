@@ -105,7 +105,7 @@ class Driver:
             except _UNREACHABLE:
                 return False
             if answer is not None:
-                request.answered, request.answer = time.time(), answer
+                request.answered, request.answer = time.time(), str(answer)
         return bool(request.answered)
 
     def record(self) -> ControlRecord:

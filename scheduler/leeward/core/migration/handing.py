@@ -20,6 +20,7 @@ from leeward.core.orders import (
     State,
     WritePlacement,
 )
+from leeward.core.outcome import DONE
 from leeward.core.plan import Placement
 
 
@@ -43,7 +44,7 @@ def handover_report(m: Machine, event: Reported, now: float) -> Step:
     if not m.complete:
         return m, ()
     if m.journal.kind == "rejoin":
-        return close(m, "done", now)
+        return close(m, DONE, now)
     if m.journal.step is StepName.LEAVE:
         return take(m, now)
     if m.journal.step is not StepName.JOIN:
@@ -57,7 +58,7 @@ def handover_report(m: Machine, event: Reported, now: float) -> Step:
     if m.seen is None or not m.seen.managed:  # pin what is there, so that Storm does not move it on its own
         slots = m.journal.new_slots
         first = (WritePlacement(placement=Placement(topology_id=m.topology_id, epoch=m.record.epoch, slots=slots)),)
-    return close(m, m.journal.result or "done", now, first=first)
+    return close(m, m.journal.result or DONE, now, first=first)
 
 
 def tallied(m: Machine) -> Journal:

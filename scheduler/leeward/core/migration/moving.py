@@ -35,6 +35,7 @@ from leeward.core.orders import (
     WriteJournal,
     WritePlacement,
 )
+from leeward.core.outcome import Ending, Outcome
 from leeward.core.plan import Placement
 from leeward.core.table import movers
 
@@ -95,7 +96,7 @@ def undo(m: Machine, why: str, now: float) -> Step:
         placement_epoch=epoch,
         new_tables=m.journal.old_tables,
         new_slots=m.journal.old_slots,
-        result=f"undone: {why}",
+        result=Outcome(Ending.UNDONE, why),
     )
     record = replace(m.record, epoch=epoch, tables=dict(journal.old_tables))
     after, todo = place(replace(m, journal=journal, record=record), State.UNDOING, now)
@@ -199,7 +200,7 @@ def reset(m: Machine, why: str, now: float) -> Step:
     ).at(StepName.RESTORE, now)
     notes = [Note(action="reset", fields={"epoch": m.record.epoch, "cut": cut, "why": why})]
     if pausing or m.state in (State.COPYING, State.HANDING, State.PREPARING):
-        result = f"aborted: {why}" if pausing or m.state is State.COPYING else f"reset: {why}"
+        result = Outcome(Ending.ABORTED if pausing or m.state is State.COPYING else Ending.RESET, why)
         notes.insert(0, Note(action="reconfiguration_ended", fields=summary_of(m, result, now)))
     after, todo = settle(replace(m, journal=journal, pending=None), now)
     return after, (WriteJournal(journal=journal), *notes, *todo)

@@ -25,6 +25,7 @@ from leeward.core.orders import (
     WriteControl,
     WriteJournal,
 )
+from leeward.core.outcome import Outcome, aborted
 from leeward.core.plan import restarting
 from leeward.core.table import movers
 
@@ -42,14 +43,14 @@ def to_idle(m: Machine, now: float, wait_s: float = 0.0) -> Step:
 
 def refuse_pending(m: Machine, why: str) -> Step:
     """The plan that waited does not begin; the requester has the answer."""
-    result = f"aborted: {why}"
+    result = aborted(why)
     request = m.pending.request if m.pending else ""
     journal = Journal(kind="handover", result=result, request=request, last_cut=m.next_cut - 1, epoch=m.record.epoch)
-    note = Note(action="plan_refused", fields={"why": result})
+    note = Note(action="plan_refused", fields={"why": str(result)})
     return replace(m, pending=None, journal=journal), (note, WriteJournal(journal=journal))
 
 
-def close(m: Machine, result: str, now: float, first: tuple[Instruction, ...] = ()) -> Step:
+def close(m: Machine, result: Outcome, now: float, first: tuple[Instruction, ...] = ()) -> Step:
     """Back to IDLE. The record goes out first: until the journal is closed, the next coordinator closes it.
 
     What is told is told before: the closed journal is also the answer to whoever asked.
@@ -198,7 +199,7 @@ def abort(m: Machine, why: str, now: float) -> Step:
         coming={},
         stays=(),
     )
-    return close(replace(m, record=record), f"aborted: {why}", now, first=(WriteControl(record=record),))
+    return close(replace(m, record=record), aborted(why), now, first=(WriteControl(record=record),))
 
 
 def pause_late(m: Machine, event: DeadlinePassed, now: float) -> Step:

@@ -24,6 +24,7 @@ from leeward.core.orders import (
     WriteJournal,
     WritePlacement,
 )
+from leeward.core.outcome import aborted
 from leeward.core.plan import Placement
 
 
@@ -62,8 +63,8 @@ def late(m: Machine, event: DeadlinePassed, now: float) -> Step:
     """A placement that does not fit, or that Storm does not make, is given up; one that is made has to be heard."""
     if m.journal.kind == "rejoin":
         record = replace(m.record, epoch=m.next_epoch, restarts=())
-        why = f"aborted: not all tasks were heard in {m.limits.return_s} s"
-        return close(replace(m, record=record), why, now, first=(WriteControl(record=record),))
+        ended = aborted(f"not all tasks were heard in {m.limits.return_s} s")
+        return close(replace(m, record=record), ended, now, first=(WriteControl(record=record),))
     if misfit(m):
         return stay(m, f"the plugin says: {misfit(m)}", now)
     if m.tries == 0:
@@ -76,7 +77,7 @@ def late(m: Machine, event: DeadlinePassed, now: float) -> Step:
 def stay(m: Machine, why: str, now: float) -> Step:
     """They come back where they were. If Storm took one all the same, its process asks for a reset."""
     journal = replace(
-        m.journal, result=f"aborted: {why}", new_tables=m.journal.old_tables, new_slots=m.journal.old_slots
+        m.journal, result=aborted(why), new_tables=m.journal.old_tables, new_slots=m.journal.old_slots
     )
     placement = Placement(topology_id=m.topology_id, epoch=journal.epoch, slots=journal.new_slots)
     after, todo = join(replace(m, journal=journal), now)

@@ -26,8 +26,6 @@ from leeward.core.orders import (
 )
 from leeward.core.plan import Placement, restarting
 
-#: A report whose error starts so says that the cut itself cannot be read; other errors may pass by themselves.
-BAD_CUT = "SnapshotError"
 REMEDY = "Bring back what holds a cut (Redis, a node's swap area), or decide: leeward recover --from-cut | --from-start"
 
 
@@ -79,7 +77,7 @@ def restore_report(m: Machine, event: Reported, now: float) -> Step:
                 "why": event.report.error,
             },
         )
-        if event.report.error.startswith(BAD_CUT):
+        if event.report.bad_cut:
             after, todo = fall_back(m, event.report.error, now)
             return after, (note, *todo)
         return replace(m, barrier="", due=now + m.limits.retry_s), (note,)

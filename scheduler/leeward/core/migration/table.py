@@ -65,6 +65,7 @@ from leeward.core.orders import (
     WriteControl,
     WriteJournal,
 )
+from leeward.core.outcome import aborted
 from leeward.core.plan import Plan
 
 #: How many past transitions an error tells.
@@ -123,13 +124,13 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
     elif journal.kind == "rejoin" and (unwritten or journal.step is StepName.PREPARE):
         record = replace(m.record, epoch=m.next_epoch, restarts=())
         m = replace(m, record=record)
-        after, todo = close(m, "aborted: the coordinator stopped", now, first=(WriteControl(record=record),))
+        after, todo = close(m, aborted("the coordinator stopped"), now, first=(WriteControl(record=record),))
     elif journal.kind == "rejoin":
         after, todo = await_witnesses(m, now)
     elif journal.step is StepName.PREPARE or (unwritten and journal.step is StepName.JOIN):
         after, todo = (take if journal.step is StepName.PREPARE else join)(m, now)
     elif journal.kind == "handover" and m.record.epoch > journal.epoch:  # the record that gives it up is out
-        after, todo = close(m, "aborted: the coordinator stopped", now)
+        after, todo = close(m, aborted("the coordinator stopped"), now)
     elif journal.kind == "handover" and not unwritten:
         after, todo = await_witnesses(m, now)
     elif unwritten and journal.kind == "handover" and journal.steps:
@@ -137,8 +138,8 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
     elif unwritten:
         after, todo = begin_again(m, now)
     else:
-        aborted = journal.step is StepName.ANNOUNCE
-        after, todo = close(m, "aborted: the coordinator stopped" if aborted else result_of(m), now)
+        given_up = journal.step is StepName.ANNOUNCE
+        after, todo = close(m, aborted("the coordinator stopped") if given_up else result_of(m), now)
     return after, (note, *todo)
 
 

@@ -6,6 +6,7 @@ from leeward.core.control import Phase
 from leeward.core.journal import StepName
 from leeward.core.migration.machine import Machine
 from leeward.core.orders import Note, State
+from leeward.core.outcome import DONE, Ending, Outcome
 from leeward.core.plan import deployment, diff
 
 
@@ -13,7 +14,7 @@ def phase_note(m: Machine, phase: Phase, **fields: object) -> Note:
     return Note(action="phase", fields={"phase": str(phase), "epoch": m.record.epoch, **fields})
 
 
-def summary_of(m: Machine, result: str, now: float) -> dict[str, object]:
+def summary_of(m: Machine, result: Outcome, now: float) -> dict[str, object]:
     """What is told of a reconfiguration that ended; `pause_s` is from the announcement to RUN.
 
     A handover has no pause: there it is the longest time, in any step, that a tuple waited for its group's state.
@@ -32,7 +33,8 @@ def summary_of(m: Machine, result: str, now: float) -> dict[str, object]:
     return {
         "kind": journal.kind,
         "epoch": m.record.epoch,
-        "result": result,
+        "ending": str(result.ending),
+        "result": str(result),
         "reason": journal.reason,
         "changes": changes_of(m),
         "pause_s": round(pause_s, 4),
@@ -43,9 +45,9 @@ def summary_of(m: Machine, result: str, now: float) -> dict[str, object]:
     }
 
 
-def result_of(m: Machine) -> str:
+def result_of(m: Machine) -> Outcome:
     """How the journal's reconfiguration ends when every task is ready."""
-    return m.journal.result or (f"reset: {m.journal.reason}" if m.journal.kind == "reset" else "done")
+    return m.journal.result or (Outcome(Ending.RESET, m.journal.reason) if m.journal.kind == "reset" else DONE)
 
 
 def changes_of(m: Machine) -> list[dict[str, object]]:

@@ -17,7 +17,7 @@ from kazoo.exceptions import NoAuthError, NodeExistsError, NoNodeError
 from kazoo.protocol.states import KazooState
 
 from leeward.core.control import ControlRecord, Loss, Paths, Report
-from leeward.core.errors import ConfigError
+from leeward.core.errors import ConfigError, SnapshotError
 from leeward.core.secrets import FILE_KEY, NO_SECRETS, Secrets
 from leeward.runtime.state.store import TaskStore
 from leeward.wire.zookeeper import client
@@ -98,9 +98,9 @@ class Link:
         cut: int,
         groups: Iterable[int],
         done: Callable[[dict[int, dict], int, float], None],
-        failed: Callable[[str], None],
+        failed: Callable[[str, bool], None],
     ) -> None:
-        """Read groups of a cut; `done(entries, bytes, seconds)` or `failed(why)` is posted."""
+        """Read groups of a cut; `done(entries, bytes, seconds)` or `failed(why, bad_cut)` is posted."""
 
         def job() -> None:
             start = time.perf_counter()
@@ -108,8 +108,9 @@ class Link:
                 entries, size = self._store.load(cut, groups)
             except Exception as failure:
                 log.warning("import of cut %d failed: %s", cut, failure)
+                bad_cut = isinstance(failure, SnapshotError)
                 why = f"{type(failure).__name__}: {failure}"
-                self._post(lambda: failed(why))
+                self._post(lambda: failed(why, bad_cut))
                 return
             seconds = time.perf_counter() - start
             self._post(lambda: done(entries, size, seconds))

@@ -261,8 +261,8 @@ class Task:
             shell.resumed()
             self.carry_out(self.protocol.loaded(record))
 
-        def failed(why: str) -> None:
-            self.link.report(ready_barrier(record.epoch), self._report(why))
+        def failed(why: str, bad_cut: bool) -> None:
+            self.link.report(ready_barrier(record.epoch), self._report(why, bad_cut=bad_cut))
 
         self.link.load(record.cut, [group for group in groups if group not in kept], done, failed)
 

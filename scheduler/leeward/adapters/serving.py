@@ -1,0 +1,69 @@
+"""Services on real servers: for one topology, or for all of the cluster."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack, closing
+
+from leeward.adapters.nimbus import NimbusClient
+from leeward.adapters.wiring import Addresses, open_ports
+from leeward.control.fleet import Fleet
+from leeward.control.ports import EventSink, Ports
+from leeward.control.presence import patiently
+from leeward.control.registry import Policies
+from leeward.control.reservations import Reservations
+from leeward.control.service import Service
+from leeward.core.errors import ConfigError
+from leeward.core.settings import Chosen
+
+
+def serve_one(
+    topology: str,
+    addresses: Addresses,
+    chosen: Chosen,
+    policies: Policies,
+    sink: EventSink,
+    stop: threading.Event,
+    *,
+    reservations: Reservations | None = None,
+    follow: bool = True,
+) -> None:
+    """Until `stop`, or until the topology is gone; `follow`: and does not run under another id either.
+
+    Waits while a server does not answer. Raises ConfigError if the topology does not run, or is not Leeward's.
+    """
+    settings = chosen.of(topology).service
+    served: Service | None = None
+    while not stop.is_set() and (served is None or (follow and served.successor)):
+        with ExitStack() as stack:
+
+            def open_all(stack: ExitStack = stack) -> Ports:
+                return stack.enter_context(open_ports(topology, addresses, session_s=settings.session_s, sink=sink))
+
+            ports = patiently(open_all, stop, lambda why: sink.emit("waiting", {"topology": topology, "why": why}))
+            if ports is not None:
+                served = Service(
+                    topology=topology, ports=ports, settings=settings, policy=policies.of(topology),
+                    reservations=reservations,
+                )  # fmt: skip
+                served.run(stop)
+    policies.forget(topology)
+
+
+def serve_all(
+    addresses: Addresses, chosen: Chosen, policies: Policies, sink: EventSink, stop: threading.Event
+) -> None:
+    """Every topology whose components are all Leeward's, until `stop`."""
+    reservations = Reservations()
+    with closing(NimbusClient(addresses.nimbus)) as nimbus:
+
+        def is_ours(name: str) -> bool:
+            try:
+                return all(component.kind for component in nimbus.structure(name).components)
+            except ConfigError:  # it was killed a moment ago
+                return False
+
+        def serve(name: str, stop: threading.Event) -> None:
+            serve_one(name, addresses, chosen, policies, sink, stop, reservations=reservations, follow=False)
+
+        Fleet(nimbus=nimbus, is_ours=is_ours, serve=serve, sink=sink).run(stop)

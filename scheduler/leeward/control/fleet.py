@@ -1,0 +1,80 @@
+"""Leads every topology of the cluster that is one of Leeward's: a service on a thread of its own for each.
+
+Each has its lock, its journal and its policy, so a failure of one is not another's, and a standby takes over each by
+itself. The slots that one uses, or is about to use, are taken for the others (`reservations.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from leeward.control.ports import EventSink, Nimbus
+from leeward.core.errors import ClusterRefusedError, LeewardError
+
+#: Between two looks at what runs, seconds.
+LOOK_S = 2.0
+#: Serves one topology by name until the event is set or the topology is gone.
+Serve = Callable[[str, threading.Event], None]
+
+
+def to_start(running: Mapping[str, str], led: Collection[str], foreign: Collection[str]) -> list[str]:
+    """Names of the topologies to begin with: neither led (ids) nor known as foreign (ids), by name. Pure."""
+    return [name for name, identity in sorted(running.items()) if identity not in {*led, *foreign}]
+
+
+@dataclass(frozen=True, slots=True)
+class _Led:
+    name: str
+    thread: threading.Thread
+
+
+class Fleet:
+    """See the module. `is_ours(name)` says whether a topology is one of Leeward's."""
+
+    def __init__(self, *, nimbus: Nimbus, is_ours: Callable[[str], bool], serve: Serve, sink: EventSink) -> None:
+        self._nimbus, self._is_ours, self._serve, self._sink = nimbus, is_ours, serve, sink
+        self._led: dict[str, _Led] = {}  # by topology id
+        self._foreign: set[str] = set()
+        self._away = False
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop`; then waits for every service to let go of its lock."""
+        while not stop.is_set():
+            self._look(stop)
+            stop.wait(LOOK_S)
+        for led in self._led.values():
+            led.thread.join()
+
+    @property
+    def led(self) -> tuple[str, ...]:
+        """Names of the topologies that have a service here."""
+        return tuple(sorted(led.name for led in self._led.values() if led.thread.is_alive()))
+
+    def _look(self, stop: threading.Event) -> None:
+        try:
+            running = self._nimbus.topologies()
+            self._led = {key: led for key, led in self._led.items() if key in running.values() or led.thread.is_alive()}
+            self._foreign &= set(running.values())
+            for name in to_start(running, self._led, self._foreign):
+                self._begin(name, running[name], stop)
+            self._away = False
+        except ClusterRefusedError as error:
+            if not self._away:
+                self._sink.emit("waiting", {"why": str(error)})
+            self._away = True
+
+    def _begin(self, name: str, identity: str, stop: threading.Event) -> None:
+        if not self._is_ours(name):
+            self._foreign.add(identity)
+            return
+        thread = threading.Thread(target=self._lead, args=(name, stop), name=f"leeward-{name}", daemon=True)
+        self._led[identity] = _Led(name, thread)
+        thread.start()
+
+    def _lead(self, name: str, stop: threading.Event) -> None:
+        try:
+            self._serve(name, stop)
+        except LeewardError as error:
+            self._sink.emit("service_failed", {"topology": name, "why": str(error)})

@@ -1,0 +1,51 @@
+"""Slots that accepted plans are about to use, for the topologies that one process leads.
+
+Storm shows a slot as taken only after it has placed a task there, and a placement is in ZooKeeper only when the
+coordinator comes to it. Between the acceptance of a plan and that moment its slots stand here, so that the plan of
+another topology cannot take them. Between two processes nothing stands in between: the plugin refuses the second one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+
+from leeward.core.plan import Placement, Slot
+
+
+class Reservations:
+    """See the module. For several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._slots: dict[str, frozenset[Slot]] = {}
+
+    def claim(self, topology: str, slots: Collection[Slot]) -> tuple[str, Slot] | None:
+        """Reserve all of `slots` for this topology; (topology, slot) that is in the way, and nothing is reserved."""
+        with self._lock:
+            for other, theirs in sorted(self._slots.items()):
+                common = theirs.intersection(slots)
+                if other != topology and common:
+                    return other, min(common)
+            self._slots[topology] = frozenset(slots)
+            return None
+
+    def release(self, topology: str) -> None:
+        """Its reconfiguration is over, or it is no longer led here."""
+        with self._lock:
+            self._slots.pop(topology, None)
+
+    def of_others(self, topology: str) -> frozenset[Slot]:
+        """Slots that the plans of other topologies are about to use."""
+        with self._lock:
+            return frozenset().union(*(slots for other, slots in self._slots.items() if other != topology))
+
+
+def wanted_by_others(placements: Mapping[str, Placement], topology: str, running: Collection[str]) -> frozenset[Slot]:
+    """Slots in the placements of other topologies that run. `placements`: by name; `running`: ids."""
+    return frozenset(
+        slot
+        for name, placement in placements.items()
+        if name != topology and placement.topology_id in running
+        for slot in placement.slots.values()
+    )

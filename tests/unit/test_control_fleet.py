@@ -1,0 +1,137 @@
+"""Several topologies: which are led, by whose settings, and that no two plans take the same slot."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from leeward.control.fleet import Fleet, to_start
+from leeward.control.joint import Joint
+from leeward.control.registry import Policies
+from leeward.control.reservations import Reservations, wanted_by_others
+from leeward.core.errors import ClusterRefusedError, ConfigError
+from leeward.core.plan import Placement, Plan, Slot
+from leeward.core.settings import settings_from
+from tests.control_views import view
+
+A, B, C = Slot("n1", 1), Slot("n1", 2), Slot("n2", 1)
+
+
+class Nimbus:
+    """Names what runs, or refuses."""
+
+    def __init__(self, running):
+        self.running = running
+
+    def topologies(self):
+        if self.running is None:
+            raise ClusterRefusedError("nimbus is away.", remedy="Wait.")
+        return dict(self.running)
+
+
+class Sink:
+    def __init__(self):
+        self.events = []
+
+    def emit(self, action, fields):
+        self.events.append((action, dict(fields)))
+
+
+def test_a_topology_is_begun_once_and_again_under_another_id():
+    assert to_start({"b": "b-1", "a": "a-1", "x": "x-1"}, ["b-1"], ["x-1"]) == ["a"]
+    assert to_start({"b": "b-2"}, ["b-1"], []) == ["b"]
+
+
+def test_a_fleet_leads_what_is_ours_and_a_failure_of_one_is_not_anothers():
+    served, sink, stop = [], Sink(), threading.Event()
+    nimbus = Nimbus({"ours": "ours-1", "bad": "bad-1", "foreign": "foreign-1"})
+
+    def serve(name, stop):
+        served.append(name)
+        if name == "bad":
+            raise ConfigError("setting is wrong.", remedy="Mend it.")
+        stop.wait(30)
+
+    fleet = Fleet(nimbus=nimbus, is_ours=lambda name: name != "foreign", serve=serve, sink=sink)
+    fleet._look(stop)
+    fleet._look(stop)
+    nimbus.running = None
+    fleet._look(stop)
+    fleet._look(stop)
+    nimbus.running = {"ours": "ours-1", "bad": "bad-2"}
+    fleet._look(stop)
+    assert fleet.led == ("ours",)
+    stop.set()
+    fleet.run(stop)
+    assert sorted(served) == ["bad", "bad", "ours"] and fleet.led == ()
+    assert [action for action, _ in sink.events].count("waiting") == 1
+    assert ("service_failed", {"topology": "bad", "why": "setting is wrong. Mend it."}) in sink.events
+
+
+def test_a_slot_that_one_plan_is_about_to_use_is_not_anothers():
+    slots = Reservations()
+    assert slots.claim("one", [A, B]) is None
+    assert slots.claim("two", [C, B]) == ("one", B)
+    assert slots.of_others("two") == {A, B} and slots.of_others("one") == frozenset()
+    slots.release("one")
+    assert slots.claim("two", [C, B]) is None
+
+
+def test_wanted_slots_of_others_count_while_they_run():
+    placements = {
+        "me": Placement(topology_id="me-1", epoch=1, slots={1: A}),
+        "other": Placement(topology_id="other-1", epoch=1, slots={1: B}),
+        "killed": Placement(topology_id="killed-1", epoch=1, slots={1: C}),
+    }
+    assert wanted_by_others(placements, "me", {"other-1", "other-2"}) == {B}
+
+
+def test_a_topologys_table_goes_before_the_top():
+    document = {
+        "period_s": 5.0,
+        "edrp": {"w_r": 0.4, "w_c": 0.5, "r_max_s": 1.0},
+        "topologies": {"quick": {"period_s": 1.0, "edrp": {"r_max_s": 0.1}}, "plain": {"policy": "even"}},
+    }
+    chosen = settings_from(document, ["cool_down_s=7"])
+    quick, plain, other = chosen.of("quick"), chosen.of("plain"), chosen.of("other")
+    assert (quick.service.period_s, quick.service.cool_down_s) == (1.0, 7.0)
+    assert quick.policies["edrp"] == {"w_r": 0.4, "w_c": 0.5, "r_max_s": 0.1}
+    assert (plain.service.policy, plain.service.period_s) == ("even", 5.0)
+    assert other is chosen and chosen.policies["edrp"]["r_max_s"] == 1.0
+    with pytest.raises(ConfigError, match="unknown setting 'peroid_s'"):
+        settings_from({"topologies": {"quick": {"peroid_s": 1}}})
+
+
+class Together:
+    """Gives a plan to the first topology only, and remembers what it was shown."""
+
+    def __init__(self, _settings=None):
+        self.shown = []
+
+    def decide(self, view, *, now, rng):
+        raise AssertionError("it is asked about all")
+
+    def decide_all(self, views, *, now, rng):
+        self.shown.append([view.topology for view in views])
+        first = views[0]
+        return {first.topology: Plan(tables=first.tables, placement=first.assignment, reason="first")}
+
+
+def test_a_joint_policy_sees_every_topology_and_each_loop_gets_its_part():
+    policy = Together()
+    joint, one, two = Joint(policy), replace(view(), topology="one"), replace(view(), topology="two")
+    assert joint.decide(two, now=0.0, rng=Random(0)).reason == "first"
+    assert joint.decide(one, now=0.0, rng=Random(0)).reason == "first"
+    assert "leaves it" in joint.decide(two, now=0.0, rng=Random(0)).reason
+    joint.forget("one")
+    assert joint.decide(two, now=0.0, rng=Random(0)).reason == "first"
+    assert policy.shown == [["two"], ["one", "two"], ["one", "two"], ["two"]]
+
+
+def test_topologies_with_the_same_joint_policy_share_it(monkeypatch):
+    monkeypatch.setattr("leeward.control.registry.load", lambda name: Together if name == "x:Together" else None)
+    policies = Policies(settings_from({"policy": "x:Together", "topologies": {"none": {"policy": "none"}}}))
+    assert policies.of("one") is policies.of("two") and policies.of("none") is None
