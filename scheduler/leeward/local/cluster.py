@@ -27,7 +27,9 @@ from leeward.core.secrets import Secrets
 from leeward.local import archive, loopback, processes, render
 from leeward.local.errors import StartError
 from leeward.local.install import Install, find_install
-from leeward.local.layout import LOOPBACK, ClusterSpec, Layout, Node, layout_of
+from leeward.local.layout import LOOPBACK, RELAY, ClusterSpec, Layout, Node, layout_of
+from leeward.local.network import namespaces
+from leeward.local.network.emulation import Emulation
 from leeward.local.nimbus import Summary, fetch_summary
 from leeward.local.preflight import check_free, check_host_name, claim_folder, empty_folder
 from leeward.local.processes import Process
@@ -67,6 +69,8 @@ class LocalCluster:
         self.layout: Layout = layout_of(spec)
         self.redis_url: str = render.redis_url(self.layout)
         self.secrets_file: Path = render.secrets_path(spec.dir)
+        #: None: all nodes are on loopback addresses
+        self.network: Emulation | None = Emulation(spec) if spec.emulated else None
         self.daemons: dict[str, Process] = {}
         self._install: Install | None = None
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -96,12 +100,12 @@ class LocalCluster:
     @property
     def nimbus(self) -> str:
         """host:port of Nimbus, as config.json and STREAMPARSE_NIMBUS take it."""
-        return f"{LOOPBACK}:{self.layout.nimbus}"
+        return f"{self.layout.host}:{self.layout.nimbus}"
 
     @property
     def zookeeper(self) -> str:
         """host:port of ZooKeeper, as kazoo takes it."""
-        return f"{LOOPBACK}:{self.layout.zookeeper}"
+        return f"{self.layout.host}:{self.layout.zookeeper}"
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -127,21 +131,22 @@ class LocalCluster:
         of the log of what failed, after it ended again all that ran.
         """
         self._install = find_install(storm_home=self.spec.storm_home, plugin=self.spec.plugin)
-        if self.spec.loopback:
-            loopback.library(self._install.checkout)  # before anything is changed
-        check_host_name()
+        self._check_before(self._install.checkout)
         claim_folder(self.dir)
         end_cluster(self.dir)  # what a crash left behind here
-        check_free(self.layout.purposes(), remedy="End them, or give another --base-port.")
+        if not self.network:
+            check_free(self.layout.purposes(), remedy="End them, or give another --base-port.")
         self._write_files(report)
         try:
             until = time.monotonic() + deadline_s
-            for names in (("zookeeper", "redis"), self.layout.daemons[2:]):
-                for name in names:
+            if self.network:
+                self.network.create()
+            for wave in self.layout.waves:
+                for name in wave:
                     self._launch(name)
-                for name in names:
+                for name in wave:
                     self._await_port(name, until)
-                    report(f"{name} listens on port {self.layout.port_of(name)}")
+                    report(self._told(name))
             self._await_members(until, report)
             self._check_addresses()
         except BaseException:
@@ -159,7 +164,7 @@ class LocalCluster:
 
     def summary(self) -> Summary | None:
         """What Nimbus says now; None when it does not answer."""
-        return fetch_summary(LOOPBACK, self.layout.nimbus)
+        return fetch_summary(self.layout.host, self.layout.nimbus)
 
     # -- one daemon: for tests of faults
 
@@ -168,7 +173,8 @@ class LocalCluster:
         port = self.layout.port_of(name)
         if name in self.daemons and processes.is_alive(self.daemons[name]):
             raise StartError(f"{name}: runs already (pid {self.daemons[name].pid}).", remedy="Stop it first.")
-        check_free({port: name})
+        if not self.network:
+            check_free({port: name})
         self._launch(name)
         self._await_port(name, time.monotonic() + deadline_s)
 
@@ -214,6 +220,19 @@ class LocalCluster:
 
     # -- inside
 
+    def _check_before(self, checkout: Path) -> None:
+        """What has to be there before anything is changed."""
+        if self.network:
+            self.network.check(checkout)
+            return
+        if self.spec.loopback:
+            loopback.library(checkout)
+        check_host_name()
+
+    def _told(self, name: str) -> str:
+        port = self.layout.port_of(name)
+        return f"{name} listens on port {port}" if port else f"{name} joins the nodes"
+
     def _write_files(self, report: Report) -> None:
         """Empty the run folder and write every configuration file and the first cluster.json."""
         install = self._installed()
@@ -256,12 +275,15 @@ class LocalCluster:
     def _launch(self, name: str) -> None:
         install = self._installed()
         environment = render.environment_of(os.environ, self.spec, install, MARK)
-        if self.spec.loopback:
+        command = [] if name == RELAY else render.command_of(name, self.spec, self.layout, install)
+        if self.network:
+            command = self.network.command_of(name, install.checkout, command)
+        elif self.spec.loopback:
             preload = loopback.library(install.checkout)
             environment |= loopback.environment(preload, self.layout.host_of(name), environment)
         with (self.dir / "logs" / f"{name}.out").open("ab") as output:
             child = subprocess.Popen(
-                render.command_of(name, self.spec, self.layout, install),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -284,7 +306,10 @@ class LocalCluster:
 
     def _answers(self, name: str) -> bool:
         """Redis answers when it serves: while it reads its file it listens, and refuses every command."""
-        if not listens(self.layout.port_of(name), self.layout.host_of(name) if self.spec.loopback else LOOPBACK):
+        if name == RELAY:
+            return self.network is not None and self.network.relay_ready
+        host = self.layout.host_of(name) if self.network or self.spec.loopback else LOOPBACK
+        if not listens(self.layout.port_of(name), host):
             return False
         if name != "redis":
             return True
@@ -298,7 +323,7 @@ class LocalCluster:
 
     def _check_addresses(self) -> None:
         """The library that keeps servers to loopback addresses may have been ignored by the dynamic linker."""
-        if not self.spec.loopback:
+        if self.network or not self.spec.loopback:
             return
         for name, process in self.daemons.items():
             for address, port in processes.listening(process.pid):
@@ -344,7 +369,8 @@ class LocalCluster:
 
 
 def end_cluster(folder: Path, *, grace_s: float = GRACE_S) -> int:
-    """End every process that belongs to this run folder, and forget cluster.json; how many there were.
+    """End every process that belongs to this run folder, remove its namespaces, and forget cluster.json; how many
+    processes there were.
 
     Found by the mark in their environment and by the record, so it works after a crash of anything, and ends
     nobody else's process. Raises StopError when one cannot be ended.
@@ -352,14 +378,15 @@ def end_cluster(folder: Path, *, grace_s: float = GRACE_S) -> int:
     folder = Path(folder).resolve()
     known = dict(read_record(folder).daemons) if record_path(folder).exists() else {}
     recorded = set(known.values())
-    # Nimbus and supervisors say good-bye to ZooKeeper, workers may write to Redis: those two end last
-    last = {process for name, process in known.items() if name in ("zookeeper", "redis")}
+    # Nimbus and supervisors say good-bye to ZooKeeper, workers may write to Redis: those end last, and what joins them
+    last = {process for name, process in known.items() if name in ("zookeeper", "redis", RELAY)}
 
     def alive() -> set[Process]:
         return processes.marked(MARK, str(folder)) | {p for p in recorded if processes.is_alive(p)}
 
     ended = processes.end_all(lambda: alive() - last, grace_s=grace_s)
     ended += processes.end_all(alive, grace_s=grace_s)
+    namespaces.remove(folder)
     record_path(folder).unlink(missing_ok=True)
     return ended
 

@@ -7,6 +7,10 @@ Every port follows from the base port B (default 6600), so two clusters collide 
     B + 27             Nimbus (6627, Storm's own default, for the default base)
     B + 30 + i         Thrift of supervisor i = 1, 2, ...
     B + 100 ...        worker slots, supervisor after supervisor
+
+So do the addresses of an emulated network: one of the 512 subnets of 198.18.0.0/15, which is reserved for tests of
+networks and leads nowhere. In it .1 is the node of Nimbus, ZooKeeper and Redis, .11 ... are the workers, and .254 is
+the machine itself.
 """
 
 from __future__ import annotations
@@ -16,9 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leeward.core.errors import ConfigError
+from leeward.core.network import Network
 
 SUPERVISORS_MAX = 60
 LOOPBACK = "127.0.0.1"
+RELAY = "relay"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +35,7 @@ class ClusterSpec:
     dir: Path
     #: first port of the cluster's block
     base_port: int = 6600
-    #: number of supervisors, each a node of its own name (127.0.0.11, 127.0.0.12, ...)
+    #: number of supervisors, each a node of its own name (127.0.0.11, 127.0.0.12, ...); with a network, its workers'
     supervisors: int = 5
     #: worker slots of each supervisor
     slots: int = 2
@@ -47,9 +53,17 @@ class ClusterSpec:
     loopback: bool = True
     #: settings over those of storm_conf/storm.yaml
     settings: Mapping[str, object] = field(default_factory=dict)
+    #: nodes and what is between them; None: all nodes on loopback addresses
+    network: Network | None = None
+    #: the network is emulated: each node in a namespace of its own. Else its nodes are on loopback addresses
+    emulated: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dir", Path(self.dir).resolve())
+        if self.network is None:
+            object.__setattr__(self, "emulated", False)
+        else:
+            object.__setattr__(self, "supervisors", len(self.network.workers))
         require("supervisors", self.supervisors, 1, SUPERVISORS_MAX)
         require("slots", self.slots, 1, 100)
         require("redis_mb", self.redis_mb, 1, 1 << 20)
@@ -63,6 +77,8 @@ class Node:
 
     #: node id: the supervisor's host name as Storm knows it
     name: str
+    #: where its servers listen
+    address: str
     #: name of its daemon: supervisor-1, supervisor-2, ...
     daemon: str
     #: port of the supervisor's own Thrift service
@@ -79,15 +95,26 @@ class Layout:
     redis: int
     nimbus: int
     nodes: tuple[Node, ...]
+    #: address of ZooKeeper, Redis and Nimbus
+    host: str = LOOPBACK
+    #: whether a relay joins the nodes
+    emulated: bool = False
+
+    @property
+    def waves(self) -> tuple[tuple[str, ...], ...]:
+        """Names of all daemons: one wave is started when those before it are up."""
+        relay = (RELAY,) if self.emulated else ()
+        return relay, ("zookeeper", "redis"), ("nimbus", *(node.daemon for node in self.nodes))
 
     @property
     def daemons(self) -> tuple[str, ...]:
         """Names of all daemons, in the order of their start."""
-        return ("zookeeper", "redis", "nimbus", *(node.daemon for node in self.nodes))
+        return tuple(name for wave in self.waves for name in wave)
 
     def port_of(self, daemon: str) -> int:
-        """The port that shows that a daemon is up. Raises ConfigError for an unknown name."""
-        ports = {"zookeeper": self.zookeeper, "redis": self.redis, "nimbus": self.nimbus}
+        """The port that shows that a daemon is up; 0 for the relay, which has none. Raises ConfigError for others."""
+        ports = {RELAY: 0} if self.emulated else {}
+        ports |= {"zookeeper": self.zookeeper, "redis": self.redis, "nimbus": self.nimbus}
         ports.update((node.daemon, node.thrift_port) for node in self.nodes)
         if daemon not in ports:
             raise ConfigError(
@@ -96,12 +123,12 @@ class Layout:
         return ports[daemon]
 
     def host_of(self, daemon: str) -> str:
-        """The loopback address of a daemon; its workers listen on the same."""
-        return next((node.name for node in self.nodes if node.daemon == daemon), LOOPBACK)
+        """The address of a daemon; its workers listen on the same."""
+        return next((node.address for node in self.nodes if node.daemon == daemon), self.host)
 
     def purposes(self) -> dict[int, str]:
         """Every port of the cluster with what it is for."""
-        named = {self.port_of(daemon): daemon for daemon in self.daemons}
+        named = {self.port_of(daemon): daemon for daemon in self.daemons if daemon != RELAY}
         return named | {port: f"slot of {node.name}" for node in self.nodes for port in node.ports}
 
     def node_of_port(self, port: int) -> str | None:
@@ -110,18 +137,35 @@ class Layout:
 
 
 def layout_of(spec: ClusterSpec) -> Layout:
-    """Derive every port and name from the spec."""
+    """Derive every port, address and name from the spec."""
     base, slots = spec.base_port, spec.slots
+    network = spec.network if spec.emulated else None
+    near = f"{subnet_of(base)}." if network else "127.0.0."
+    names = [node.id for node in network.workers] if network else []
     nodes = tuple(
         Node(
-            name=f"127.0.0.{10 + i}",
+            name=names[i - 1] if names else f"{near}{10 + i}",
+            address=f"{near}{10 + i}",
             daemon=f"supervisor-{i}",
             thrift_port=base + 30 + i,
             ports=tuple(range(base + 100 + (i - 1) * slots, base + 100 + i * slots)),
         )
         for i in range(1, spec.supervisors + 1)
     )
-    return Layout(zookeeper=base + 21, redis=base + 22, nimbus=base + 27, nodes=nodes)
+    return Layout(
+        zookeeper=base + 21,
+        redis=base + 22,
+        nimbus=base + 27,
+        nodes=nodes,
+        host=f"{near}1",
+        emulated=network is not None,
+    )
+
+
+def subnet_of(base_port: int) -> str:
+    """First three bytes of the addresses of an emulated network ("198.18.51" for the default base port)."""
+    index = base_port // 128  # 512 of them; no block of ports is smaller than a hundred
+    return f"198.{18 + index // 256}.{index % 256}"
 
 
 def require(name: str, value: int, low: int, high: int) -> None:

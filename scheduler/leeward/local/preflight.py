@@ -8,6 +8,7 @@ from pathlib import Path
 
 from leeward.local import processes
 from leeward.local.errors import FolderError, NotInstalledError, PortsTakenError
+from leeward.local.layout import RELAY
 from leeward.local.record import read_record, record_path
 
 #: file that says that a folder is a run folder, whose content the next start may remove
@@ -43,10 +44,14 @@ def check_host_name() -> None:
 
 
 def claim_folder(folder: Path) -> None:
-    """Make the run folder ours. Raises FolderError if a cluster runs there or it holds other files."""
+    """Make the run folder ours. Raises FolderError if a cluster runs there or it holds other files.
+
+    A cluster whose relay is gone has crashed: no node reaches another.
+    """
     if record_path(folder).exists():
-        alive = [n for n, process in read_record(folder).daemons.items() if processes.is_alive(process)]
-        if alive:
+        record = read_record(folder)
+        alive = [n for n, process in record.daemons.items() if processes.is_alive(process)]
+        if alive and (RELAY in alive or not record.spec.emulated):
             raise FolderError(
                 f"dir: a cluster runs in {folder} ({', '.join(alive)}).",
                 remedy=f"End it (leeward cluster down --dir {folder}) or give another --dir and --base-port.",

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from leeward.core.secrets import FILE_KEY, FILE_VARIABLE
 from leeward.core.topology_conf import REDIS_URL
 from leeward.local.install import Install
-from leeward.local.layout import LOOPBACK, ClusterSpec, Layout
+from leeward.local.layout import ClusterSpec, Layout
 
 PLUGIN_CLASS = "leeward.plugin.PlanScheduler"
 
@@ -39,9 +39,9 @@ def storm_settings(
     """storm.yaml of the run folder: the shipped settings, the cluster's addresses, then the spec's own."""
     settings = dict(shipped)
     settings |= {
-        "storm.zookeeper.servers": [LOOPBACK],
+        "storm.zookeeper.servers": [layout.host],
         "storm.zookeeper.port": layout.zookeeper,
-        "nimbus.seeds": [LOOPBACK],
+        "nimbus.seeds": [layout.host],
         "nimbus.thrift.port": layout.nimbus,
         "storm.log4j2.conf.dir": str(spec.dir / "conf" / "log4j2"),
         REDIS_URL.name: redis_url(layout),
@@ -54,7 +54,7 @@ def storm_settings(
 
 def redis_url(layout: Layout) -> str:
     """Redis' address. The password is in the secrets file."""
-    return f"redis://{LOOPBACK}:{layout.redis}/0"
+    return f"redis://{layout.host}:{layout.redis}/0"
 
 
 def secrets_path(folder: Path) -> Path:
@@ -67,7 +67,7 @@ def zoo_cfg(spec: ClusterSpec, layout: Layout) -> str:
     return f"""tickTime=2000
 dataDir={spec.dir / "zookeeper"}
 clientPort={layout.zookeeper}
-clientPortAddress={LOOPBACK}
+clientPortAddress={layout.host}
 maxClientCnxns=0
 admin.enableServer=false
 autopurge.purgeInterval=1
@@ -82,7 +82,7 @@ def redis_conf(spec: ClusterSpec, layout: Layout, password: str) -> str:
     A process title of Redis' own would overwrite the environment by which its cluster is known.
     """
     hashed = hashlib.sha256(password.encode()).hexdigest()
-    return f"""bind {LOOPBACK}
+    return f"""bind {layout.host}
 port {layout.redis}
 user default on #{hashed} ~* &* +@all
 dir "{spec.dir / "redis"}"
@@ -110,7 +110,7 @@ def command_of(daemon: str, spec: ClusterSpec, layout: Layout, install: Install)
         return java(daemon, "zookeeper", spec, install, {}, arguments)
     options: dict[str, object] = {"storm.local.dir": spec.dir / daemon}
     if daemon == "nimbus":
-        options["storm.local.hostname"] = LOOPBACK
+        options["storm.local.hostname"] = layout.host
         return java(daemon, "nimbus", spec, install, options, [NIMBUS_MAIN])
     node = next(node for node in layout.nodes if node.daemon == daemon)
     options |= {

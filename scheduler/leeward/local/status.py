@@ -45,6 +45,8 @@ class Status:
     #: all processes of the cluster and their proportional set size
     processes: int
     memory_mb: float
+    #: "none", "emulated", or "not emulated": there is a network file, but all nodes are on loopback without delay
+    network: str
 
     @property
     def healthy(self) -> bool:
@@ -80,6 +82,7 @@ def observe(cluster: LocalCluster) -> Status:
         python_tasks=len(children),
         processes=len(own),
         memory_mb=sum(processes.memory_bytes(process.pid) for process in own) / MB,
+        network="none" if cluster.spec.network is None else "emulated" if cluster.network else "not emulated",
     )
 
 

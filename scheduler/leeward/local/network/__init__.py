@@ -1,0 +1,5 @@
+"""The emulated network of a local cluster: a namespace for each node, and a relay that joins them.
+
+`plan` says which namespace, device and address each node has and what the relay is told; `namespaces` makes and
+removes them; `relay.c` carries the packets; `statistics` reads what it counted; `measure` measures what it does.
+"""
