@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -146,9 +147,15 @@ def test_scales_out_under_load_and_in_without():
     assert len(replicas(busy.tables["work"])) == 2
     assert busy.estimate.objective < busy.estimate.objective_now
     assert "work scale-out 1 -> 2" in busy.reason and "source 140/s" in busy.reason
+    for method, left in (("restricted", 2), ("both", 1), ("ilp", 1)):  # the restricted problem takes one step at a time
+        idle = decide(view(rate=20.0, work=(2, 3, 4)), replace(SETTINGS, method=method))
+        assert len(replicas(idle.tables["work"])) == left, method
+
+
+def test_the_reason_says_which_method_found_the_plan_and_how_far_off_the_other_was():
     idle = decide(view(rate=20.0, work=(2, 3, 4)))
-    assert len(replicas(idle.tables["work"])) == 2, "the restricted problem takes one step at a time"
-    assert len(replicas(decide(view(rate=20.0, work=(2, 3, 4)), replace(SETTINGS, method="ilp")).tables["work"])) == 1
+    assert re.search(r"by the exact search \(proven optimal\); rEDRP [\d.]+ % worse", idle.reason)
+    assert "rEDRP" not in decide(view(rate=20.0, work=(2, 3, 4)), replace(SETTINGS, method="restricted")).reason
 
 
 def test_stays_when_it_is_best():
@@ -239,7 +246,8 @@ def test_a_replica_whose_node_is_gone():
 
 
 @pytest.mark.parametrize("outcome", [Unknown, Infeasible])
-def test_no_answer_keeps_the_present_one(outcome):
+@pytest.mark.parametrize(("first", "expected"), [("both", ["both"] * 2), ("restricted", ["restricted"] * 2 + ["auto"])])
+def test_no_answer_keeps_the_present_one(outcome, first, expected):
     asked = []
 
     def solver(problem, *, method, **_):
@@ -247,10 +255,10 @@ def test_no_answer_keeps_the_present_one(outcome):
         return outcome(why="time" if outcome is Unknown else ("no",), effort=Effort(method=method, seconds=1.0))
 
     before = view()
-    plan = decide(before, solver=solver)
+    plan = decide(before, replace(SETTINGS, method=first), solver=solver)
     assert plan.tables == before.tables and plan.placement == before.assignment
     assert "no deployment found: the present one stays" in plan.reason
-    assert asked == ["restricted", "restricted", "auto"]
+    assert asked == expected
 
 
 def test_same_view_same_plan():

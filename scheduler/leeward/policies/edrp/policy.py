@@ -34,7 +34,7 @@ from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
 from leeward.policies.edrp.problem.evaluate import Metrics, evaluate, verify
 from leeward.policies.edrp.problem.latency import MM1
-from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Outcome
+from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Outcome, found_in_words
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Bounds, DowntimeModel, LiveDowntime, Node, Operator, Stream, Weights
 from leeward.policies.edrp.settings import EdrpSettings
@@ -124,14 +124,16 @@ class Edrp:
         seconds = 0.0
         for method, instance, more in attempts:
             outcome = self._solve(  # the next attempt is the answer to "why not", and the clock runs
-                instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed, reasons=False
-            )
+                instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed, reasons=False,
+                exact_limit_s=self._settings.exact_limit_s,
+            )  # fmt: skip
             seconds += outcome.effort.seconds
             match outcome:
                 case Optimal() | Feasible():
+                    by = found_in_words(outcome)
                     return _Result(
                         deployment=outcome.deployment, metrics=outcome.metrics, seconds=seconds,
-                        remarks=(*remarks, *more),
+                        remarks=(*remarks, *more, *((by,) if by else ())),
                     )  # fmt: skip
                 case Infeasible():
                     continue

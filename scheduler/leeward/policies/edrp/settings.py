@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leeward.core.errors import ConfigError
 from leeward.core.options import check, setting
 
-METHODS = ("restricted", "auto", "exact", "compact", "ilp")
+METHODS = ("both", "restricted", "auto", "exact", "compact", "ilp")
 DOWNTIME_MODELS = ("auto", "live", "storm", "generic")
 
 
@@ -31,8 +31,9 @@ class EdrpSettings:
     link_cost: float = setting(0.0, "$/h per tuple/s", "cost of traffic between two nodes (C_uv)")
     link_delay_s: float = setting(0.0, "s", "one-way delay between two nodes where none was measured")
     default_rate: float = setting(1000.0, "tuples/s", "service rate taken until one was measured", least=1e-6)
-    method: str = setting("restricted", "", "how S-EDRP is solved", choices=METHODS)
+    method: str = setting("both", "", "how S-EDRP is solved", choices=METHODS)
     solve_limit_s: float = setting(8.0, "s", "time for solving; then the best so far", least=0.1)
+    exact_limit_s: float = setting(4.0, "s", "of that, with method both: most for the exact search", least=0.1)
     rebalance_over: float = setting(0.25, "", "groups change owners if a replica's load is this share over the mean")
     headroom: float = setting(0.1, "", "plan for this share more than the measured rates")
     drain_s: float = setting(30.0, "s", "plan to work off a backlog in this time", least=1.0)

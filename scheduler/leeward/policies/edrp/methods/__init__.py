@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from leeward.policies.edrp.problem.outcome import Outcome
     from leeward.policies.edrp.problem.values import Deployment
 
-METHODS = ("auto", "exact", "ilp", "compact", "restricted")
+METHODS = ("auto", "both", "exact", "ilp", "compact", "restricted")
 #: Those that hand an integer programme to a solver.
-PROGRAMMES = ("ilp", "compact", "restricted")
+PROGRAMMES = ("both", "ilp", "compact", "restricted")
 #: Most seconds for finding out why there is no solution.
 REASONS_S = 20.0
 
@@ -29,13 +29,15 @@ def solve(
     solver: str | None = None,
     start: Deployment | None = None,
     reasons: bool = True,
+    exact_limit_s: float | None = None,
 ) -> Outcome:
     """Solves `problem`: `Optimal`, `Feasible`, `Infeasible` or `Unknown`, every deployment verified.
 
     `gap` is the relative gap at which a result counts as optimal; `seed` makes a run repeatable; `solver` is the
     MILP solver of the methods that use one (cvxpy's name for it; HiGHS if none is given).
     The own search (`auto`, `exact`) begins with the present deployment and with `start`; the others have no use for it.
-    Without a `time_limit_s`, `auto` takes 60 s at most and the others as long as it takes.
+    Without a `time_limit_s`, `auto` and `both` take 60 s at most and the others as long as it takes; of that, `both`
+    gives the exact search `exact_limit_s` at most.
     Where there is no solution, the time that is left goes into what would have to be relaxed, and by how much,
     unless `reasons` are not wanted.
     Raises `ProblemError` for an unknown method or solver, or one that does not apply.
@@ -43,7 +45,14 @@ def solve(
     from leeward.policies.edrp.problem.outcome import Infeasible
 
     started = time.monotonic()
-    outcome = _solve(problem, method, time_limit_s, seed, gap, solver, start)
+    if method == "both":
+        from leeward.policies.edrp.methods.both import solve_both
+
+        outcome = solve_both(
+            problem, time_limit_s=time_limit_s, seed=seed, gap=gap, solver=solver, exact_limit_s=exact_limit_s
+        )
+    else:
+        outcome = _solve(problem, method, time_limit_s, seed, gap, solver, start)
     if not isinstance(outcome, Infeasible) or not reasons:
         return outcome
     from leeward.policies.edrp.questions.relax import with_reasons

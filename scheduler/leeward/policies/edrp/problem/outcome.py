@@ -17,6 +17,10 @@ class Effort:
     seconds: float
     #: Binary variables of the model (x and y; r and t_D are not counted), or None for a search without one.
     variables: int | None = None
+    #: Where two methods ran side by side: the one whose deployment this is, the other, and the F of what that found.
+    found_by: str | None = None
+    other: str | None = None
+    other_F: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,3 +110,31 @@ Outcome = Optimal | Feasible | Infeasible | Unknown
 def relative_gap(value: float, bound: float) -> float:
     """(value - bound) / value, never negative; 0 if both are 0."""
     return max(0.0, value - bound) / value if value > 0 else 0.0
+
+
+#: A difference of F that is worth a word.
+NOTABLE = 1e-6
+#: What a method is called in a reason.
+NAMES = {"exact": "the exact search", "restricted": "rEDRP"}
+
+
+def found_in_words(outcome: Outcome) -> str:
+    """Which of two methods gave a deployment and how far off the other was; empty if only one was asked for."""
+    effort = outcome.effort
+    if not isinstance(outcome, Optimal | Feasible) or effort.found_by is None:
+        return ""
+    text = f"by {NAMES[effort.found_by]}"
+    if isinstance(outcome, Optimal):
+        text += " (proven optimal)"
+    elif outcome.gap is not None:
+        text += f" (at most {100 * outcome.gap:.2g} % above the optimum)"
+    if effort.other is None:
+        return text
+    other = NAMES[effort.other]
+    if effort.other_F is None:
+        return f"{text}; {other} found none"
+    worse = effort.other_F - outcome.metrics.F
+    if worse <= NOTABLE:
+        return f"{text}; {other} found none that is better"
+    by = f"{100 * worse / outcome.metrics.F:.2g} %" if outcome.metrics.F > 0 else f"{worse:.2g}"
+    return f"{text}; {other} {by} worse"
