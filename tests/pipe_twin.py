@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 
 import msgpack
+
+from leeward.core.keys import key_group
 
 MAGIC = b"\xc1LW\x01"
 
@@ -21,22 +24,24 @@ def frame(*items: object) -> bytes:
 
 
 class Twin:
-    """One task's worker."""
+    """One task's worker. `keyed`: (source, stream) -> positions of the key's fields."""
 
-    def __init__(self, *, ids: bool) -> None:
-        self.ids = ids
-        self.offer = {"version": 1, "ids": ids}
+    def __init__(self, *, ids: bool, keyed: Mapping[tuple[str, str], Sequence[int]] | None = None) -> None:
+        self.ids, self._keyed = ids, keyed or {}
+        self.offer = {"version": 2, "ids": ids}
         self.taken = 0
         self._channels: dict[tuple, int] = {}
         self._streams: list[str] = []
         self._rest = b""
 
     def tuple(self, tup_id: str, source: str | None, stream: str, task: int, values: list) -> bytes:
-        channel = self._channels.get((source, stream, task))
+        positions = self._keyed.get((source, stream))
+        group = None if positions is None else key_group(tuple(values[position] for position in positions))
+        channel = self._channels.get((source, stream, task, group))
         out = b""
         if channel is None:
-            channel = self._channels[source, stream, task] = len(self._channels)
-            out = frame(-1, [channel, source, stream, task])
+            channel = self._channels[source, stream, task, group] = len(self._channels)
+            out = frame(-1, [channel, source, stream, task, group])
         return out + frame(channel, [*values, tup_id] if self.ids else values)
 
     def messages(self, data: bytes) -> list[dict]:

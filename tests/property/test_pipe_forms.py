@@ -47,7 +47,7 @@ def test_json_carries_its_types_and_names_bytes(tup):
     number, _ = form.stream("default")
     emitted = form.emission(number, tup)
     onward = emitted.replace(b'"command":"emit"', b'"comp":"a","stream":"s","task":1,"id":"7"', 1)
-    assert same(form.take(onward), [-1, [0, "a", "s", 1], 0, [*tup, "7"]])
+    assert same(form.take(onward), [-1, [0, "a", "s", 1, None], 0, [*tup, "7"]])
 
 
 @given(st.binary(max_size=60))

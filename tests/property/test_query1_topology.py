@@ -26,7 +26,7 @@ from bolts.query1.grid import Grid
 from bolts.query1.reference import Line, read_rides, rows_per_pulse
 from bolts.query1.stores import Row
 from bolts.query1.trips import Reject, parse_trip
-from leeward.core.keys import GROUPS, fields_group
+from leeward.core.keys import GROUPS, key_group
 from leeward.runtime import Pulse
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.state.keyed import KeyedState
@@ -148,7 +148,7 @@ class Network:
         self.sent[task.name] += stream == "default"
         for name, target, by in self.edges[task.name]:
             if name == stream:
-                group = self.rng.randrange(GROUPS) if by is None else fields_group(values[i] for i in by)
+                group = self.rng.randrange(GROUPS) if by is None else key_group(tuple(values[i] for i in by))
                 self.channels[task.task, self.tables[target][group]].append(values)
 
     def send_pulse(self, task: LocalTask, pulse: Pulse) -> None:

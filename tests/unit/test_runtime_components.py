@@ -23,6 +23,7 @@ from leeward.core.keys import key_group
 from leeward.core.table import even_table, tables_text
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, keyed
 from leeward.runtime.pipe import loop
+from leeward.runtime.state import keyed as keyed_state
 from leeward.runtime.task import elastic
 from tests.pipe_twin import Twin, frame
 
@@ -663,11 +664,14 @@ class FakeCourier:
         self.asked.append(("cancel",))
 
 
-@pytest.fixture
-def keyed_bolt(monkeypatch, tmp_path, twin):
+def count_of_two(monkeypatch, tmp_path, twin):
     monkeypatch.setattr(elastic, "Courier", FakeCourier)
-    conf = {"leeward.keyed": {"pass": {"default": ["key"]}}, "leeward.replicas": {"count": 2}}
-    worker = Worker(Count, monkeypatch, tmp_path, twin, conf=conf, **BOLT)
+    return Worker(Count, monkeypatch, tmp_path, twin, conf={"leeward.replicas": {"count": 2}}, **BOLT)
+
+
+@pytest.fixture(params=[True, False], ids=["with ids", "without"])
+def keyed_bolt(monkeypatch, tmp_path, request):
+    worker = count_of_two(monkeypatch, tmp_path, Twin(ids=request.param, keyed={("pass", "default"): [0]}))
     yield worker
     worker.close()
 
@@ -720,6 +724,32 @@ def test_a_tuple_waits_for_its_group_and_no_other_does(keyed_bolt):
     said = keyed_bolt.beat() + keyed_bolt.beat()
     assert ["pulse", 1] in emitted(said)
     assert ("report", "handover-1", "") in keyed_bolt.link.done
+
+
+def test_where_the_worker_tells_no_groups_tuples_wait_until_all_are_in(monkeypatch, tmp_path):
+    """As with Storm's own serializer."""
+    bolt = count_of_two(monkeypatch, tmp_path, None)
+    mine = next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 5)
+    begin_handover(bolt, even_table([5]))
+    _, groups, arrived, _ = asked(bolt, "receive")
+    bolt.tuple("pass", 3, [mine])
+    assert emitted(bolt.beat()) == []
+    bolt.link.post(lambda: arrived({group: {} for group in groups}, 10))
+    assert emitted(bolt.beat() + bolt.beat()) == [[mine, 1]]
+    assert json.loads(bolt.link.metrics())["groups"] == {}
+    bolt.close()
+
+
+def test_the_state_of_the_tuples_own_key_is_found_without_hashing_it_again(keyed_bolt, monkeypatch):
+    keyed_bolt.tuple("pass", 3, [key := next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 5)])
+    assert emitted(keyed_bolt.beat()) == [[key, 1]]
+
+    def refuse(key):
+        raise AssertionError(f"{key} was hashed")
+
+    monkeypatch.setattr(keyed_state, "key_group", refuse)
+    keyed_bolt.tuple("pass", 4, [key])
+    assert emitted(keyed_bolt.beat()) == [[key, 2]]
 
 
 def test_a_tuple_has_waited_when_its_group_is_in_and_not_until_all_that_waited_is_worked_off(keyed_bolt, monkeypatch):
@@ -902,10 +932,3 @@ def test_storm_receives_our_spout_and_streamparse_a_shell_component():
     ]
     conf = json.loads(spout.common.json_conf)
     assert (conf["a"], conf["leeward.kind"]) == (1, "source")
-
-
-def test_specs_tell_by_which_fields_their_input_is_keyed():
-    passing = Pass.spec(inputs={Source.spec(name="source"): balanced()}, par=2)
-    count = Count.spec(name="count", inputs={passing: keyed("key")}, par=3)
-    passing.name = "passing"  # as the topology's class gives names: late
-    assert json.loads(count.common.json_conf)["leeward.keyed"] == {"passing": {"default": ["key"]}}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
+from zlib import crc32
 
 import msgpack
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leeward.core.errors import KeyTypeError, NotOwnedError
 from leeward.core.keys import GROUPS, key_group
 from leeward.runtime.state import snapshot
 from leeward.runtime.state.keyed import Frozen, KeyedState
@@ -127,3 +131,58 @@ def test_only_what_may_have_changed_is_tracked():
     assert marked == {"list", "number", "other"}
     state.untrack()
     assert not state._watched
+
+
+@pytest.mark.parametrize("here", [None, 5, 8, 99], ids=["unknown", "another", "its own", "not owned"])
+@pytest.mark.parametrize("key", [42, "42", (42,), ("cell", -7), ("a", "b")])
+def test_the_group_of_the_tuple_at_hand_changes_no_answer(key, here):
+    state = KeyedState("test", range(GROUPS - 30))
+    state.here = here
+    group = key_group(key)
+    if group not in state.groups:
+        with pytest.raises(NotOwnedError, match=f"no key group {group}"):
+            state[key] = 1
+        return
+    assert key not in state and state.get(key) is None
+    state[key] = 1
+    state.here = here if here is None else group
+    state[key] += 1
+    assert state[key] == state.get(key) == state.group(group)[key] == 2
+    del state[key]
+    assert key not in state
+
+
+@pytest.mark.parametrize("key", [True, 1.0, ["a"], None])
+def test_a_key_of_another_type_is_refused_although_python_takes_it_for_one_that_is_there(key):
+    state = KeyedState("test")
+    state[1] = "one"
+    state.here = key_group(1)
+    for deed in (lambda: state[key], lambda: state.get(key), lambda: state.__setitem__(key, 0)):
+        with pytest.raises(KeyTypeError):
+            deed()
+
+
+def test_changes_by_the_tuples_own_group_are_marked():
+    state = KeyedState("test")
+    state["a", 1] = [0]
+    state.here = group = key_group(("a", 1))
+    state.track(group)
+    frozen = state.freeze()
+    state["a", 1].append(1)
+    assert state.marked(group) == {("a", 1)} and frozen.group(group) == {("a", 1): [0]}
+
+
+KEY = st.one_of(st.integers(-(2**63), 2**64 - 1), st.text())
+
+
+@given(st.dictionaries(st.one_of(KEY, st.tuples(KEY, KEY), st.tuples(KEY)), st.lists(st.integers(0, 9)), max_size=300))
+def test_keys_come_back_as_they_were(entries):
+    blob = snapshot.encode(entries, cut=1, owner="test")
+    back = snapshot.decode(blob, cut=1, where="here")
+    assert back == entries and set(map(type, back)) == set(map(type, entries))
+
+
+def test_snapshots_of_version_1_are_read():
+    payload = msgpack.packb({"a\x1fb": [1], 7: None})
+    blob = struct.pack(">3sBQQI", b"LWS", 1, 4, len(payload), crc32(payload)) + payload
+    assert snapshot.decode(blob, cut=4, where="here") == {"a\x1fb": [1], 7: None}

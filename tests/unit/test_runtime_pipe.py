@@ -84,11 +84,12 @@ def test_input_agrees_with_the_vectors(vector):
     wanted, channels = [], {}
     for kind, *what in vector["writes"]:
         if kind == "tuple":
-            tup_id, component, stream, task, values = what
-            if (component, stream) not in channels:
-                channels[component, stream] = len(channels)
-                wanted += [-1, [channels[component, stream], component, stream, task]]
-            wanted += [channels[component, stream], [*values, tup_id] if vector["ids"] else values]
+            tup_id, *source, values = what
+            code = channels.get(tuple(source))
+            if code is None:
+                code = channels[tuple(source)] = len(channels)
+                wanted += [-1, [code, *source]]
+            wanted += [code, [*values, tup_id] if vector["ids"] else values]
         else:
             wanted += what if kind == "command" else [-2, what[0]]
     assert pairs == wanted
@@ -167,11 +168,11 @@ def test_text_without_utf8_and_endless_nesting_are_named():
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 8, 9, 100])
 def test_frames_may_come_in_any_pieces(step):
-    data = frame(-1, [0, "a", "default", 1]) + frame(0, ["x" * 50], 0, ["y"]) + frame() + frame("next", "")
+    data = frame(-1, [0, "a", "default", 1, None]) + frame(0, ["x" * 50], 0, ["y"]) + frame() + frame("next", "")
     form, pairs = BinaryForm(ids=False), []
     for start in range(0, len(data), step):
         pairs += form.take(data[start : start + step])
-    assert pairs == [-1, [0, "a", "default", 1], 0, ["x" * 50], 0, ["y"], "next", ""]
+    assert pairs == [-1, [0, "a", "default", 1, None], 0, ["x" * 50], 0, ["y"], "next", ""]
 
 
 def test_foreign_and_damaged_frames_are_named():
@@ -224,8 +225,9 @@ class Ends:
     ("offer", "answer", "form"),
     [
         ({}, {"pid": 17}, JsonForm),
-        ({"leeward.pipe": {"version": 1, "ids": False}}, {"pid": 17, "leeward.pipe": 1}, BinaryForm),
-        ({"leeward.pipe": {"version": 2, "ids": False}}, {"pid": 17}, JsonForm),
+        ({"leeward.pipe": {"version": 2, "ids": False}}, {"pid": 17, "leeward.pipe": 2}, BinaryForm),
+        ({"leeward.pipe": {"version": 1, "ids": False}}, {"pid": 17}, JsonForm),
+        ({"leeward.pipe": {"version": 3, "ids": False}}, {"pid": 17}, JsonForm),
     ],
 )
 def test_both_sides_take_the_best_form_that_both_know(offer, answer, form):
@@ -247,7 +249,7 @@ def test_output_leaves_in_one_frame_before_the_pipe_waits_for_input(ends):
         ends.pipe.send_message({"command": "log", "msg": str(n), "level": 2})
     ends.pipe.taken = 3
     os.write(ends.write, ends.twin.tuple("1", "a", "default", 1, ["x"]))
-    assert ends.pipe.batch() == [-1, [0, "a", "default", 1], 0, ["x"]]
+    assert ends.pipe.batch() == [-1, [0, "a", "default", 1, None], 0, ["x"]]
     data = os.read(ends.read, 10_000)
     assert data.count(b"\xc1LW\x01") == 1 and [m["msg"] for m in ends.twin.messages(data)] == list("01234")
     assert ends.twin.taken == 3
@@ -256,7 +258,7 @@ def test_output_leaves_in_one_frame_before_the_pipe_waits_for_input(ends):
 def test_waiting_for_task_ids_keeps_what_comes_before_them(ends):
     os.write(ends.write, ends.twin.tuple("1", "a", "default", 1, ["x"]) + frame(-2, [7, 8]))
     assert ends.pipe.task_ids() == [7, 8]
-    assert ends.pipe.batch() == [-1, [0, "a", "default", 1], 0, ["x"]]
+    assert ends.pipe.batch() == [-1, [0, "a", "default", 1, None], 0, ["x"]]
 
 
 def test_another_thread_wakes_a_pipe_that_waits(ends):

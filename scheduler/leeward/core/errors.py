@@ -21,7 +21,7 @@ class PlanError(LeewardError):
 
 
 class KeyTypeError(LeewardError, TypeError):
-    """A routing or state key is neither str nor int."""
+    """A routing or state key is neither str nor int, nor a tuple of these."""
 
 
 class ProtocolError(LeewardError):

@@ -5,7 +5,6 @@ The Java groupings (`leeward.grouping`) compute the same function; `tests/vector
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from zlib import crc32
 
 from leeward.core.errors import KeyTypeError
@@ -24,16 +23,15 @@ def key_text(key: object) -> str:
         return str(key)
     raise KeyTypeError(
         f"key {key!r} is of type {type(key).__name__}.",
-        remedy="Route and keep state by str or int keys only: other types have no text that Java and Python share.",
+        remedy="Route and keep state by str, int or tuples of these: other types have no text in both Java and Python.",
     )
 
 
 def key_group(key: object) -> int:
-    """Group in [0, GROUPS) of a key: crc32 of its UTF-8 text modulo GROUPS."""
-    text = key if type(key) is str else key_text(key)  # asked for with every tuple and every look into a state
+    """Group in [0, GROUPS) of a key: crc32 of its UTF-8 text modulo GROUPS.
+
+    The fields of a tuple are joined with U+001F; a tuple of one field is in the group of that field. Raises
+    KeyTypeError for anything but str, int and tuples of these.
+    """
+    text = _SEPARATOR.join(map(key_text, key)) if type(key) is tuple and key else key_text(key)
     return crc32(text.encode()) % GROUPS
-
-
-def fields_group(fields: Iterable[object]) -> int:
-    """Group of a key of several fields, joined with U+001F."""
-    return crc32(_SEPARATOR.join(map(key_text, fields)).encode()) % GROUPS

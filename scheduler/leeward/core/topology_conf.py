@@ -40,11 +40,10 @@ SWAP_DIR = Key("leeward.swap.dir", "topology", "path", "beside the worker", "whe
 DIRECT = Key("leeward.handover.direct", "topology", "true or false", "true", "state moves by TCP; false: by Redis")
 AWAY_SECS = Key("leeward.away.secs", "topology", "s", "2", "silence after which a worker ends its lost process")
 KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful or stateless")
-KEYED = Key("leeward.keyed", "internal", "map", "by its groupings", "fields that key each input stream")
 
 KEYS = (
     REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, SERVICE_RATE, SERVICE_TIMES,
-    SWAP_DIR, DIRECT, AWAY_SECS, KIND, KEYED,
+    SWAP_DIR, DIRECT, AWAY_SECS, KIND,
 )  # fmt: skip
 
 

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from streamparse import Grouping, Stream
-from streamparse.dsl.bolt import ShellBoltSpec
 from streamparse.dsl.component import ComponentSpec, JavaComponentSpec
 from streamparse.thrift import ComponentObject, JavaObject, JavaObjectArg, ShellComponent
 
 from leeward.core.errors import ConfigError
-from leeward.core.topology_conf import KEYED as KEYED_KEY
 from leeward.core.topology_conf import KIND as KIND_KEY
 
 MARKER_STREAM = "marker"
@@ -20,19 +18,19 @@ MARKER_FIELDS = ("kind", "epoch", "tables", "counts", "body")
 
 #: Component configuration key that tells the scheduler service what the component is.
 KIND = KIND_KEY.name
-#: Component configuration key that tells a task by which fields its input is keyed: component -> stream -> fields.
-KEYED = KEYED_KEY.name
-_KEYED_CLASS = "leeward.grouping.KeyedGrouping"
 #: Storm's shell components, with our pipe and a process that is replaced when it is lost.
 BOLT_CLASS = "leeward.multilang.PipeBolt"
 SPOUT_CLASS = "leeward.multilang.PipeSpout"
 
 
 def keyed(*fields: str) -> object:
-    """Grouping: the task that owns the key group of these fields (str or int values) gets the tuple."""
+    """Grouping: the task that owns the key group of these fields (str or int values) gets the tuple.
+
+    It keeps state by the field, `state[tup.a]`, or with several by all of them, `state[tup.a, tup.b]`.
+    """
     if not fields or len(fields) > 3:
         raise ConfigError(f"keyed{fields!r} names {len(fields)} fields.", remedy="Name one to three field names.")
-    return Grouping.custom_object(_KEYED_CLASS, list(fields))
+    return Grouping.custom_object("leeward.grouping.KeyedGrouping", list(fields))
 
 
 def balanced() -> object:
@@ -59,28 +57,6 @@ class Piped(ComponentObject):
             full_class_name=self._java_class,
             args_list=[JavaObjectArg(string_arg=argument) for argument in arguments],
         )
-
-
-class RoutedBoltSpec(ShellBoltSpec):
-    """A bolt's spec that writes into its configuration what its inputs are keyed by.
-
-    Components get their names when the topology's class is made, after this spec is; Storm does not tell a task the
-    arguments of its groupings. So the configuration is completed whenever it is asked for.
-    """
-
-    @property
-    def common(self) -> object:
-        """Storm's part of the spec."""
-        common = self.__dict__["common"]
-        keyed_by: dict[str, dict[str, list[str]]] = {}
-        for stream, grouping in self.inputs.items():
-            java, source = grouping.custom_object, stream.componentId
-            name = source.name if isinstance(source, ComponentSpec) else source
-            if name and java is not None and java.full_class_name == _KEYED_CLASS:
-                fields = [argument.string_arg for argument in java.args_list]
-                keyed_by.setdefault(name, {})[stream.streamId] = fields
-        common.json_conf = json.dumps({**json.loads(common.json_conf or "{}"), KEYED: keyed_by})
-        return common
 
 
 def with_marker_output(outputs: Sequence | None) -> list:

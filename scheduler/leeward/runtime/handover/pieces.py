@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Generator, Iterator
+from operator import itemgetter
 from typing import Any
 from zlib import crc32
 
 import msgpack
 
 from leeward.core.errors import SnapshotError
-from leeward.runtime.state.snapshot import untravellable
+from leeward.runtime.state.snapshot import extension, portable, untravellable
 
-VERSION = 1
+VERSION = 2  #: with keys of several fields, as in `state/snapshot.py`
 #: Payload of a piece, in bytes. Also bounds how long packing one piece keeps the task's own thread from running.
 PIECE_BYTES = 128 * 1024
 _MAGIC = b"LWP"
@@ -38,10 +39,11 @@ def pack(packer: msgpack.Packer, group: int, items: Collection, gone: Collection
     packer.pack(group)
     packer.pack(last)
     try:
-        packer.pack_map_pairs(items)
+        tuples = tuple in map(type, map(itemgetter(0), items))
+        packer.pack_map_pairs([(portable(key), value) for key, value in items] if tuples else items)
     except (TypeError, ValueError, OverflowError):
         raise untravellable(dict(items), owner) from None
-    packer.pack(list(gone))
+    packer.pack(list(map(portable, gone)))
 
 
 def taken(packer: msgpack.Packer) -> bytes:
@@ -124,7 +126,7 @@ class _Sender:
 
     def __init__(self) -> None:
         self.next = 0  #: number of the piece to come
-        self._unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=0)
+        self._unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=0, ext_hook=extension)
         self._groups: dict[int, dict] = {}
         self._done: dict[int, dict] = {}
         self._read = self._chunks()

@@ -15,7 +15,7 @@ import msgpack
 from leeward.core.errors import LeewardError
 
 OFFER = "leeward.pipe"  #: key of the handshake by which either side says that it knows frames
-VERSION = 1
+VERSION = 2
 
 #: codes of input pairs; a code from 0 on is a channel's number, a text is a command for a spout
 DEFINE_CHANNEL, TASK_IDS = -1, -2
@@ -92,7 +92,7 @@ class JsonForm:
                 code = self._channels.get(source)
                 if code is None:
                     code = self._channels[source] = len(self._channels)
-                    pairs += (DEFINE_CHANNEL, [code, *source])
+                    pairs += (DEFINE_CHANNEL, [code, *source, None])
                 pairs += (code, [*message["tuple"], message["id"]])
             else:
                 pairs += (OFFER, message)  # the handshake
@@ -138,9 +138,10 @@ class BinaryForm:
     """Frames of msgpack.
 
     A frame is `c1 'L' 'W' 01`, the length of the rest in four bytes, and the rest. Input: one array of pairs,
-    `channel, [values..., id?]` for a tuple, `DEFINE_CHANNEL, [channel, component, stream, task]`,
-    `TASK_IDS, [tasks]`, or `command, id` for a spout. Output: arrays one after the other, `[stream, values]` for a
-    plain emit, `[kind, ...]` for the rest.
+    `channel, [values..., id?]` for a tuple, `DEFINE_CHANNEL, [channel, component, stream, task, key group]`,
+    `TASK_IDS, [tasks]`, or `command, id` for a spout. Of a keyed stream each key group has a channel; of another
+    stream the group is null. Output: arrays one after the other, `[stream, values]` for a plain emit, `[kind, ...]`
+    for the rest.
     """
 
     def __init__(self, *, ids: bool) -> None:

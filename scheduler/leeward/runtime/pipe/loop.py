@@ -25,12 +25,15 @@ _LONG_S = 10 * LATE_S
 
 
 class Source:
-    """One upstream task's stream, as the pipe numbers it."""
+    """One upstream task's stream, or one key group of it, as the pipe numbers it."""
 
-    __slots__ = ("component", "control", "count", "stream", "task", "values")
+    __slots__ = ("component", "control", "count", "group", "stream", "task", "values")
 
-    def __init__(self, component: str | None, stream: str, task: int, values: type | None) -> None:
+    def __init__(
+        self, component: str | None, stream: str, task: int, group: int | None = None, values: type | None = None
+    ) -> None:
         self.component, self.stream, self.task = component, stream, task
+        self.group = group  #: of the tuples' keys; None: the stream is not keyed, or the worker does not tell
         self.values = tuple if values is None else values  #: class of a tuple's values
         self.control = task < 0 or stream == MARKER_STREAM  #: markers, heartbeats, ticks
         self.count = 0  #: data tuples that came
@@ -55,7 +58,7 @@ def _loop(bolt: ElasticBolt, batch: Iterator) -> None:
     pipe, sources, inbox, handovers = bolt.serializer, bolt._sources, bolt._inbox, bolt._handovers
     clear, channels, process, ids = bolt._protocol.clear, bolt._clear, bolt.process, pipe.form.ids
     number, clock, new = bolt._numbered, time.perf_counter, tuple.__new__
-    plain = not bolt._server.seconds
+    plain, stateful = not bolt._server.seconds, bolt.kind == "stateful"
     taken, done, busy, began = 0, 0, bolt._busy_s, clock()
     last, tup = began, None
     try:
@@ -68,16 +71,18 @@ def _loop(bolt: ElasticBolt, batch: Iterator) -> None:
             if inbox or handovers.copying:
                 bolt._attend()
             tup_id = values.pop() if ids else next(number)
+            if stateful:
+                bolt.state.here = source.group
             tup = new(Tuple, (tup_id, source.component, source.stream, source.task, new(source.values, values)))
             if source.control:
                 bolt._control(tup)
             else:
                 source.count += 1
-                channel = channels.get(code)
+                channel = channels.get(source.task)
                 if channel is None and plain and (channel := clear(source.task)) is not None:
-                    channels[code] = channel
+                    channels[source.task] = channel
                 if channel is None:
-                    bolt._pass_on(tup)
+                    bolt._pass_on(tup, source.group)
                 else:
                     channel.count += 1
                     if ids:
@@ -106,7 +111,7 @@ def _loop(bolt: ElasticBolt, batch: Iterator) -> None:
 
 def _define(bolt: ElasticBolt, code: int, values: Any) -> None:
     if code == DEFINE_CHANNEL:
-        number, component, stream, task = values
+        number, component, stream, task, group = values
         fields = bolt._source_tuple_types[component].get(stream)
-        bolt._sources[number] = Source(component, stream, task, fields)
+        bolt._sources[number] = Source(component, stream, task, group, fields)
     # else: task ids that nobody waits for any more

@@ -13,6 +13,8 @@ from leeward.core.keys import GROUPS, key_group
 
 #: Values of these types cannot change without being set.
 _UNCHANGING = frozenset({int, float, str, bytes, bool, type(None)})
+_KEYS = frozenset({str, int, tuple})
+_NONE: dict = {}
 
 
 class Frozen:
@@ -50,10 +52,10 @@ class _Items(ItemsView):
 
 
 class KeyedState(MutableMapping):
-    """`self.state` of a stateful component: str or int keys, plain values.
+    """`self.state` of a stateful component: plain values by str or int keys, or by tuples of these.
 
     Only keys of groups that this task owns may be read or written; anything else means that tuples are routed by
-    another key than state is kept by, and raises ProtocolError.
+    another key than state is kept by, and raises NotOwnedError.
 
     Look a list or dict up each time before you change it: checkpoints and handovers copy state while work goes on, and
     what is changed behind this mapping's back is copied as it was, or half done.
@@ -65,43 +67,58 @@ class KeyedState(MutableMapping):
         self._marks: dict[int, set] = {}  # of groups that are being copied: keys that may have changed since
         self._frozen: list[Frozen] = []  # what it was at moments that are still being written
         self._watched = False  # one of the two wants to know of changes
+        #: Group of the tuple that is being processed, as its frame has it. A key that this group has is not hashed;
+        #: one that it has not is, so a wrong or missing number here costs time only.
+        self.here: int | None = None
 
     def _of(self, key: object) -> dict:
+        """The entries of the key's group, wherever the key is."""
         group = key_group(key)
         try:
             return self._groups[group]
         except KeyError:
             raise NotOwnedError(
                 f"{self._owner} has no key group {group}, to which state key {key!r} belongs.",
-                remedy="Keep state by the very key that the input is routed by: keyed('field') and state[tup.field].",
+                remedy="Keep state by the very key that the input is routed by: keyed('field') and state[tup.field], "
+                "keyed('a', 'b') and state[tup.a, tup.b].",
             ) from None
 
     def __getitem__(self, key: object) -> Any:
-        value = self._of(key)[key]
+        entries = self._groups.get(self.here, _NONE)
+        if key.__class__ not in _KEYS or key not in entries:
+            entries = self._of(key)
+        value = entries[key]
         if self._watched and type(value) not in _UNCHANGING:
             self._touch(key, value)
         return value
 
     def __setitem__(self, key: object, value: Any) -> None:
+        entries = self._groups.get(self.here, _NONE)
+        if key.__class__ not in _KEYS or key not in entries:
+            entries = self._of(key)
         if self._watched:
             self._touch(key, None)
-        self._of(key)[key] = value
+        entries[key] = value
 
     def __delitem__(self, key: object) -> None:
+        entries = self._of(key)
         if self._watched:
             self._touch(key, None)
-        del self._of(key)[key]
+        del entries[key]
 
     def get(self, key: object, default: Any = None) -> Any:
         """The value of `key`, or `default`."""
-        value = self._of(key).get(key, default)
+        entries = self._groups.get(self.here, _NONE)
+        if key.__class__ not in _KEYS or key not in entries:
+            entries = self._of(key)
+        value = entries.get(key, default)
         if self._watched and type(value) not in _UNCHANGING:
             self._touch(key, value)
         return value
 
     def _touch(self, key: object, value: object) -> None:
         """A key is about to change, or (with its value) may change in the caller's hands."""
-        group = key_group(key)
+        group = self.here if key in self._groups.get(self.here, _NONE) else key_group(key)
         marks = self._marks.get(group)
         if marks is not None:
             marks.add(key)

@@ -6,11 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pystorm.component import Tuple
-
-from leeward.core.awaiting import GroupOf
-from leeward.core.errors import KeyTypeError
-
 #: From one batch's place to the next's, in batches. The golden ratio keeps step with no period of the input: a source
 #: that always sends its keys in the same order would else be seen at the same key each time.
 _STEP = 0.6180339887498949
@@ -19,8 +14,7 @@ _STEP = 0.6180339887498949
 class GroupLoad:
     """Counts since the start of the process."""
 
-    def __init__(self, group_of: GroupOf) -> None:
-        self._group_of = group_of
+    def __init__(self) -> None:
         self._place = 0.0
         self.tuples: Counter[int] = Counter()  #: group -> tuples that the looked-at ones stand for
         self.looked_at = 0
@@ -31,12 +25,6 @@ class GroupLoad:
         self._place = (self._place + _STEP) % 1.0
         at = 2 * int(self._place * count)
         source = sources.get(batch[at])
-        if source is None or source.control:
-            return
-        try:
-            group = self._group_of(Tuple(None, source.component, source.stream, source.task, batch[at + 1]))
-        except KeyTypeError:
-            return  # the user's code is about to find out
-        if group is not None:
-            self.tuples[group] += count
+        if source is not None and source.group is not None:
+            self.tuples[source.group] += count
             self.looked_at += 1

@@ -2,28 +2,44 @@
 
 Header, big endian: magic `LWS`, version (1 byte), cut (8 bytes), payload length (8 bytes), crc32 of the payload
 (4 bytes).
+
+Version 2 has keys of several fields, each as an extension type whose content is the array of the fields. Version 1,
+which has none, is read as well; programs that know it alone refuse version 2.
 """
 
 from __future__ import annotations
 
 import struct
+from typing import Any
 from zlib import crc32
 
 import msgpack
 
 from leeward.core.errors import SnapshotError
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"LWS"
 #: Entries that are packed in one go, in which no other thread runs.
 _AT_ONCE = 256
 _HEADER = struct.Struct(">3sBQQI")
+_FIELDS = 2  # the extension type; the pipe has 1 for large integers
+
+
+def portable(key: object) -> object:
+    """A key as MessagePack knows it. Only keys may be tuples: packing a value must not call Python, see `_packed`."""
+    return msgpack.ExtType(_FIELDS, msgpack.packb(list(key), strict_types=True)) if type(key) is tuple else key
+
+
+def extension(kind: int, data: bytes) -> Any:
+    """The key that was made `portable`; for msgpack's `ext_hook`."""
+    return tuple(msgpack.unpackb(data)) if kind == _FIELDS else msgpack.ExtType(kind, data)
 
 
 def encode(entries: dict, *, cut: int, owner: str) -> bytes:
     """Bytes of the entries of one group; raises SnapshotError naming owner, key and type of what cannot travel."""
     try:
-        payload = msgpack.packb(entries, strict_types=True) if len(entries) <= _AT_ONCE else _packed(entries)
+        at_once = len(entries) <= _AT_ONCE and tuple not in map(type, entries)
+        payload = msgpack.packb(entries, strict_types=True) if at_once else _packed(entries)
     except (TypeError, ValueError, OverflowError):
         raise untravellable(entries, owner) from None
     return _HEADER.pack(_MAGIC, VERSION, cut, len(payload), crc32(payload)) + payload
@@ -38,7 +54,7 @@ def _packed(entries: dict) -> bytes:
     packer = msgpack.Packer(strict_types=True, autoreset=False)
     packer.pack_map_header(len(entries))
     for key in entries:
-        packer.pack(key)
+        packer.pack(portable(key))
         packer.pack(entries[key])
     return packer.bytes()
 
@@ -60,7 +76,7 @@ def decode(blob: bytes, *, cut: int, where: str) -> dict:
             f"crc32 {crc32(payload):08x} (header says {checksum:08x}).",
             remedy=_OLDER,
         )
-    return msgpack.unpackb(payload, strict_map_key=False)
+    return msgpack.unpackb(payload, strict_map_key=False, ext_hook=extension)
 
 
 _OLDER = "The coordinator falls back to the cut before it; look after the disk and memory of Redis."
@@ -76,4 +92,6 @@ def untravellable(entries: dict, owner: str) -> SnapshotError:
                 f"state of {owner}, key {key!r}: {error} (value of type {type(value).__name__}).",
                 remedy="Keep None, bool, int (64 bit), float, str, bytes, list, dict only; no tuples, sets, objects.",
             )
-    return SnapshotError(f"state of {owner} has a key that cannot travel.", remedy="Use str or int keys.")
+    return SnapshotError(
+        f"state of {owner} has a key that cannot travel.", remedy="Use str, int (64 bit) or tuples of these as keys."
+    )

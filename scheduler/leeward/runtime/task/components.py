@@ -43,7 +43,6 @@ from leeward.runtime.dsl.specs import (
     MARKER_STREAM,
     SPOUT_CLASS,
     Piped,
-    RoutedBoltSpec,
     with_marker_inputs,
     with_marker_output,
 )
@@ -77,23 +76,21 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
         )
         spec.outputs = spec.common.streams = spec._sanitize_outputs(cls, with_marker_output(cls.outputs))
         spec.component_object = Piped(spec.component_object.shell, BOLT_CLASS)
-        spec.__class__ = RoutedBoltSpec
         return spec
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._sources: dict[int, loop.Source] = {}
         self._numbered = itertools.count(1)  # ids of tuples that Storm has given none
-        self._clear: dict[int, Channel] = {}  # by number in the pipe; until the protocol has something to carry out
+        self._clear: dict[int, Channel] = {}  # by upstream task; until the protocol has something to carry out
         self._late_tick: Any = None  # one that came when the state was not all there
 
     def _run(self) -> None:
         try:
             loop.run(self)
         except NotOwnedError as error:
-            tup = self._current_tups[0]
-            group = None if self._group_of is None else self._group_of(tup)
-            if group is None or group in self.state.groups:
+            group = self.state.here
+            if group is None or group in self.state.owned:
                 raise  # the user's code keeps its state by another key than the one that the input is routed by
             self._current_tups = []
             self._carry_out(self._protocol.misrouted(f"a tuple of group {group} came to {error}"))
@@ -120,9 +117,9 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
             tick, self._late_tick = self._late_tick, None
             self.process_tick(tick)
 
-    def _pass_on(self, tup: Any) -> None:
+    def _pass_on(self, tup: Any, group: int | None) -> None:
         """A data tuple that may have to wait."""
-        self._carry_out(self._protocol.on_tuple(tup.task, tup))
+        self._carry_out(self._protocol.on_tuple(tup.task, (group, tup)))
         if self._handovers.epoch:
             self._handovers.look()
 
@@ -149,7 +146,10 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
             self.serializer.waited = False
             self.serializer.flush_all()
             time.sleep(max(0.0, self._server.serve(start) - start))
-        self._process(instruction.item)
+        group, tup = instruction.item
+        if self.kind == "stateful":
+            self.state.here = group
+        self._process(tup)
         self._processed += 1
         self._busy_s += time.perf_counter() - start
 

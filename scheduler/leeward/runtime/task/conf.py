@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leeward.core.awaiting import GroupOf
 from leeward.core.errors import ConfigError
-from leeward.core.keys import fields_group
 from leeward.core.topology_conf import DIRECT, REDIS_URL, SERVICE_RATE, SERVICE_TIMES
-from leeward.runtime.dsl.specs import KEYED
 from leeward.wire.secrets import secrets_of
 
 if TYPE_CHECKING:
@@ -29,22 +26,6 @@ def service_time(conf: dict) -> float:
             remedy=f"Set the rate (tuples/s) in the component's config, or {SERVICE_TIMES.name} to 'none'.",
         )
     return 1.0 / float(rate)
-
-
-def key_groups(conf: dict, context: dict) -> GroupOf:
-    """From a tuple to its key group, as the sender's grouping has it; None for a tuple that is not routed by key."""
-    declared = context.get("source->stream->fields", {})
-    positions = {
-        (source, stream): [declared[source][stream].index(field) for field in fields]
-        for source, streams in (conf.get(KEYED) or {}).items()
-        for stream, fields in streams.items()
-    }
-
-    def group_of(tup: Any) -> int | None:
-        where = positions.get((tup.component, tup.stream))
-        return None if where is None else fields_group(tup.values[position] for position in where)
-
-    return group_of
 
 
 def redis_url(conf: dict) -> str:

@@ -13,6 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from leeward.runtime.state.sampling import GroupLoad
 from leeward.runtime.state.store import TaskStore
 from leeward.runtime.state.swap import drop_gone
 from leeward.runtime.task.beat import Beat, Stopped
-from leeward.runtime.task.conf import direct, key_groups, redis_url, service_time, zookeeper
+from leeward.runtime.task.conf import direct, redis_url, service_time, zookeeper
 from leeward.runtime.task.emulated import Server
 from leeward.runtime.task.link import Link
 from leeward.runtime.task.task import Task
@@ -103,13 +104,12 @@ class Elastic(Output):
             name for name, streams in context.get("source->stream->grouping", {}).items() if MARKER_STREAM in streams
         }
         self._downstream = sorted(context.get("stream->target->grouping", {}).get(MARKER_STREAM) or ())
-        self._group_of = group_of = key_groups(conf, context) if self.kind == "stateful" else None
-        self._group_load = GroupLoad(group_of) if group_of else None
+        self._group_load = GroupLoad() if self.kind == "stateful" else None
         self._protocol = TaskProtocol(
             self.task_id,
             [task for task, name in components.items() if name in sources],
             component=self.component_name,
-            group_of=group_of,
+            group_of=itemgetter(0) if self.kind == "stateful" else None,
         )
         self._direct = direct(conf)
         secrets = secrets_of(conf)

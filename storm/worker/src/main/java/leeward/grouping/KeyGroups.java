@@ -8,10 +8,16 @@ import java.util.List;
  *
  * <p>The Python side computes the same number for the same key (its state is kept per group), so the rule must never
  * change: a string is its own text, an integer is its decimal digits, several fields are joined with U+001F. Nothing is
- * allocated per call: this runs once for every tuple.
+ * allocated per call: this runs twice for every tuple.
  */
-final class KeyGroups {
-    static final int GROUPS = 128;
+public final class KeyGroups {
+    public static final int GROUPS = 128;
+
+    /** Values of a tuple, the texts among which are UTF-8 already. */
+    public interface Texts {
+        /** Feeds this value to a CRC by {@link #step}; -1 if it is no text, else the CRC, which is never negative. */
+        long feed(int crc, int index);
+    }
 
     private static final int SEPARATOR = 0x1f;
     private static final int[] CRC = crcTable();
@@ -24,11 +30,16 @@ final class KeyGroups {
      *
      * @throws IllegalArgumentException if a key is neither a string nor an integer; names field, type and component
      */
-    static int group(List<Object> values, int[] positions, String[] fields, String component) {
+    public static int group(List<Object> values, int[] positions, String[] fields, String component) {
         int crc = -1;
         for (int i = 0; i < positions.length; i++) {
             if (i > 0) {
                 crc = step(crc, SEPARATOR);
+            }
+            long fed = values instanceof Texts ? ((Texts) values).feed(crc, positions[i]) : -1;
+            if (fed >= 0) {
+                crc = (int) fed;
+                continue;
             }
             Object key = values.get(positions[i]);
             if (key instanceof String) {
@@ -80,7 +91,8 @@ final class KeyGroups {
         return step(before, (int) ('0' - negative % 10));
     }
 
-    private static int step(int crc, int octet) {
+    /** Feeds one byte. */
+    public static int step(int crc, int octet) {
         return crc >>> 8 ^ CRC[(crc ^ octet) & 0xff];
     }
 

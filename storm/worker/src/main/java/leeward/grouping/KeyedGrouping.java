@@ -4,7 +4,6 @@ import java.util.List;
 import org.apache.storm.generated.GlobalStreamId;
 import org.apache.storm.grouping.CustomStreamGrouping;
 import org.apache.storm.task.WorkerTopologyContext;
-import org.apache.storm.tuple.Fields;
 
 /**
  * Sends a tuple to the task that owns its key's group.
@@ -16,8 +15,7 @@ public final class KeyedGrouping implements CustomStreamGrouping {
     private static final long serialVersionUID = 1L;
 
     private final String[] fields;
-    private transient int[] positions;
-    private transient String component;
+    private transient Key key;
     private transient Channels channels;
 
     public KeyedGrouping(String field) {
@@ -38,21 +36,12 @@ public final class KeyedGrouping implements CustomStreamGrouping {
 
     @Override
     public void prepare(WorkerTopologyContext context, GlobalStreamId stream, List<Integer> targetTasks) {
-        Fields declared = context.getComponentOutputFields(stream);
-        component = stream.get_componentId();
-        positions = new int[fields.length];
-        for (int i = 0; i < fields.length; i++) {
-            if (!declared.contains(fields[i])) {
-                throw new IllegalArgumentException("component '" + component + "' has no field '" + fields[i]
-                    + "' on its stream '" + stream.get_streamId() + "', which declares " + declared.toList());
-            }
-            positions[i] = declared.fieldIndex(fields[i]);
-        }
+        key = new Key(context, stream, fields);
         channels = Channels.of(context, stream, targetTasks);
     }
 
     @Override
     public List<Integer> chooseTasks(int taskId, List<Object> values) {
-        return channels.from(taskId).send(KeyGroups.group(values, positions, fields, component));
+        return channels.from(taskId).send(key.group(values));
     }
 }

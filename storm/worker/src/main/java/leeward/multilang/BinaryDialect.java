@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import leeward.grouping.KeyGroups;
 import org.apache.storm.multilang.NoOutputException;
 import org.apache.storm.multilang.ShellMsg;
 
@@ -15,8 +16,8 @@ import org.apache.storm.multilang.ShellMsg;
  * Binary frames of msgpack.
  *
  * <p>To the component a frame is a flat array of pairs: {@code channel, [values..., id?]} for a tuple, where a channel
- * is a number that {@code -1, [channel, component, stream, task]} has defined; {@code -2, [tasks]}; and for spouts
- * {@code command, id}.
+ * is a number that {@code -1, [channel, component, stream, task, group]} has defined, one for each key group of a keyed
+ * stream (so the group costs nothing), or for group null; {@code -2, [tasks]}; and for spouts {@code command, id}.
  *
  * <p>From the component a frame is a sequence of arrays: {@code [stream, values]} is a plain emit on a stream that
  * {@code [-8, stream, name]} has defined; the others begin with a negative number, see the constants.
@@ -46,7 +47,8 @@ final class BinaryDialect extends Dialect {
     private final String task;
     private final boolean ids;
 
-    private final Map<String, Map<String, Map<Long, Integer>>> channels = new HashMap<>();
+    /** By component, stream and task, at {@code group + 1}; 0: not defined yet, else one more than the number. */
+    private final Map<String, Map<String, Map<Long, int[]>>> channels = new HashMap<>();
     private int channelCount;
     private final AtomicLong sent = new AtomicLong();
     private final AtomicLong taken = new AtomicLong();
@@ -72,12 +74,10 @@ final class BinaryDialect extends Dialect {
     }
 
     @Override
-    void put(String id, String component, String stream, long source, List<Object> values) throws IOException {
+    void put(String id, String component, String stream, long source, int group, List<Object> values)
+        throws IOException {
         PackWriter data = output.data;
-        Integer channel = channel(component, stream, source);
-        if (channel == null) {
-            channel = define(component, stream, source);
-        }
+        int channel = channel(component, stream, source, group);
         int start = data.length();
         int field = 0;
         try {
@@ -102,25 +102,32 @@ final class BinaryDialect extends Dialect {
         output.commit(2);
     }
 
-    private Integer channel(String component, String stream, long source) {
-        Map<String, Map<Long, Integer>> streamsOf = channels.get(component);
-        Map<Long, Integer> tasks = streamsOf == null ? null : streamsOf.get(stream);
-        return tasks == null ? null : tasks.get(source);
+    private int channel(String component, String stream, long source, int group) throws IOException {
+        Map<String, Map<Long, int[]>> streamsOf = channels.get(component);
+        Map<Long, int[]> tasks = streamsOf == null ? null : streamsOf.get(stream);
+        int[] numbers = tasks == null ? null : tasks.get(source);
+        if (numbers == null) {
+            numbers = new int[KeyGroups.GROUPS + 1];
+            channels.computeIfAbsent(component, key -> new HashMap<>()).computeIfAbsent(stream, key -> new HashMap<>())
+                .put(source, numbers);
+        }
+        if (numbers[group + 1] == 0) {
+            define(channelCount, component, stream, source, group);
+            numbers[group + 1] = ++channelCount;
+        }
+        return numbers[group + 1] - 1;
     }
 
-    private Integer define(String component, String stream, long source) throws IOException {
-        Integer channel = channelCount++;
-        channels.computeIfAbsent(component, key -> new HashMap<>()).computeIfAbsent(stream, key -> new HashMap<>())
-            .put(source, channel);
+    private void define(int channel, String component, String stream, long source, int group) throws IOException {
         PackWriter data = output.data;
         data.integer(DEFINE_CHANNEL);
-        data.array(4);
+        data.array(5);
         data.integer(channel);
         data.value(component);
         data.value(stream);
         data.integer(source);
+        data.value(group < 0 ? null : group);
         output.commit(2);
-        return channel;
     }
 
     @Override

@@ -28,8 +28,9 @@ abstract class Dialect {
     /** The tasks that got an emitted tuple, for which the component waits. */
     abstract void taskIds(List<Integer> tasks) throws IOException;
 
-    /** Puts a tuple into the output, whose lock is held. */
-    abstract void put(String id, String component, String stream, long task, List<Object> values) throws IOException;
+    /** Puts a tuple into the output, whose lock is held. {@code group}: of its key; -1 if its stream is not keyed. */
+    abstract void put(String id, String component, String stream, long task, int group, List<Object> values)
+        throws IOException;
 
     /** Waits while the component has enough to do. */
     void awaitRoom() throws IOException {
@@ -40,11 +41,12 @@ abstract class Dialect {
     }
 
     /** A tuple for a bolt; {@code id} is how Storm knows it. */
-    final void tuple(String id, String component, String stream, long task, List<Object> values) throws IOException {
+    final void tuple(String id, String component, String stream, long task, int group, List<Object> values)
+        throws IOException {
         awaitRoom();
         output.lock.lock();
         try {
-            put(id, component, stream, task, values);
+            put(id, component, stream, task, group, values);
         } finally {
             output.lock.unlock();
         }
@@ -54,7 +56,8 @@ abstract class Dialect {
     final void heartbeat() throws IOException {
         if (output.lock.tryLock()) {
             try {
-                put("heartbeat", null, ShellBolt.HEARTBEAT_STREAM_ID, Constants.SYSTEM_TASK_ID, Collections.emptyList());
+                put("heartbeat", null, ShellBolt.HEARTBEAT_STREAM_ID, Constants.SYSTEM_TASK_ID, -1,
+                    Collections.emptyList());
             } finally {
                 output.lock.unlock();
             }

@@ -17,8 +17,8 @@ import org.apache.storm.task.TopologyContext;
 /**
  * Speaks to one shell component in the form that it understands.
  *
- * <p>The handshake is Storm's own, in JSON, with one key more: {@code "leeward.pipe": {"version": 1, "ids": ...}}. A
- * component that answers its pid together with {@code "leeward.pipe": 1} gets and sends binary frames from then on; any
+ * <p>The handshake is Storm's own, in JSON, with one key more: {@code "leeward.pipe": {"version": 2, "ids": ...}}. A
+ * component that answers its pid together with {@code "leeward.pipe": 2} gets and sends binary frames from then on; any
  * other one, a stock streamparse component say, goes on in JSON. So both may be in one topology.
  *
  * <p>{@code ids} tells whether tuples travel with their ids. Without ackers Storm has no use for anchors and acks: a
@@ -28,7 +28,7 @@ public final class FrameSerializer implements ISerializer {
     private static final long serialVersionUID = 1L;
 
     static final String OFFER = "leeward.pipe";
-    static final int VERSION = 1;
+    static final int VERSION = 2;
     private static final String ACKERS = "topology.acker.executors";
 
     private transient PipeInput input;
@@ -119,7 +119,7 @@ public final class FrameSerializer implements ISerializer {
             throw new IOException("a bolt that is sent tuples without ids must be a " + PipeBolt.class.getName());
         }
         List<Object> values = message.getTuple();
-        dialect.tuple(message.getId(), message.getComp(), message.getStream(), message.getTask(),
+        dialect.tuple(message.getId(), message.getComp(), message.getStream(), message.getTask(), -1,
             values == null ? Collections.emptyList() : values);
     }
 

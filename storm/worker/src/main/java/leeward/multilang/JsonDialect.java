@@ -42,7 +42,7 @@ final class JsonDialect extends Dialect {
     }
 
     @Override
-    void put(String id, String component, String stream, long source, List<Object> values)
+    void put(String id, String component, String stream, long source, int group, List<Object> values)
         throws IOException {
         text.setLength(0);
         text.append("{\"id\":");

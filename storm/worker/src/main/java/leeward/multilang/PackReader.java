@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import leeward.grouping.KeyGroups;
 
 /**
  * Reads msgpack values from an array into classes that Storm's Kryo knows in every worker: Long, Double, String,
@@ -17,7 +18,9 @@ final class PackReader {
     /** Kryo recurses for each level, on stacks of half a megabyte. */
     static final int DEEPEST = 100;
 
-    private byte[] bytes = new byte[0];
+    private static final byte[] NONE = new byte[0];
+
+    private byte[] bytes = NONE;
     private int position;
     private int end;
 
@@ -190,6 +193,21 @@ final class PackReader {
                 throw malformed(tag);
             }
         }
+    }
+
+    /** Feeds a text that may come next to the CRC of a key; -1 if something else comes. */
+    long feed(int crc) throws IOException {
+        int tag = octet();
+        boolean isShort = tag >= 0xa0 && tag < 0xc0;
+        if (!isShort && (tag < 0xd9 || tag > 0xdb)) {
+            return -1;
+        }
+        int start = pass(isShort ? tag & 0x1f : size(1 << tag - 0xd9));
+        int fed = crc;
+        for (int i = start; i < position; i++) {
+            fed = KeyGroups.step(fed, bytes[i]);
+        }
+        return fed & 0xffffffffL;
     }
 
     private List<Object> items(int count, int depth) throws IOException, UnfitException {

@@ -3,12 +3,13 @@ package leeward.multilang;
 import java.io.IOException;
 import java.util.AbstractList;
 import java.util.RandomAccess;
+import leeward.grouping.KeyGroups;
 
 /**
  * A tuple's values as the component packed them. A task that only passes them on never unpacks them: they are copied
  * from pipe to network to pipe. Whoever asks for one (a grouping, a stock bolt) gets it decoded, each time anew.
  */
-final class PackedValues extends AbstractList<Object> implements RandomAccess {
+final class PackedValues extends AbstractList<Object> implements RandomAccess, KeyGroups.Texts {
     /** The values one after the other, without the array's own head; known to be well formed and fit to travel. */
     final byte[] body;
     private final int size;
@@ -28,15 +29,32 @@ final class PackedValues extends AbstractList<Object> implements RandomAccess {
         if (index < 0 || index >= size) {
             throw new IndexOutOfBoundsException("value " + index + " of " + size);
         }
+        try {
+            return at(index).value();
+        } catch (IOException | PackReader.UnfitException e) {
+            throw damaged(e);
+        }
+    }
+
+    @Override
+    public long feed(int crc, int index) {
+        try {
+            return at(index).feed(crc);
+        } catch (IOException e) {
+            throw damaged(e);
+        }
+    }
+
+    private PackReader at(int index) throws IOException {
         PackReader reader = new PackReader();
         reader.on(body, body.length);
-        try {
-            for (int i = 0; i < index; i++) {
-                reader.skip();
-            }
-            return reader.value();
-        } catch (IOException | PackReader.UnfitException e) {
-            throw new IllegalStateException("a tuple was damaged on its way", e);
+        for (int i = 0; i < index; i++) {
+            reader.skip();
         }
+        return reader;
+    }
+
+    private static IllegalStateException damaged(Exception e) {
+        return new IllegalStateException("a tuple was damaged on its way", e);
     }
 }

@@ -3,6 +3,7 @@ package leeward.multilang;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -10,6 +11,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import leeward.grouping.Key;
 import org.apache.storm.Config;
 import org.apache.storm.multilang.ShellMsg;
 import org.apache.storm.task.OutputCollector;
@@ -46,6 +48,8 @@ public final class PipeBolt extends ShellBolt {
     private transient ScheduledExecutorService timer;
     /** Tuples under way by id; stays empty where tuples have none. */
     private transient Map<String, Tuple> inputs;
+    /** By source component and stream: what the input is keyed by. */
+    private transient Map<String, Map<String, Key>> keys;
 
     public PipeBolt(String command, String script) {
         super(command, script);
@@ -60,6 +64,7 @@ public final class PipeBolt extends ShellBolt {
         }
         collector = out;
         inputs = new ConcurrentHashMap<>();
+        keys = Key.inputs(context, context.getThisComponentId());
         logs = ShellUtils.getLogHandler(conf);
         child = Child.of(conf, context, command, new Life());
         ComponentProcess first = child.start();
@@ -91,7 +96,10 @@ public final class PipeBolt extends ShellBolt {
             inputs.put(id, input);
         }
         try {
-            dialect.tuple(id, input.getSourceComponent(), input.getSourceStreamId(), input.getSourceTask(),
+            String source = input.getSourceComponent();
+            String stream = input.getSourceStreamId();
+            Key key = keys.getOrDefault(source, Collections.emptyMap()).get(stream);
+            dialect.tuple(id, source, stream, input.getSourceTask(), key == null ? -1 : key.group(input.getValues()),
                 input.getValues());
         } catch (InterruptedIOException e) {
             Thread.currentThread().interrupt();

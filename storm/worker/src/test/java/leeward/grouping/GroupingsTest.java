@@ -16,7 +16,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.storm.Thrift;
+import org.apache.storm.generated.Grouping;
 import org.apache.storm.generated.JavaObject;
 import org.apache.storm.generated.JavaObjectArg;
 import org.apache.storm.utils.Utils;
@@ -27,6 +29,19 @@ class GroupingsTest {
 
     private static List<Object> tuple(Object route) {
         return List.of(1, route, -4);
+    }
+
+    /** What the receiving end computes is what the sending end routed by. */
+    @Test
+    void aTaskKnowsTheKeysOfItsInput() throws Exception {
+        List<JavaObjectArg> fields = List.of(JavaObjectArg.string_arg("cell"), JavaObjectArg.string_arg("route"));
+        Grouping keyed = Grouping.custom_object(new JavaObject("leeward.grouping.KeyedGrouping", fields));
+        Map<String, Map<String, Key>> keys = worker.inputs(keyed);
+        assertEquals(Map.of("source", Set.of("default")), Map.of("source", keys.get("source").keySet()));
+        assertEquals(KeyGroups.group(List.of(-7L, "r"), new int[] {0, 1}, new String[] {"cell", "route"}, "source"),
+            keys.get("source").get("default").group(List.of(1L, "r", -7L)));
+        JavaObject balanced = new JavaObject("leeward.grouping.BalancedGrouping", List.of());
+        assertEquals(Map.of(), worker.inputs(Grouping.custom_object(balanced)));
     }
 
     @Test

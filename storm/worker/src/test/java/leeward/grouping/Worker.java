@@ -7,7 +7,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.storm.generated.Bolt;
+import org.apache.storm.generated.ComponentCommon;
+import org.apache.storm.generated.ComponentObject;
 import org.apache.storm.generated.GlobalStreamId;
+import org.apache.storm.generated.Grouping;
+import org.apache.storm.generated.NullStruct;
 import org.apache.storm.generated.StormTopology;
 import org.apache.storm.grouping.CustomStreamGrouping;
 import org.apache.storm.task.WorkerTopologyContext;
@@ -20,6 +25,8 @@ final class Worker {
     static final List<Integer> COUNT = List.of(3, 5, 7);
     static final List<Integer> SUM = List.of(300, 301);
 
+    private static final Map<String, Map<String, Fields>> FIELDS = Map.of("source", Map.of(
+        "default", new Fields("seq", "route", "cell"), "marker", new Fields(MarkerGrouping.FIELDS)));
     private static final AtomicInteger SUBMISSIONS = new AtomicInteger();
 
     private final WorkerTopologyContext context;
@@ -30,9 +37,7 @@ final class Worker {
         COUNT.forEach(task -> components.put(task, "count"));
         SUM.forEach(task -> components.put(task, "sum"));
         Map<String, List<Integer>> tasks = Map.of("source", List.of(1, 2), "count", COUNT, "sum", SUM);
-        Map<String, Map<String, Fields>> fields = Map.of("source", Map.of(
-            "default", new Fields("seq", "route", "cell"), "marker", new Fields(MarkerGrouping.FIELDS)));
-        context = new WorkerTopologyContext(new StormTopology(), new HashMap<>(), components, tasks, fields,
+        context = new WorkerTopologyContext(new StormTopology(), new HashMap<>(), components, tasks, FIELDS,
             "topology-" + SUBMISSIONS.incrementAndGet(), null, null, 6701, List.of(1, 2), new HashMap<>(),
                 new HashMap<>());
     }
@@ -40,6 +45,15 @@ final class Worker {
     <G extends CustomStreamGrouping> G prepare(G grouping, GlobalStreamId stream, List<Integer> targets) {
         grouping.prepare(context, stream, targets);
         return grouping;
+    }
+
+    /** The keys of "count" where it takes DATA by this grouping. */
+    Map<String, Map<String, Key>> inputs(Grouping grouping) {
+        ComponentCommon common = new ComponentCommon(Map.of(DATA, grouping, MARKER, Grouping.all(new NullStruct())), Map.of());
+        StormTopology topology =
+            new StormTopology(Map.of(), Map.of("count", new Bolt(new ComponentObject(), common)), Map.of());
+        return Key.inputs(new WorkerTopologyContext(topology, new HashMap<>(), Map.of(), Map.of(), FIELDS, "t", null, null,
+            6701, List.of(), new HashMap<>(), new HashMap<>()), "count");
     }
 
     MarkerGrouping marker(List<Integer> targets) {

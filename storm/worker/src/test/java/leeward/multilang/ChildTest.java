@@ -108,7 +108,7 @@ class ChildTest {
         ComponentProcess first = child("printf '{\"command\": \"error\", \"msg\": \"why\"}\\nend\\n'; exit 1").start();
         assertThrows(IOException.class, () -> {
             while (true) {
-                first.dialect().tuple("1", "source", "default", 1, List.of("x".repeat(1000)));
+                first.dialect().tuple("1", "source", "default", 1, -1, List.of("x".repeat(1000)));
             }
         });
         child.broken(first, new IOException("Broken pipe"));
@@ -159,7 +159,7 @@ class ChildTest {
         ComponentProcess first = child("kill -STOP $$").start();
         CompletableFuture<Throwable> writer = CompletableFuture.supplyAsync(() -> assertThrows(IOException.class, () -> {
             while (true) {
-                first.dialect().tuple("1", "source", "default", 1, List.of("x".repeat(1000)));
+                first.dialect().tuple("1", "source", "default", 1, -1, List.of("x".repeat(1000)));
             }
         }));
         Throwable end = lastWords(first);
@@ -212,7 +212,7 @@ class ChildTest {
     @Test
     void writersWaitForTheNextProcess() throws Exception {
         ComponentProcess first = child("message; exit 1").start();
-        first.dialect().tuple("1", "source", "default", 1, List.of());
+        first.dialect().tuple("1", "source", "default", 1, -1, List.of());
         Throwable end = lastWords(first);
         child.broken(first, end);
         CompletableFuture<ComponentProcess> writer = CompletableFuture.supplyAsync(() -> {
@@ -225,16 +225,16 @@ class ChildTest {
         Thread.sleep(100);
         assertFalse(writer.isDone());
         assertSame(child.replace(first, end), writer.get(10, TimeUnit.SECONDS));
-        assertThrows(IOException.class, () -> first.dialect().tuple("2", "source", "default", 1, List.of()));
+        assertThrows(IOException.class, () -> first.dialect().tuple("2", "source", "default", 1, -1, List.of()));
     }
 
     @Test
     void whoWaitsForRoomIsReleasedWhenNobodyReadsAnyMore() throws Exception {
         conf.put("topology.acker.executors", 0);
-        ComponentProcess first = child("exec cat >/dev/null", "pipe=', \"leeward.pipe\": 1';").start();
+        ComponentProcess first = child("exec cat >/dev/null", "pipe=', \"leeward.pipe\": 2';").start();
         CompletableFuture<Throwable> writer = CompletableFuture.supplyAsync(() -> assertThrows(IOException.class, () -> {
             while (true) {
-                first.dialect().tuple(null, "source", "default", 1, List.of("x"));
+                first.dialect().tuple(null, "source", "default", 1, -1, List.of("x"));
             }
         }));
         Thread.sleep(200);

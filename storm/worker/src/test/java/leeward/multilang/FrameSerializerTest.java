@@ -70,7 +70,7 @@ class FrameSerializerTest {
     }
 
     private void connectBinary(boolean ids) throws Exception {
-        connect("{\"pid\": 17, \"leeward.pipe\": 1}", ids ? 1 : 0);
+        connect("{\"pid\": 17, \"leeward.pipe\": 2}", ids ? 1 : 0);
         written.clear();
     }
 
@@ -86,7 +86,7 @@ class FrameSerializerTest {
 
     /** As PipeBolt sends a tuple that has no id. */
     private void send(String component, String stream, long task, List<Object> values) throws IOException {
-        serializer.dialect().tuple(null, component, stream, task, values);
+        serializer.dialect().tuple(null, component, stream, task, -1, values);
     }
 
     private void say(String hex) throws IOException {
@@ -103,7 +103,7 @@ class FrameSerializerTest {
         String hello = new String(written.get(0), StandardCharsets.UTF_8);
         assertTrue(hello.endsWith("\nend\n"));
         Map<?, ?> told = (Map<?, ?>) Json.parse(hello.substring(0, hello.length() - 5));
-        assertEquals(Map.of("version", 1L, "ids", false), told.get("leeward.pipe"));
+        assertEquals(Map.of("version", 2L, "ids", false), told.get("leeward.pipe"));
         assertEquals("/pids", told.get("pidDir"));
         assertEquals(Map.of("taskid", 5L), told.get("context"));
         assertEquals(0L, ((Map<?, ?>) told.get("conf")).get("topology.acker.executors"));
@@ -113,7 +113,7 @@ class FrameSerializerTest {
     void idsTravelUnlessThereAreSurelyNoAckers() throws Exception {
         connect("{\"pid\": 17}", null); // Storm's default: as many ackers as workers
         assertTrue(new String(written.get(0), StandardCharsets.UTF_8).startsWith(
-            "{\"leeward.pipe\":{\"version\":1,\"ids\":true}"));
+            "{\"leeward.pipe\":{\"version\":2,\"ids\":true}"));
     }
 
     @Test
@@ -141,7 +141,7 @@ class FrameSerializerTest {
                     hexes.add(Vectors.hex(bytes, from, from + length));
                 }
             }, new PipedInputStream(answer));
-            answer.write("{\"pid\": 1, \"leeward.pipe\": 1}\nend\n".getBytes(StandardCharsets.UTF_8));
+            answer.write("{\"pid\": 1, \"leeward.pipe\": 2}\nend\n".getBytes(StandardCharsets.UTF_8));
             Object ackers = Boolean.TRUE.equals(vector.get("ids")) ? 1 : 0;
             other.connect(Collections.singletonMap("topology.acker.executors", ackers), "{}", "/", "task 1");
             hexes.clear();
@@ -149,7 +149,8 @@ class FrameSerializerTest {
                 List<Object> parts = (List<Object>) write;
                 if (parts.get(0).equals("tuple")) {
                     other.dialect().tuple((String) parts.get(1), (String) parts.get(2), (String) parts.get(3),
-                        (Long) parts.get(4), (List<Object>) parts.get(5));
+                        (Long) parts.get(4), parts.get(5) == null ? -1 : ((Long) parts.get(5)).intValue(),
+                        (List<Object>) parts.get(6));
                 } else if (parts.get(0).equals("command")) {
                     SpoutMsg message = new SpoutMsg();
                     message.setCommand((String) parts.get(1));
@@ -214,7 +215,7 @@ class FrameSerializerTest {
 
     @Test
     void aHeartbeatDoesNotWaitForAnotherWriter() throws Exception {
-        for (String answer : List.of("{\"pid\": 17, \"leeward.pipe\": 1}", "{\"pid\": 17}")) {
+        for (String answer : List.of("{\"pid\": 17, \"leeward.pipe\": 2}", "{\"pid\": 17}")) {
             close();
             open();
             connect(answer, 0);

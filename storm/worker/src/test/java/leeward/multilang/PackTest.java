@@ -9,6 +9,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -17,6 +19,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.stream.IntStream;
+import leeward.grouping.KeyGroups;
 import org.junit.jupiter.api.Test;
 
 class PackTest {
@@ -171,6 +175,23 @@ class PackTest {
             } catch (IOException expected) {
                 // as above
             }
+        }
+    }
+
+    /** A key's group is computed from the bytes of a packed tuple; the vectors are those of both languages. */
+    @Test
+    void theGroupOfAPackedKeyAgreesWithTheVectors() throws Exception {
+        String text = Files.readString(Path.of(System.getProperty("vectors.dir"), "key_groups.json"));
+        for (Object each : (List<?>) ((Map<?, ?>) Json.parse(text)).get("vectors")) {
+            Map<?, ?> vector = (Map<?, ?>) each;
+            List<?> key = (List<?>) vector.get("key");
+            PackWriter packed = new PackWriter();
+            packed.value(List.of(0.5, "before"));
+            key.forEach(packed::value);
+            int[] positions = IntStream.rangeClosed(1, key.size()).toArray();
+            PackedValues values = new PackedValues(key.size() + 1, Arrays.copyOf(packed.bytes(), packed.length()));
+            assertEquals(((Long) vector.get("group")).intValue(),
+                KeyGroups.group(values, positions, new String[key.size()], "source"), () -> "key " + key);
         }
     }
 }

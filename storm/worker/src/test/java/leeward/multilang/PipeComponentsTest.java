@@ -17,6 +17,13 @@ import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
+import org.apache.storm.generated.Bolt;
+import org.apache.storm.generated.ComponentCommon;
+import org.apache.storm.generated.ComponentObject;
+import org.apache.storm.generated.GlobalStreamId;
+import org.apache.storm.generated.Grouping;
+import org.apache.storm.generated.JavaObject;
+import org.apache.storm.generated.JavaObjectArg;
 import org.apache.storm.generated.StormTopology;
 import org.apache.storm.metrics2.StormMetricRegistry;
 import org.apache.storm.spout.ISpoutOutputCollector;
@@ -71,7 +78,12 @@ class PipeComponentsTest {
         Files.writeString(folder.resolve("bolt.sh"), BOLT);
         Files.writeString(folder.resolve("spout.sh"), SPOUT);
         Map<String, Map<String, Fields>> fields = Map.of("source", Map.of("default", new Fields("value")));
-        context = new TopologyContext(new StormTopology(), conf, new TreeMap<>(Map.of(1, "source", 5, "count")),
+        Grouping keyed = Grouping.custom_object(
+            new JavaObject("leeward.grouping.KeyedGrouping", List.of(JavaObjectArg.string_arg("value"))));
+        ComponentCommon common = new ComponentCommon(Map.of(new GlobalStreamId("source", "default"), keyed), Map.of());
+        StormTopology topology =
+            new StormTopology(Map.of(), Map.of("count", new Bolt(new ComponentObject(), common)), Map.of());
+        context = new TopologyContext(topology, conf, new TreeMap<>(Map.of(1, "source", 5, "count")),
             Map.of(), fields, Map.of(), "topology-1", folder.toString(), folder.toString(), 5, 6701, List.of(1, 5),
             new HashMap<>(), new HashMap<>(), new HashMap<>(), new HashMap<>(), new AtomicBoolean(),
             new StormMetricRegistry()) {
