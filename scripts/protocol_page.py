@@ -27,7 +27,7 @@ from leeward.core.journal import StepName  # noqa: E402
 from leeward.core.orders import State  # noqa: E402
 
 PAGE = ROOT / "docs/protocol.md"
-REDIS = ("runtime/state/store.py", "runtime/handover/courier.py")
+REDIS = ("runtime/state/store.py", "runtime/handover/relay.py")
 #: Kind -> what its number is, and its body.
 CARRIES = {
     Kind.PULSE: ("number of the pulse", "the application's data"),

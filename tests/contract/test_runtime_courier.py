@@ -9,7 +9,7 @@ import msgpack
 import pytest
 from servers import RedisServer
 
-from leeward.runtime.handover import courier as courier_module
+from leeward.runtime.handover import relay
 from leeward.runtime.handover.courier import Courier
 from leeward.runtime.handover.pieces import PIECE_BYTES, pack
 
@@ -63,7 +63,7 @@ def key(task, epoch=3):
 def test_warming_up_sends_a_piece_to_itself_and_leaves_nothing(server, client):
     task = Task(server, 3)
     read = []
-    task.courier._read = lambda *args, ask=task.courier._read: read.append(ask(*args)) or read[-1]
+    task.courier._relay._read = lambda *args, ask=task.courier._relay._read: read.append(ask(*args)) or read[-1]
     task.courier.warm()
     assert len(read[0]) == 1
     client.set("leeward:t-1:fence", 5)  # as a process finds it that starts later
@@ -86,7 +86,7 @@ def test_groups_of_several_owners_come_together_and_leave_nothing_behind(server,
             break
         threading.Event().wait(0.02)
     assert client.keys("leeward:t-1:handover:3:3") == []
-    assert 0 < client.ttl(key(1)) <= courier_module.EXPIRY_S
+    assert 0 < client.ttl(key(1)) <= relay.EXPIRY_S
 
 
 def test_what_was_copied_counts_when_the_receiver_has_taken_it(server):
@@ -206,7 +206,7 @@ def test_what_is_sent_later_of_a_key_counts(server, client):
 
 
 def test_a_sender_that_is_far_ahead_waits_for_its_receiver(server, client, monkeypatch):
-    monkeypatch.setattr(courier_module, "AHEAD", 3)
+    monkeypatch.setattr(relay, "AHEAD", 3)
     sender, receiver = Task(server, 1), Task(server, 3)
     sender.send(3, {3: {0: dict.fromkeys(range(2000), "x" * 1000)}})
     with pytest.raises(queue.Empty):

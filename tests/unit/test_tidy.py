@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,25 @@ def imported(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.append(node.module)
     return names
+
+
+def imports_of(room: str) -> dict[str, set[str]]:
+    """Module -> modules of the same room that it imports, for types or late included."""
+    paths = {}
+    for path in sorted((PACKAGE / room).rglob("*.py")):
+        parts = ("leeward", *path.relative_to(PACKAGE).with_suffix("").parts)
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    graph = {}
+    for name, path in paths.items():
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        members = {f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
+        graph[name] = (members | set(imported(path))) & paths.keys() - {name}
+    return graph
+
+
+@pytest.mark.parametrize("room", ["runtime"])
+def test_no_modules_import_each_other(room):
+    list(TopologicalSorter(imports_of(room)).static_order())  # raises CycleError, which names the circle
 
 
 def part_of(path: Path) -> str:

@@ -15,8 +15,9 @@ from leeward.core.errors import NotOwnedError, SnapshotError
 from leeward.core.instructions import Deliver, DeliverPulse, Kind, Marker, Mode, Send
 from leeward.core.keys import key_group
 from leeward.core.protocol import TaskProtocol
+from leeward.runtime.ports import Surroundings
 from leeward.runtime.state.keyed import KeyedState
-from leeward.runtime.task.task import Surroundings, Task
+from leeward.runtime.task.task import Task
 from leeward.sim.carrier import Carrier
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class NoCollector:
 
 
 class Process:
-    """`runtime.task.Shell` and `ControlLink` in one, for one task."""
+    """`Shell`, `UserCode` and `ControlLink` of `runtime.ports` in one, for one task."""
 
     def __init__(self, pair: Rig, task: int, worker: Worker) -> None:
         self.pair, self.task_id, self.worker = pair, task, worker
@@ -56,7 +57,7 @@ class Process:
         protocol.practice(pair.practice)
         around = Surroundings(clock=lambda: pair.clock.time, later=lambda _s, work: work(), collector=NoCollector())
         self.carrier = Carrier(self)
-        self.task = Task(self, protocol, self.carrier, around=around)
+        self.task = Task(self, self, protocol, self.carrier, around=around)
         self.task.link = self
         self.protocol = protocol
 
@@ -126,7 +127,7 @@ class Process:
         """What the user's code emits."""
         self.pair.network.emit(self.outbox, component, item, key)
 
-    # --- runtime.task.Shell
+    # --- runtime.ports: Shell, UserCode
 
     def post(self, work: Work) -> None:
         self.inbox.append(work)
@@ -158,7 +159,7 @@ class Process:
     def durable(self, cut: int, state: dict | None) -> None:
         self.pair.application.durable(self, state)
 
-    # --- runtime.task.ControlLink
+    # --- runtime.ports: ControlLink
 
     def _join(self) -> None:
         self._first = self.task_id not in self.pair.joined

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from leeward.core.control import Report, ahead_barrier, handover_barrier
 from leeward.core.errors import LeewardError
-from leeward.core.instructions import CopyAhead, HandedOver, HandOver
+from leeward.core.instructions import CopyAhead, HandedOver, HandOver, Instruction
+from leeward.core.protocol import TaskProtocol
 from leeward.runtime.handover.ahead import Ahead
 from leeward.runtime.handover.pieces import Rest
-
-if TYPE_CHECKING:
-    from leeward.runtime.task.task import Surroundings, Task
+from leeward.runtime.ports import ControlLink, Outgoing, Shell, StateTransfer, Surroundings, UserCode
 
 #: Copying ahead takes the task's own thread for so long at a time, and at most this share of its time. With a half,
 #: 10 and 100 MB took up to five times what their bytes need, and no tuple was faster.
@@ -25,51 +24,23 @@ _SMALL_EVERY_S = 0.02
 _FREED_AT_ONCE, _FREE_REST_S = 1000, 0.001
 
 
-class Outgoing(Protocol):
-    """Key groups on their way out in one handover (`runtime/handover/sending.py`)."""
+class Owner(Protocol):
+    """The task whose groups are handed over."""
 
-    epoch: int
+    shell: Shell
+    user: UserCode
+    protocol: TaskProtocol
+    link: ControlLink
+    leisure_s: float
 
-    @property
-    def has_room(self) -> bool:
-        """Most of what was given to it has been sent."""
-
-    def reach(self, targets: Iterable[int]) -> None:
-        """Connect to the receivers."""
-
-    def put(self, parts: Mapping[int, bytes]) -> None:
-        """Send chunks: receiving task -> bytes."""
-
-    def when_nearly_taken(self, call: Callable[[], None]) -> None:
-        """Call this, in any thread, once the receivers have taken nearly all that was sent until now."""
-
-    def finish(self, parcels: Mapping[int, Mapping[int, Rest]]) -> None:
-        """Send the last of each group: receiving task -> group -> what nobody changes any more."""
-
-
-class Courier(Protocol):
-    """Carries key groups from task to task (`runtime/handover/courier.py`); calls back in the task's own thread."""
-
-    def send(self, epoch: int, sent: Callable[[], None], failed: Callable[[str], None]) -> Outgoing:
-        """Begin to send groups."""
-
-    def receive(
-        self,
-        epoch: int,
-        groups: Iterable[int],
-        arrived: Callable[[dict[int, dict], int], None],
-        failed: Callable[[str], None],
-    ) -> None:
-        """Receive these groups; `arrived(group -> entries, bytes)` as they become whole."""
-
-    def cancel(self) -> None:
-        """Stop whatever is under way; nothing more is called back."""
+    def carry_out(self, instructions: Iterable[Instruction]) -> None:
+        """What the protocol decides."""
 
 
 class Handovers:
     """Carries out CopyAhead, HandOver and HandedOver."""
 
-    def __init__(self, task: Task, courier: Courier, around: Surroundings) -> None:
+    def __init__(self, task: Owner, courier: StateTransfer, around: Surroundings) -> None:
         self._task, self._courier, self._around = task, courier, around
         self._began = 0.0
         self._since: float | None = None  # when the first tuple began to wait
@@ -148,7 +119,7 @@ class Handovers:
         self.epoch, self._began = epoch, self._around.clock()
         if instruction.lost:
             self._finish(epoch, instruction.lost)
-            shell.regrouped((), tuple(sorted(instruction.lost)))
+            self._task.user.regrouped((), tuple(sorted(instruction.lost)))
         if instruction.gained and self._receiving != epoch:
             self._receive(epoch, instruction.gained)
         if self._early:
@@ -218,7 +189,7 @@ class Handovers:
         if groups:
             task, shell = self._task, self._task.shell
             shell.state.add(groups)
-            shell.regrouped(tuple(sorted(groups)), ())
+            task.user.regrouped(tuple(sorted(groups)), ())
             released = task.protocol.arrived(epoch, sorted(groups))
             if self._since is not None and task.protocol.open:
                 self._waited = self._around.clock() - self._since

@@ -7,14 +7,11 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgpack
 
 from leeward.runtime.handover.pieces import PIECE_BYTES, Cutter, Rest, pack, taken
-
-if TYPE_CHECKING:
-    from leeward.runtime.handover.courier import Ways
+from leeward.runtime.handover.ways import Ways
 
 #: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
 ROOM = 16

@@ -7,18 +7,22 @@ whatever else comes (markers, heartbeats, ticks, tuples that must wait) goes the
 from __future__ import annotations
 
 import gc
+import itertools
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from pystorm.component import Tuple
 
+from leeward.core.alignment import Channel
+from leeward.core.protocol import TaskProtocol
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.pipe.forms import DEFINE_CHANNEL
-from leeward.runtime.pipe.pipe import LATE_S
-
-if TYPE_CHECKING:
-    from leeward.runtime.task.components import ElasticBolt
+from leeward.runtime.pipe.pipe import LATE_S, PipeSerializer
+from leeward.runtime.state.keyed import KeyedState
+from leeward.runtime.state.sampling import GroupLoad
 
 #: A tuple that takes longer leaves what it emits for others waiting. # seconds
 _LONG_S = 10 * LATE_S
@@ -39,79 +43,144 @@ class Source:
         self.count = 0  #: data tuples that came
 
 
-def run(bolt: ElasticBolt) -> None:
-    """Handle one batch of input. After an exception of the user's code the next call goes on behind its tuple."""
-    pipe = bolt.serializer
-    if not bolt._sources:
-        gc.freeze()  # modules and settings: no need to look at them again and again
-    if bolt._rest is None:
-        batch = pipe.batch()
-        bolt._rest = iter(batch)
-        bolt._attend()
-        if bolt._group_load is not None:
-            bolt._group_load.sample(batch, bolt._sources)
-    _loop(bolt, bolt._rest)
-    bolt._rest = None
+@dataclass(slots=True)
+class Meter:
+    """What a task has done since its process began."""
+
+    tuples: int = 0  #: processed or, by a source, emitted
+    busy_s: float = 0.0
 
 
-def _loop(bolt: ElasticBolt, batch: Iterator) -> None:
-    pipe, sources, inbox, handovers = bolt.serializer, bolt._sources, bolt._inbox, bolt._handovers
-    clear, channels, process, ids = bolt._protocol.clear, bolt._clear, bolt.process, pipe.form.ids
-    number, clock, new = bolt._numbered, time.perf_counter, tuple.__new__
-    plain, stateful = not bolt._server.seconds, bolt.kind == "stateful"
-    taken, done, busy, began = 0, 0, bolt._busy_s, clock()
-    last, tup = began, None
-    try:
-        for code, values in zip(batch, batch):  # noqa: B905 (the same iterator twice: pairs)
-            source = sources.get(code)
-            if source is None:
-                _define(bolt, code, values)
-                continue
-            taken += 1
-            if inbox or handovers.copying:
-                bolt._attend()
-            tup_id = values.pop() if ids else next(number)
-            if stateful:
-                bolt.state.here = source.group
-            tup = new(Tuple, (tup_id, source.component, source.stream, source.task, new(source.values, values)))
-            if source.control:
-                bolt._control(tup)
-            else:
-                source.count += 1
-                channel = channels.get(source.task)
-                if channel is None and plain and (channel := clear(source.task)) is not None:
-                    channels[source.task] = channel
-                if channel is None:
-                    bolt._pass_on(tup, source.group)
+class Bolt(Protocol):
+    """What the loop needs of a bolt."""
+
+    @property
+    def process(self) -> Any:
+        """The user's method."""
+
+    def process_and_ack(self, tup: Tuple) -> None:
+        """The user's method, where tuples have ids."""
+
+    def control(self, tup: Tuple) -> None:
+        """A tuple that is no data."""
+
+    def pass_on(self, tup: Tuple, group: int | None) -> None:
+        """A data tuple that may have to wait."""
+
+    def attend(self) -> None:
+        """Whatever other threads or the clock want."""
+
+    def fields(self, component: str | None, stream: str) -> type | None:
+        """The class of the values that come on this stream."""
+
+
+class Copier(Protocol):
+    """Copies key groups ahead (`runtime/handover/handovers.py`)."""
+
+    @property
+    def copying(self) -> bool:
+        """`attend` is to be called between two tuples."""
+
+
+class Loop:
+    """See the module."""
+
+    def __init__(
+        self, pipe: PipeSerializer, protocol: TaskProtocol, bolt: Bolt, meter: Meter,
+        *, inbox: Collection, copier: Copier, state: KeyedState | None, load: GroupLoad | None, plain: bool,
+    ) -> None:  # fmt: skip
+        """`inbox`: not empty when `attend` is to be called. `state`, `load`: of a stateful bolt. `plain`: a tuple that
+        need not wait goes straight to the user's code.
+        """
+        self._pipe, self._protocol, self._bolt, self._meter = pipe, protocol, bolt, meter
+        self._inbox, self._copier, self._state, self._load, self._plain = inbox, copier, state, load, plain
+        self._sources: dict[int, Source] = {}
+        self._numbers = itertools.count(1)  # ids of tuples that Storm has given none
+        self._rest: Iterator | None = None  # of the input read last
+        self._clear: dict[int, Channel] = {}  # by upstream task; until the protocol has something to carry out
+        self.at: Tuple | None = None  #: the tuple whose processing raised an exception
+
+    def run(self) -> None:
+        """Handle one batch of input. After an exception of the user's code the next call goes on behind its tuple."""
+        if not self._sources:
+            gc.freeze()  # modules and settings: no need to look at them again and again
+        if self._rest is None:
+            batch = self._pipe.batch()
+            self._rest = iter(batch)
+            self._bolt.attend()
+            if self._load is not None:
+                self._load.sample(batch, self._sources)
+        self._loop(self._rest)
+        self._rest = None
+
+    def changing(self) -> None:
+        """The protocol has decided something: which channels were clear is not known any more."""
+        self._clear.clear()
+
+    def received(self) -> Counter[str]:
+        """Data tuples that came, by upstream component; any thread may ask."""
+        counts: Counter[str] = Counter()
+        for source in list(self._sources.values()):
+            if source.count:
+                counts[source.component] += source.count
+        return counts
+
+    def _loop(self, batch: Iterator) -> None:
+        pipe, sources, inbox, state = self._pipe, self._sources, self._inbox, self._state
+        bolt, channels, meter, plain = self._bolt, self._clear, self._meter, self._plain
+        clear, process, ids = self._protocol.clear, bolt.process, pipe.form.ids
+        copier, number, clock, new = self._copier, self._numbers, time.perf_counter, tuple.__new__
+        taken, done, busy, began = 0, 0, meter.busy_s, clock()
+        last, tup = began, None
+        try:
+            for code, values in zip(batch, batch):  # noqa: B905 (the same iterator twice: pairs)
+                source = sources.get(code)
+                if source is None:
+                    self._define(code, values)
+                    continue
+                taken += 1
+                if inbox or copier.copying:
+                    bolt.attend()
+                tup_id = values.pop() if ids else next(number)
+                if state is not None:
+                    state.here = source.group
+                tup = new(Tuple, (tup_id, source.component, source.stream, source.task, new(source.values, values)))
+                if source.control:
+                    bolt.control(tup)
                 else:
-                    channel.count += 1
-                    if ids:
-                        bolt._process(tup)
+                    source.count += 1
+                    channel = channels.get(source.task)
+                    if channel is None and plain and (channel := clear(source.task)) is not None:
+                        channels[source.task] = channel
+                    if channel is None:
+                        bolt.pass_on(tup, source.group)
                     else:
-                        process(tup)
-                    done += 1
-            now = clock()
-            if now - pipe.flushed_at > LATE_S:
-                if now - last > _LONG_S:
-                    pipe.late(taken)
-                pipe.taken += taken
-                taken = 0
-                pipe.flush_all()
+                        channel.count += 1
+                        if ids:
+                            bolt.process_and_ack(tup)
+                        else:
+                            process(tup)
+                        done += 1
                 now = clock()
-            last = now
-    except BaseException:
-        bolt._current_tups = bolt._current_tups or [tup]  # what pystorm reports, and fails
-        raise
-    finally:
-        pipe.taken += taken
-        bolt._processed += done
-        if done:
-            bolt._busy_s = busy + clock() - began
+                if now - pipe.flushed_at > LATE_S:
+                    if now - last > _LONG_S:
+                        pipe.late(taken)
+                    pipe.taken += taken
+                    taken = 0
+                    pipe.flush_all()
+                    now = clock()
+                last = now
+        except BaseException:
+            self.at = tup
+            raise
+        finally:
+            pipe.taken += taken
+            meter.tuples += done
+            if done:
+                meter.busy_s = busy + clock() - began
 
-
-def _define(bolt: ElasticBolt, code: int, values: Any) -> None:
-    if code == DEFINE_CHANNEL:
-        number, component, stream, task, group = values
-        fields = bolt._source_tuple_types[component].get(stream)
-        bolt._sources[number] = Source(component, stream, task, group, fields)
-    # else: task ids that nobody waits for any more
+    def _define(self, code: int, values: Any) -> None:
+        if code == DEFINE_CHANNEL:
+            number, component, stream, task, group = values
+            self._sources[number] = Source(component, stream, task, group, self._bolt.fields(component, stream))
+        # else: task ids that nobody waits for any more

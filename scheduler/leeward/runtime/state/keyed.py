@@ -202,3 +202,9 @@ class KeyedState(MutableMapping):
     def replace(self, groups: dict[int, dict]) -> None:
         """Own exactly these groups with these entries."""
         self._groups = groups
+
+    def begin(self, owner: str, groups: dict[int, dict]) -> None:
+        """Replace them, and forget which entries changed; `owner` is for messages. What is frozen stays as it was."""
+        self._owner = owner
+        self.replace(groups)
+        self.untrack()

@@ -26,15 +26,14 @@ checkpoints and handovers copy state while work goes on.
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from streamparse import Bolt, Spout
 
-from leeward.core.alignment import Channel
 from leeward.core.errors import NotOwnedError
 from leeward.core.instructions import Deliver, Kind, Marker, Send
 from leeward.runtime.dsl.specs import (
@@ -46,7 +45,7 @@ from leeward.runtime.dsl.specs import (
     with_marker_inputs,
     with_marker_output,
 )
-from leeward.runtime.pipe import loop
+from leeward.runtime.pipe.loop import Loop
 from leeward.runtime.pipe.output import BoltOutput, SpoutOutput
 from leeward.runtime.pipe.pipe import LATE_S
 from leeward.runtime.task.elastic import Elastic, Pulse
@@ -78,22 +77,28 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
         spec.component_object = Piped(spec.component_object.shell, BOLT_CLASS)
         return spec
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._sources: dict[int, loop.Source] = {}
-        self._numbered = itertools.count(1)  # ids of tuples that Storm has given none
-        self._clear: dict[int, Channel] = {}  # by upstream task; until the protocol has something to carry out
-        self._late_tick: Any = None  # one that came when the state was not all there
+    _late_tick: Any = None  # one that came when the state was not all there
+
+    def _before_start(self) -> None:
+        stateful = self.kind == "stateful"
+        self._loop = Loop(
+            self.serializer, self._protocol, _LoopEnd(self), self._meter, inbox=self._inbox, copier=self._handovers,
+            state=self.state if stateful else None, load=self._group_load, plain=not self._server.seconds,
+        )  # fmt: skip
 
     def _run(self) -> None:
         try:
-            loop.run(self)
+            self._loop.run()
         except NotOwnedError as error:
             group = self.state.here
             if group is None or group in self.state.owned:
+                self._current_tups = self._current_tups or [self._loop.at]
                 raise  # the user's code keeps its state by another key than the one that the input is routed by
             self._current_tups = []
             self._carry_out(self._protocol.misrouted(f"a tuple of group {group} came to {error}"))
+        except BaseException:
+            self._current_tups = self._current_tups or [self._loop.at]  # what pystorm reports, and fails
+            raise
 
     def _control(self, tup: Any) -> None:
         """A tuple that is no data."""
@@ -110,7 +115,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
             self.ack(tup)
 
     def _changing(self) -> None:
-        self._clear.clear()
+        self._loop.changing()
 
     def _changed(self) -> None:
         if self._late_tick is not None and self._protocol.open:
@@ -125,11 +130,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
 
     @property
     def _in(self) -> Counter[str]:
-        counts: Counter[str] = Counter()
-        for source in list(self._sources.values()):
-            if source.count:
-                counts[source.component] += source.count
-        return counts
+        return self._loop.received()
 
     def _process(self, tup: Any) -> None:
         self._current_tups = [tup]
@@ -150,8 +151,24 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
         if self.kind == "stateful":
             self.state.here = group
         self._process(tup)
-        self._processed += 1
-        self._busy_s += time.perf_counter() - start
+        self._meter.tuples += 1
+        self._meter.busy_s += time.perf_counter() - start
+
+
+class _LoopEnd:
+    """`runtime.pipe.loop.Bolt` of a component. An object of its own, as `_Shell`."""
+
+    def __init__(self, bolt: ElasticBolt) -> None:
+        self._bolt = bolt
+        self.process_and_ack, self.control = bolt._process, bolt._control
+        self.pass_on, self.attend = bolt._pass_on, bolt._attend
+
+    @property
+    def process(self) -> Any:
+        return self._bolt.process
+
+    def fields(self, component: str | None, stream: str) -> type | None:
+        return self._bolt._source_tuple_types[component].get(stream)
 
 
 class StatefulBolt(ElasticBolt):
@@ -164,6 +181,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
     """A spout whose `self.state` (offsets) belongs to the cuts. One of its tasks works; further ones are spares."""
 
     kind = "source"
+    _rest: Iterator | None = None  # of the input read last
 
     @classmethod
     def spec(cls, name: str | None = None, par: int | None = None, config: dict | None = None) -> Any:
@@ -212,8 +230,8 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
             self._server.rest()
             return
         self._server.serve(start, sent)
-        self._busy_s += sent * self._server.seconds or time.perf_counter() - start
-        self._processed += sent
+        self._meter.busy_s += sent * self._server.seconds or time.perf_counter() - start
+        self._meter.tuples += sent
 
     def _next_tuples(self, start: float) -> int:
         """Storm asks for one call. While they emit, more of them share its way; with ackers Storm counts them."""

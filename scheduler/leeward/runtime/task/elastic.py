@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -28,6 +28,7 @@ from leeward.core.table import first_tables, tables_text
 from leeward.core.topology_conf import REPLICAS, SWAP_DIR, ZOOKEEPER_ROOT
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.handover.courier import Courier
+from leeward.runtime.pipe.loop import Meter
 from leeward.runtime.pipe.output import Output
 from leeward.runtime.pipe.pipe import PipeSerializer, give_stdout_back, protect_stdout
 from leeward.runtime.state.fencing import FencingToken
@@ -75,9 +76,7 @@ class Elastic(Output):
         self.serializer.on_idle = self._on_idle
         self.counters: Counter[str] = Counter()  #: the user's own counts, published with the metrics
         self._inbox: deque[Callable[[], None]] = deque()
-        self._rest: Iterator | None = None  # of the input read last
-        self._processed = 0
-        self._busy_s = 0.0
+        self._meter = Meter()
         self._timer_due = 0.0
         self._wall_offset_s = time.time() - time.monotonic()  # rates must not see the wall clock step
         self.state = KeyedState("a component that has not started", ())
@@ -119,7 +118,7 @@ class Elastic(Output):
             lambda: self._link.look(), secrets,
         )  # fmt: skip
         self._server = Server(service_time(conf))
-        self._task = Task(_Shell(self), self._protocol, courier)
+        self._task = Task(_Shell(self), _UserCode(self), self._protocol, courier)
         self._handovers = self._task.handovers
         paths = Paths(conf.get(ZOOKEEPER_ROOT.name) or "/leeward", conf["storm.id"])
         store = TaskStore(
@@ -147,6 +146,7 @@ class Elastic(Output):
         self._task.link = self._link
         self._worker_stopped = Stopped(os.getppid())
         self._beat = Beat(redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence, secrets=secrets)
+        self._before_start()
         self._beat.start()
         self._link.start()
         if not conf.get(SWAP_DIR.name):  # else it may be shared with tasks of another cluster
@@ -154,6 +154,9 @@ class Elastic(Output):
         if self.kind == "stateful":
             self._link.soon(courier.warm)
         _give_back()
+
+    def _before_start(self) -> None:
+        """All parts are there; no other thread runs yet."""
 
     def _drop_swaps(self, conf: dict) -> None:
         storms = f"{(conf.get('storm.zookeeper.root') or '/storm').rstrip('/')}/storms"
@@ -265,8 +268,8 @@ class Elastic(Output):
             t=self._wall_offset_s + time.monotonic(),
             received=dict(self._in),
             sent=dict(self._out),
-            processed=self._processed,
-            busy_s=self._busy_s,
+            processed=self._meter.tuples,
+            busy_s=self._meter.busy_s,
             buffered=self._protocol.buffered,
             groups=dict(load.tuples) if load else {},
             looked_at=load.looked_at if load else 0,
@@ -302,29 +305,26 @@ class Elastic(Output):
 
 
 class _Shell:
-    """`runtime.task.Shell` of a component. An object of its own, so that its methods meet no names of the user's."""
+    """`runtime.ports.Shell` of a component. An object of its own, so that its methods meet no names of the user's."""
 
     def __init__(self, component: Elastic) -> None:
-        self._component = component
+        self.state, self._pipe = component.state, component.serializer
         self.kind, self.task_id, self.component_name = component.kind, component.task_id, component.component_name
         self.post, self.send = component._post, component._send
+        self.changing, self.changed = component._changing, component._changed
+
+    def pace(self, seconds: float | None) -> None:
+        self._pipe.timer_s = self._pipe.TIMER_S if seconds is None else seconds
+
+
+class _UserCode:
+    """`runtime.ports.UserCode` of a component."""
+
+    def __init__(self, component: Elastic) -> None:
         self.deliver, self.deliver_pulse = component._deliver, component._deliver_pulse
         self.resumed, self.regrouped = component.resumed, component.regrouped
         self.before_checkpoint, self.durable = component.before_checkpoint, component._durable
-        self.changing, self.changed = component._changing, component._changed
         self.started = component._server.rest
-
-    @property
-    def state(self) -> KeyedState:
-        return self._component.state
-
-    @state.setter
-    def state(self, state: KeyedState) -> None:
-        self._component.state = state
-
-    def pace(self, seconds: float | None) -> None:
-        pipe = self._component.serializer
-        pipe.timer_s = pipe.TIMER_S if seconds is None else seconds
 
 
 def _interrupt_nobody() -> None:

@@ -1,20 +1,15 @@
 """Carries out what the protocol of a task decides: exports, loads, handovers, reports. Knows no Storm.
 
-A `Shell` stands between this and the user's code: the component in a Storm worker (`task/elastic.py`), or a process of
-the simulator (`leeward.sim`). The link and the courier do what may block; what they bring back is posted to the
-shell's own thread.
+Around it are ports (`runtime/ports.py`): a component in a Storm worker has one set of them, a process of the simulator
+another. The link and the courier do what may block; what they bring back is posted to the shell's own thread.
 """
 
 from __future__ import annotations
 
 import copy
-import gc
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from leeward.core.control import ControlRecord, Report, cut_barrier, ready_barrier
 from leeward.core.instructions import (
@@ -35,100 +30,13 @@ from leeward.core.instructions import (
 )
 from leeward.core.protocol import TaskProtocol
 from leeward.core.table import Table, owned
-from leeward.runtime.handover.handovers import Courier, Handovers
+from leeward.runtime.handover.handovers import Handovers
+from leeward.runtime.ports import ControlLink, Shell, StateTransfer, Surroundings, UserCode
 from leeward.runtime.state import snapshot
 from leeward.runtime.state.durable import Durable
 from leeward.runtime.state.fencing import FencingToken
-from leeward.runtime.state.keyed import KeyedState
 
 log = logging.getLogger(__name__)
-
-Work = Callable[[], None]
-
-
-class Shell(Protocol):
-    """What a task needs of the component around it. Everything is called in the shell's own thread."""
-
-    kind: str  #: "source", "stateful", "stateless"
-    task_id: int
-    component_name: str
-    state: KeyedState
-
-    def post(self, work: Work) -> None:
-        """Queue work for the shell's own thread; callable from any thread."""
-
-    def send(self, instruction: Send) -> None:
-        """Send a marker to every downstream task."""
-
-    def deliver(self, instruction: Deliver) -> None:
-        """Process a tuple."""
-
-    def deliver_pulse(self, instruction: DeliverPulse) -> None:
-        """Process a pulse, and send it on."""
-
-    def pace(self, seconds: float | None) -> None:
-        """Look for work again after so long without input; None: as usual."""
-
-    def started(self) -> None:
-        """The task processes tuples from here on."""
-
-    def resumed(self) -> None:
-        """The state was replaced."""
-
-    def regrouped(self, gained: tuple[int, ...], lost: tuple[int, ...]) -> None:
-        """Key groups were added to the state, or taken from it."""
-
-    def before_checkpoint(self, cut: int) -> None:
-        """The state of this moment is about to become part of a cut."""
-
-    def changing(self) -> None:
-        """Instructions are about to be carried out: what was learned from the protocol before holds no more."""
-
-    def changed(self) -> None:
-        """They were carried out."""
-
-    def durable(self, cut: int, state: dict | None) -> None:
-        """No restore goes back behind this cut any more. `state`: a source's own as of that cut."""
-
-
-class ControlLink(Protocol):
-    """What a task asks of ZooKeeper and Redis (`runtime/task/link.py`); nothing of it blocks."""
-
-    def export(
-        self, cut: int, epoch: int, encode: Callable[[], tuple[Mapping[int, bytes], Mapping[int, bytes]]],
-        owned: Iterable[int], barrier: str, report: Callable[[str, float], Report], after_s: float = 0.0,
-    ) -> None:  # fmt: skip
-        """Encode and write this task's part of a cut, then report at the barrier."""
-
-    def load(
-        self, cut: int, groups: Iterable[int], done: Callable[[dict[int, dict], int, float], None],
-        failed: Callable[[str], None],
-    ) -> None:  # fmt: skip
-        """Read groups of a cut; `done(entries, bytes, seconds)` or `failed(why)` is posted."""
-
-    def report(self, barrier: str, report: Report, after_s: float = 0.0) -> None:
-        """Arrive at a barrier."""
-
-    def recover(self, epoch: int, reason: str, fresh: bool) -> None:
-        """Ask the coordinator for a reset."""
-
-    def look(self) -> None:
-        """Read the control record now."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """Clock, timer and garbage collector of a process; a simulator has its own."""
-
-    clock: Callable[[], float] = time.perf_counter
-    later: Callable[[float, Work], None] = lambda seconds, work: _in_a_thread(seconds, work)
-    collector: Any = gc
-
-
-def _in_a_thread(seconds: float, work: Work) -> None:
-    timer = threading.Timer(seconds, work)
-    timer.daemon = True
-    timer.start()
 
 
 class Task:
@@ -137,9 +45,10 @@ class Task:
     link: ControlLink
 
     def __init__(
-        self, shell: Shell, protocol: TaskProtocol, courier: Courier, *, around: Surroundings | None = None
-    ) -> None:
-        self.shell, self.protocol = shell, protocol
+        self, shell: Shell, user: UserCode, protocol: TaskProtocol, courier: StateTransfer,
+        *, around: Surroundings | None = None,
+    ) -> None:  # fmt: skip
+        self.shell, self.user, self.protocol = shell, user, protocol
         self.around = around or Surroundings()
         self.handovers = Handovers(self, courier, self.around)
         self.state_bytes = 0  #: as of the last export
@@ -207,7 +116,7 @@ class Task:
 
     def _now_durable(self, record: ControlRecord) -> None:
         for cut, state in self._durable.committed(record.committed):
-            self.shell.durable(cut, state)
+            self.user.durable(cut, state)
 
     def _export(self, instruction: Export) -> None:
         """The state of this very moment is encoded, written and reported in the background."""
@@ -252,13 +161,12 @@ class Task:
         def done(entries: dict[int, dict], size: int, seconds: float) -> None:
             if self.protocol.record is None or record.epoch != self.protocol.record.epoch:
                 return  # outdated by a newer RESTORE, which loads again
-            before, shell.state = shell.state.release(kept), KeyedState(self.name, ())
-            shell.state.replace(before | entries)
+            shell.state.begin(self.name, shell.state.release(kept) | entries)
             self.around.collector.freeze()  # plain values without cycles: not to be gone over again and again
             keys = sum(map(len, entries.values()))
             self._imported = self._report(bytes=size, keys=keys, seconds=seconds)
             self._durable.restored(record.cut, self._offsets())
-            shell.resumed()
+            self.user.resumed()
             self.carry_out(self.protocol.loaded(record))
 
         def failed(why: str, bad_cut: bool) -> None:
@@ -267,11 +175,11 @@ class Task:
         self.link.load(record.cut, [group for group in groups if group not in kept], done, failed)
 
     def _start(self, instruction: Resumed) -> None:
-        self.shell.started()
+        self.user.started()
         if instruction.new:
             self.handovers.cancel()
-            self.shell.state = KeyedState(self.name, self.groups(instruction.tables))
-            self.shell.resumed()
+            self.shell.state.begin(self.name, {group: {} for group in self.groups(instruction.tables)})
+            self.user.resumed()
 
     def _recover(self, instruction: Recover) -> None:
         self.handovers.cancel()
@@ -279,10 +187,10 @@ class Task:
         self.link.recover(instruction.epoch, instruction.reason, instruction.fresh)
 
     _actions: Mapping[type, Callable[[Any, Any], None]] = {
-        Deliver: lambda self, i: self.shell.deliver(i),
-        DeliverPulse: lambda self, i: self.shell.deliver_pulse(i),
+        Deliver: lambda self, i: self.user.deliver(i),
+        DeliverPulse: lambda self, i: self.user.deliver_pulse(i),
         Send: lambda self, i: self.shell.send(i),
-        BeforeCheckpoint: lambda self, i: self.shell.before_checkpoint(i.cut),
+        BeforeCheckpoint: lambda self, i: self.user.before_checkpoint(i.cut),
         Export: _export,
         Load: _load,
         Ready: lambda self, i: self.link.report(ready_barrier(i.epoch), self._imported),
