@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,20 +78,20 @@ def test_the_local_search_ends_no_worse_and_within_every_constraint(model):
     assert verify(problem, found) == ()
     assert evaluate(problem, found).F == pytest.approx(float(draft.value[0]), abs=1e-12)
     assert draft.value[0] < evaluate(problem, problem.current).F
-    assert draft.fuel[0] > 0  # it ended by itself: nothing close is better
+    assert draft.budget[0] > 0  # it ended by itself: nothing close is better
 
 
-def test_the_local_search_stops_when_its_fuel_is_gone():
+def test_the_local_search_stops_when_its_budget_is_gone():
     problem = problem_from_json(wide_document(12))
     p = arrays_of(problem)
     spread = {op.id: {f"n{at}": 1} for at, op in enumerate(problem.operators)}
     draft = draft_of(p, *positions(problem, spread), 5)
     improve(p, draft)
-    assert draft.fuel[0] > -20
+    assert draft.budget[0] > -20
     assert verify(problem, deployment_of(problem, draft.nodes, draft.size)) == ()
 
 
-def test_a_search_without_fuel_leaves_its_rest_in_the_bound():
+def test_a_search_without_budget_leaves_its_rest_in_the_bound():
     document = wide_document()
     problem = problem_from_json(document)
     whole = solve(problem, method="exact")
@@ -155,6 +157,18 @@ functions = [f for name in names for f in vars(importlib.import_module("leeward.
 kernels = {f.py_func.__qualname__: f.stats for f in functions if hasattr(f, "signatures")}
 print(len(kernels), {name: dict(stats.cache_misses) for name, stats in kernels.items() if stats.cache_misses})
 """
+
+
+def test_no_function_of_the_exact_search_takes_more_than_eight_parameters():
+    folder = Path(exact.__file__).parent
+    functions = [
+        node
+        for path in sorted(folder.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    counts = {node.name: len(node.args.args) + len(node.args.kwonlyargs) for node in functions}
+    assert len(counts) > 60 and {name: count for name, count in counts.items() if count > 8} == {}
 
 
 def test_after_warming_up_no_search_compiles():

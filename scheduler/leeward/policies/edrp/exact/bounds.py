@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leeward.policies.edrp.exact.arrays import Arrays
-from leeward.policies.edrp.exact.kernel_bound import Reach, fill_inside, fill_keep, fill_reach
-from leeward.policies.edrp.exact.kernel_relaxed import relaxed_use
+from leeward.policies.edrp.exact.kernel_bound import Reach, Relaxation, fill_inside, fill_keep, fill_reach
+from leeward.policies.edrp.exact.kernel_relaxed import Usage, relaxed_use
 from leeward.policies.edrp.exact.kernel_state import Tables
 from leeward.policies.edrp.exact.tree import NONE, Tree, longest_paths, tree_along
 
@@ -31,15 +31,9 @@ SLOTS, MOST_CELLS = 4, 4_000_000
 class Table:
     """One table before it is stacked with others."""
 
-    A: float
-    B: float
+    relaxed: Relaxation
     constant: float
     limit: float
-    mu: np.ndarray
-    keep: np.ndarray
-    roots: np.ndarray
-    together: np.ndarray
-    spread: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +110,7 @@ def _best_layout(
     best = None
     for tree, reach in ways:
         own = _allowing(p, reach, some & sizes[:, :, None], alone & sizes[:, :, None])
-        value = float(_table(p, tree, own, p.a, p.b, mu).roots[tree.parent == NONE].sum())
+        value = float(_table(p, tree, own, p.a, p.b, mu).relaxed.roots[tree.parent == NONE].sum())
         if best is None or value > best.value:
             best = Layout(sizes=sizes, tree=tree, reach=reach, value=max(0.0, value))
     assert best is not None
@@ -145,12 +139,12 @@ def sharpen(
     tree, reach = bound.tree, bound.reach
     prices = np.zeros(len(p.speed) + 2)  # mu, and those of R_max and C_max as shares of F
     best, best_value, stale, pace = None, -np.inf, 0, 1.0
-    use, totals = np.empty(len(p.speed)), np.empty(2)
+    usage = Usage(nodes=np.empty(len(p.speed)), totals=np.empty(2), place=np.zeros((len(p.k), 4), dtype=np.int64))
     for _ in range(steps):
         if not in_time():
             break
         table = _priced(p, tree, reach, prices)
-        value = table.constant + table.roots[tree.parent == NONE].sum() - table.mu @ p.room
+        value = table.constant + table.relaxed.roots[tree.parent == NONE].sum() - table.relaxed.mu @ p.room
         if not np.isfinite(value):
             break
         stale = 0 if value > best_value + 1e-6 * abs(value) else stale + 1
@@ -158,8 +152,9 @@ def sharpen(
             best, best_value = table, value
         if stale >= 4:
             stale, pace = 0, pace / 2
-        relaxed_use(p, tree, reach, table.A, table.B, table.mu, table.keep, table.together, table.spread, use, totals)
-        slope = np.concatenate([use - p.room, [totals[0] / p.r_max - 1, totals[1] / p.c_max - 1]])
+        relaxed_use(table.relaxed, usage)
+        over = usage.totals / (p.r_max, p.c_max) - 1
+        slope = np.concatenate([usage.nodes - p.room, over])
         slope[(prices == 0) & (slope < 0)] = 0.0
         steepness = slope @ slope
         if steepness < 1e-12 or value >= upper:
@@ -236,12 +231,20 @@ def _table(
     limit: float = np.inf,
 ) -> Table:  # fmt: skip
     count, n, kmax = len(p.k), len(p.speed), int(p.k.max())
-    keep = np.full((count, n, reach.levels + 1, kmax + 1, reach.most + 2), np.inf)
-    together, spread, roots = np.empty((count, n)), np.empty((count, n)), np.empty(count)
-    fill_keep(p, tree, reach, A, B, mu, keep, together, spread, roots)
-    return Table(
-        A=A, B=B, constant=constant, limit=limit, mu=mu, keep=keep, roots=roots, together=together, spread=spread
-    )  # fmt: skip
+    relaxed = Relaxation(
+        p=p,
+        t=tree,
+        x=reach,
+        A=float(A),
+        B=float(B),
+        mu=mu,
+        keep=np.full((count, n, reach.levels + 1, kmax + 1, reach.most + 2), np.inf),
+        together=np.empty((count, n)),
+        spread=np.empty((count, n)),
+        roots=np.empty(count),
+    )
+    fill_keep(relaxed)
+    return Table(relaxed=relaxed, constant=constant, limit=limit)
 
 
 def _stack(p: Arrays, tree: Tree, tables: list[Table]) -> Tables:
@@ -255,16 +258,16 @@ def _stack(p: Arrays, tree: Tree, tables: list[Table]) -> Tables:
         for g in unfixed:
             parent = int(tree.parent[g])
             if parent == NONE:
-                root[:, level] += [table.roots[g] for table in tables]
+                root[:, level] += [table.relaxed.roots[g] for table in tables]
             elif tree.level[parent] < level and parent not in parents:
                 parents.add(parent)  # its other unfixed children are in the table of the first
                 hang[level, hang_count[level]] = g
                 hang_count[level] += 1
     return Tables(
-        keep=np.stack([table.keep for table in tables]),
-        A=np.array([table.A for table in tables]),
-        B=np.array([table.B for table in tables]),
-        mu=np.stack([table.mu for table in tables]),
+        keep=np.stack([table.relaxed.keep for table in tables]),
+        A=np.array([table.relaxed.A for table in tables]),
+        B=np.array([table.relaxed.B for table in tables]),
+        mu=np.stack([table.relaxed.mu for table in tables]),
         constant=np.array([table.constant for table in tables]),
         limit=np.array([table.limit for table in tables]),
         root=root,

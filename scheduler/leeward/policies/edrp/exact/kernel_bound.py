@@ -47,6 +47,42 @@ class Reach(NamedTuple):
     inside_one: np.ndarray  # [G, kmax + 1, kmax + 1] see `fill_inside`
 
 
+class Relaxation(NamedTuple):
+    """One relaxed problem: weights A and B, a price mu on the units of each node, and the tables of its optimum."""
+
+    p: Arrays
+    t: Tree
+    x: Reach
+    A: float
+    B: float
+    mu: np.ndarray  # [n]
+    keep: np.ndarray  # [G, n, levels + 1, kmax + 1, most + 2]
+    together: np.ndarray  # [G, n] least of landing there with all replicas
+    spread: np.ndarray  # [G, n] the same with some of them
+    roots: np.ndarray  # [G] the least of both over all nodes
+
+
+class Seat(NamedTuple):
+    """Where a child finds its tree parent: m replicas, one of them on v with rho units left there; s as in KEEP."""
+
+    v: int
+    rho: int
+    m: int
+    s: int
+
+
+@kernel
+def spine_weight(r: Relaxation, g: int) -> float:
+    """The weight on the latency of g and of the stream to it: only the spine counts."""
+    return r.A if r.t.on_spine[g] else 0.0
+
+
+@kernel
+def rate_price(r: Relaxation, g: int) -> float:
+    """What the traffic cost of the stream from g's tree parent counts, per $/h and tuple/s."""
+    return r.B * r.p.rate[r.t.edge[g]]
+
+
 @kernel
 def fill_reach(
     p: Arrays, near_out: np.ndarray, next_out: np.ndarray, near_in: np.ndarray, link_out: np.ndarray
@@ -134,17 +170,15 @@ def state_of(p: Arrays, x: Reach, g: int, nodes: np.ndarray, given: int, size: i
 
 
 @kernel
-def landing(
-    p: Arrays, t: Tree, x: Reach, A: float, B: float, mu: np.ndarray, g: int, keep: np.ndarray, taken: int,
-    together: np.ndarray, spread: np.ndarray,
-) -> None:  # fmt: skip
+def landing(r: Relaxation, g: int, taken: int, together: np.ndarray, spread: np.ndarray) -> None:
     """Least that g and all below it add with m replicas, at least one on w.
 
     `together` [kmax + 1, n]: all on w, where `taken` units more are in use; `spread` [kmax + 1, kmax + 1, n]: not
     all, the first index says how many share nodes with the parent (0 or 1: the others have nodes of their own).
     """
-    child = t.first[g]
-    weight = A if t.on_spine[g] else 0.0
+    p, x, B, mu, keep = r.p, r.x, r.B, r.mu, r.keep
+    child = r.t.first[g]
+    weight = spine_weight(r, g)
     cheapest = mu.min()
     together[:] = np.inf
     spread[:] = np.inf
@@ -199,28 +233,28 @@ def ways_out(
 
 @kernel
 def leaving(
-    p: Arrays, x: Reach, g: int, delay_weight: float, rate_price: float, parent_k: int, together: np.ndarray,
-    spread: np.ndarray, shared: np.ndarray, far: np.ndarray,
+    r: Relaxation, g: int, together: np.ndarray, spread: np.ndarray, shared: np.ndarray, far: np.ndarray
 ) -> None:  # fmt: skip
     """Least of having nobody on v [kmax + 1, n], by the parent's replicas m if they are not all on v.
 
     Row 1: they are all on v; row 0: they are not, and their other nodes have no room for a replica of g.
     `shared` is `together` with a replica of the parent on the same node.
     """
+    p, x, weight, link_price = r.p, r.x, spine_weight(r, g), rate_price(r, g)
     n, top = p.speed.shape[0], p.k[g]
     whole, part = np.empty(n), np.empty(n)
-    for m in range(parent_k + 1):
-        if m > 2 and rate_price == 0.0:
+    for m in range(p.k[r.t.parent[g]] + 1):
+        if m > 2 and link_price == 0.0:
             far[m] = far[2]
             continue
         whole[:] = np.inf
         part[:] = np.inf
-        apart = rate_price * x.link_any if m != 1 else 0.0
+        apart = link_price * x.link_any if m != 1 else 0.0
         for size in range(1, top + 1):
             for w in range(n):
                 whole[w] = min(whole[w], together[size, w] + apart)
                 part[w] = min(part[w], spread[0, size, w] + apart)
-            if m < 2 or rate_price == 0.0:
+            if m < 2 or link_price == 0.0:
                 continue
             for w in range(n):
                 whole[w] = min(whole[w], shared[size, w] + apart * (1.0 - x.inside_one[g, m, size]))
@@ -229,21 +263,19 @@ def leaving(
                 price = apart * (1.0 - x.inside[g, m, size, 0, met])
                 for w in range(n):
                     part[w] = min(part[w], spread[row, size, w] + price)
-        ways_out(p, x, g, delay_weight, rate_price if m == 1 else 0.0, whole, part, far[m])
+        ways_out(p, x, g, weight, link_price if m == 1 else 0.0, whole, part, far[m])
 
 
 @kernel
-def staying(
-    p: Arrays, t: Tree, x: Reach, A: float, B: float, mu: np.ndarray, cheapest: float, g: int, keep: np.ndarray,
-    v: int, rho: int, m: int, s: int, choice: np.ndarray,
-) -> float:  # fmt: skip
-    """Least that g and all below it add with a replica on v, given the parent's state there.
+def staying(r: Relaxation, g: int, seat: Seat, cheapest: float, choice: np.ndarray) -> float:
+    """Least that g and all below it add with a replica on v, given the parent's state there; `cheapest` of mu.
 
     `choice` gets the number of replicas, how many of them are on v, and the index of KEEP for what is below.
     """
-    weight = A if t.on_spine[g] else 0.0
-    rate_price = B * p.rate[t.edge[g]]
-    child = t.first[g]
+    p, x, B, mu, keep = r.p, r.x, r.B, r.mu, r.keep
+    v, rho, m, s = seat
+    weight, link_price = spine_weight(r, g), rate_price(r, g)
+    child = r.t.first[g]
     best = np.inf
     for size in range(1, p.k[g] + 1):
         if not np.isfinite(p.latency[g, size]):
@@ -263,7 +295,7 @@ def staying(
             if weight > 0.0:
                 fixed += weight * way
             first_met, last_met = 0, size - here
-            if s == 0 or rate_price == 0.0:
+            if s == 0 or link_price == 0.0:
                 last_met = 0
             elif x.most == 0:
                 first_met = last_met
@@ -278,10 +310,10 @@ def staying(
                 if here < size:
                     state = spread_state(x, others * x.fresh[g] + min(met * x.beside[g], free))
                 value = fixed + (keep[child, v, left, size, state] if child != NONE else 0.0)
-                if rate_price > 0.0 and s > 0:
-                    value += rate_price * (1.0 - x.inside[g, m, size, here, met]) * x.link_any
-                elif rate_price > 0.0 and here < size:
-                    value += rate_price * (1.0 - here / size) * x.link_out[v]
+                if link_price > 0.0 and s > 0:
+                    value += link_price * (1.0 - x.inside[g, m, size, here, met]) * x.link_any
+                elif link_price > 0.0 and here < size:
+                    value += link_price * (1.0 - here / size) * x.link_out[v]
                 if value < best:
                     best = value
                     choice[0], choice[1], choice[2] = size, here, state
@@ -289,14 +321,13 @@ def staying(
 
 
 @kernel
-def shared_out(
-    x: Reach, keep: np.ndarray, g: int, sibling: int, v: int, m: int, s: int, top: int, alone: np.ndarray
-) -> None:  # fmt: skip
+def share_out(r: Relaxation, g: int, v: int, m: int, s: int, alone: np.ndarray) -> None:
     """Fills KEEP[g, v, :, m, s] from what g needs alone [levels + 1, states] and the table of its sibling.
 
     Both share the units left on v and the slots beside the parent's other replicas.
     """
-    for rho in range(top, -1, -1):
+    x, keep, sibling = r.x, r.keep, r.t.next[g]
+    for rho in range(r.p.room_units[v], -1, -1):
         best = alone[rho, s]
         if sibling != NONE:
             best = np.inf
@@ -309,12 +340,10 @@ def shared_out(
 
 
 @kernel
-def fill_keep(
-    p: Arrays, t: Tree, x: Reach, A: float, B: float, mu: np.ndarray, keep: np.ndarray, together: np.ndarray,
-    spread: np.ndarray, roots: np.ndarray,
-) -> None:  # fmt: skip
-    """Fills KEEP [G, n, levels + 1, kmax + 1, most + 2], the landings [G, n] and, without parent, [G]."""
-    n, count, kmax = p.speed.shape[0], p.k.shape[0], keep.shape[3] - 1
+def fill_keep(r: Relaxation) -> None:
+    """Fills the tables of the relaxation, the last operator first."""
+    p, t, x, mu = r.p, r.t, r.x, r.mu
+    n, count, kmax = p.speed.shape[0], p.k.shape[0], r.keep.shape[3] - 1
     far = np.empty((kmax + 1, n))
     whole, shared, part = np.empty((kmax + 1, n)), np.empty((kmax + 1, n)), np.empty((kmax + 1, kmax + 1, n))
     alone = np.empty((x.levels + 1, x.most + 2))
@@ -322,20 +351,19 @@ def fill_keep(
     cheapest = mu.min()
     for at in range(count - 1, -1, -1):
         g = t.order[at]
-        parent, sibling = t.parent[g], t.next[g]
+        parent = t.parent[g]
         if parent != NONE and x.most > 0:
-            landing(p, t, x, A, B, mu, g, keep, p.res_units[parent], shared, part)
-        landing(p, t, x, A, B, mu, g, keep, 0, whole, part)
+            landing(r, g, p.res_units[parent], shared, part)
+        landing(r, g, 0, whole, part)
         if x.most == 0:
             shared[:] = whole
         for w in range(n):
-            together[g, w] = whole[1:, w].min()
-            spread[g, w] = part[0, 1:, w].min()
-        roots[g] = min(together[g].min(), spread[g].min())
+            r.together[g, w] = whole[1:, w].min()
+            r.spread[g, w] = part[0, 1:, w].min()
+        r.roots[g] = min(r.together[g].min(), r.spread[g].min())
         if parent == NONE:
             continue
-        weight = A if t.on_spine[g] else 0.0
-        leaving(p, x, g, weight, B * p.rate[t.edge[g]], p.k[parent], whole, part, shared, far)
+        leaving(r, g, whole, part, shared, far)
         needs = (1 - p.held[g]) * x.takes[g]
         for v in range(n):
             if not p.allowed[parent, v]:
@@ -348,7 +376,7 @@ def fill_keep(
                     for rho in range(p.room_units[v] + 1):
                         alone[rho, s] = away
                         if p.allowed[g, v]:
-                            stay = staying(p, t, x, A, B, mu, cheapest, g, keep, v, rho, m, s, choice)
+                            stay = staying(r, g, Seat(v, rho, m, s), cheapest, choice)
                             alone[rho, s] = min(away, stay)
                 for s in range(states):
-                    shared_out(x, keep, g, sibling, v, m, s, p.room_units[v], alone)
+                    share_out(r, g, v, m, s, alone)

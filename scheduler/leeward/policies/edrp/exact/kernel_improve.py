@@ -27,7 +27,7 @@ class Draft(NamedTuple):
     arrival: np.ndarray  # [G] working space
     edges: np.ndarray  # [E] edges, those into upstream operators first
     value: np.ndarray  # [1] F
-    fuel: np.ndarray  # [1] deployments that may still be looked at
+    budget: np.ndarray  # [1] deployments that may still be looked at
 
 
 @kernel
@@ -44,7 +44,7 @@ def occupy_nodes(p: Arrays, d: Draft, i: int, sign: int) -> bool:
 @kernel
 def worth(p: Arrays, d: Draft) -> float:
     """F of the draft; infinite if it breaks a bound.  Capacity is not looked at."""
-    d.fuel[0] -= 1
+    d.budget[0] -= 1
     cost, downtime, response = 0.0, 0.0, 0.0
     for i in range(p.k.shape[0]):
         worst = 0.0
@@ -109,7 +109,7 @@ def vary(p: Arrays, d: Draft, i: int) -> bool:
     gained = False
     fresh = np.empty(p.k[i] + 1, dtype=np.int64)
     for v in range(p.speed.shape[0]):
-        if not p.allowed[i, v] or d.fuel[0] <= 0:
+        if not p.allowed[i, v] or d.budget[0] <= 0:
             continue
         for a in range(d.size[i] + 1):  # the last adds one
             if a < p.k[i]:
@@ -184,7 +184,7 @@ def swap(p: Arrays, d: Draft, i: int, j: int, a: int, c: int) -> bool:
     return False
 
 
-def draft_of(p: Arrays, nodes: np.ndarray, size: np.ndarray, fuel: int) -> Draft:
+def draft_of(p: Arrays, nodes: np.ndarray, size: np.ndarray, budget: int) -> Draft:
     """A draft to improve: node positions [G, kmax] and how many of these each operator has."""
     rank = np.empty(len(p.topo), dtype=np.int64)
     rank[p.topo] = np.arange(len(p.topo))
@@ -196,19 +196,19 @@ def draft_of(p: Arrays, nodes: np.ndarray, size: np.ndarray, fuel: int) -> Draft
         arrival=np.zeros(len(size)),
         edges=np.argsort(rank[p.edge_to], kind="stable"),
         value=np.array([np.inf]),
-        fuel=np.array([fuel]),
+        budget=np.array([budget]),
     )
 
 
 @kernel
 def improve(p: Arrays, d: Draft) -> None:
-    """Steps that gain, operator by operator and node by node, until none does or the fuel is gone."""
+    """Steps that gain, operator by operator and node by node, until none does or the budget is gone."""
     for i in range(p.k.shape[0]):
         occupy_nodes(p, d, i, 1)
         settle(p, d, i)
     d.value[0] = worth(p, d)
     gained = True
-    while gained and d.fuel[0] > 0:
+    while gained and d.budget[0] > 0:
         gained = False
         for i in range(p.k.shape[0]):
             gained = vary(p, d, i) or gained
@@ -216,10 +216,10 @@ def improve(p: Arrays, d: Draft) -> None:
             for j in range(i):
                 for a in range(p.k[i]):
                     for c in range(p.k[j]):
-                        if a < d.size[i] and c < d.size[j] and d.fuel[0] > 0:
+                        if a < d.size[i] and c < d.size[j] and d.budget[0] > 0:
                             gained = swap(p, d, i, j, a, c) or gained
         for i in range(p.k.shape[0]):
             for a in range(p.k[i]):
                 for v in range(p.speed.shape[0]):
-                    if a < d.size[i] and v != d.nodes[i, a] and d.fuel[0] > 0:
+                    if a < d.size[i] and v != d.nodes[i, a] and d.budget[0] > 0:
                         gained = exchange(p, d, d.nodes[i, a], v) or gained

@@ -10,7 +10,7 @@ import numpy as np
 
 from leeward.policies.edrp.exact.arrays import Arrays
 from leeward.policies.edrp.exact.compiled import kernel
-from leeward.policies.edrp.exact.kernel_state import Desk, State
+from leeward.policies.edrp.exact.kernel_state import Scratch, State
 from leeward.policies.edrp.exact.tree import Tree
 
 
@@ -25,7 +25,7 @@ def spread_delay(p: Arrays, s: State, q: int, w: int, forward: bool) -> float:
 
 
 @kernel
-def shadows(p: Arrays, t: Tree, s: State, i: int, out: np.ndarray, desk: Desk) -> None:
+def shadows(p: Arrays, t: Tree, s: State, i: int, out: np.ndarray, scratch: Scratch) -> None:
     """Least arrival [G, n] on each node from side operators upstream of i that are not fixed."""
     n, count = p.speed.shape[0], p.k.shape[0]
     needed = np.zeros(count, dtype=np.bool_)
@@ -34,7 +34,7 @@ def shadows(p: Arrays, t: Tree, s: State, i: int, out: np.ndarray, desk: Desk) -
         for e in range(p.edge_from.shape[0]):
             if p.edge_from[e] == x and not s.fixed[x] and (p.edge_to[e] == i or needed[p.edge_to[e]]):
                 needed[x] = True
-    ready = desk.ready
+    ready = scratch.ready
     for at in range(count):
         x = p.topo[at]
         if not needed[x]:
@@ -111,15 +111,15 @@ def refresh(p: Arrays, s: State, last: int) -> float:
 
 
 @kernel
-def ends(p: Arrays, t: Tree, s: State, i: int, desk: Desk) -> None:
+def ends(p: Arrays, t: Tree, s: State, i: int, scratch: Scratch) -> None:
     """By node: when i's input is there, how long it takes from there on, and what its streams cost in $/h."""
     n = p.speed.shape[0]
-    desk.onward[:] = 0.0
-    desk.joined[:] = -np.inf
-    desk.traffic[:] = 0.0
+    scratch.onward[:] = 0.0
+    scratch.joined[:] = -np.inf
+    scratch.traffic[:] = 0.0
     shadow = np.zeros((p.k.shape[0], n))
-    shadows(p, t, s, i, shadow, desk)
-    arrivals(p, s, i, shadow, desk.ready)
+    shadows(p, t, s, i, shadow, scratch)
+    arrivals(p, s, i, shadow, scratch.ready)
     for e in range(p.edge_to.shape[0]):
         if p.edge_to[e] != i and p.edge_from[e] != i:
             continue
@@ -133,8 +133,8 @@ def ends(p: Arrays, t: Tree, s: State, i: int, desk: Desk) -> None:
                 continue
             for a in range(s.size[q]):
                 u = s.nodes[q, a]
-                desk.traffic[w] += share * (p.link[u, w] if down else p.link[w, u])
+                scratch.traffic[w] += share * (p.link[u, w] if down else p.link[w, u])
             if not down:
                 way = spread_delay(p, s, q, w, False)
-                desk.onward[w] = max(desk.onward[w], way + s.tail[q])
-                desk.joined[w] = max(desk.joined[w], way + s.join[q])
+                scratch.onward[w] = max(scratch.onward[w], way + s.tail[q])
+                scratch.joined[w] = max(scratch.joined[w], way + s.join[q])

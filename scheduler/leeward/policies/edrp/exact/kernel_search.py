@@ -1,6 +1,8 @@
 """The compiled branch and bound: fix the operators in the order of the tree, each to a configuration.
 
-Depth first, children by their bound; a beam search over the same children gives the first incumbent.
+A node of the search tree is a beginning: the first operators of that order are fixed.  Branching gives it a child for
+each configuration of the next operator whose bound is below the cutoff.  The search goes depth first, children by
+their bound; a beam search over the same children gives the first incumbent.
 """
 
 from __future__ import annotations
@@ -9,10 +11,9 @@ import numpy as np
 
 from leeward.policies.edrp.exact.arrays import Arrays
 from leeward.policies.edrp.exact.compiled import kernel
-from leeward.policies.edrp.exact.kernel_bound import Reach
-from leeward.policies.edrp.exact.kernel_expand import expand
+from leeward.policies.edrp.exact.kernel_branch import branch
 from leeward.policies.edrp.exact.kernel_paths import refresh
-from leeward.policies.edrp.exact.kernel_state import Children, Desk, Search, State, Tables, threshold
+from leeward.policies.edrp.exact.kernel_state import Incumbent, Search, State, Tables, cutoff
 from leeward.policies.edrp.exact.tree import Tree
 
 #: Nodes that the beam search makes spread configurations of.
@@ -50,27 +51,26 @@ def unfix(p: Arrays, t: Tree, b: Tables, s: State, level: int) -> None:
 
 
 @kernel
-def record(p: Arrays, s: State, h: Search, value: float) -> None:
-    """A better deployment than any before."""
+def record(s: State, h: Incumbent, value: float) -> None:
+    """Makes the deployment at hand the incumbent."""
     h.best[0] = value
     h.best_nodes[:] = s.nodes
     h.best_size[:] = s.size
 
 
 @kernel
-def run(
-    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, c: Children, desk: Desk, reserve: int
-) -> None:  # fmt: skip
-    """Goes on with the depth-first search until no more than `reserve` of the fuel is left.
+def depth_first(search: Search, reserve: int) -> None:
+    """Goes on with the depth-first search until no more than `reserve` of the budget is left.
 
-    It begins with `h.depth` at -2 and has seen everything when that is -1.
+    It begins with `depth` at -2 and has closed everything when that is -1.
     """
+    p, t, b, s, h, c = search.p, search.t, search.b, search.s, search.h, search.c
     count = p.k.shape[0]
     depth = h.depth[0]
     if depth == -2:
-        expand(p, t, x, b, s, h, c, desk, 0, p.speed.shape[0])
+        branch(search, 0, p.speed.shape[0])
         depth = 0
-    while depth >= 0 and h.fuel[0] > reserve:
+    while depth >= 0 and h.budget[0] > reserve:
         if c.at[depth] == c.count[depth]:
             depth -= 1
             if depth >= 0:
@@ -78,27 +78,26 @@ def run(
             continue
         child = c.order[depth, c.at[depth]]
         c.at[depth] += 1
-        if c.bound[depth, child] >= threshold(h):
+        if c.bound[depth, child] >= cutoff(h):
             c.at[depth] = c.count[depth]
             continue
         fix(p, t, b, s, depth, c.nodes[depth, child], c.size[depth, child], c.values[depth, child])
         if depth + 1 == count:
-            record(p, s, h, c.bound[depth, child])
+            record(s, h, c.bound[depth, child])
             unfix(p, t, b, s, depth)
             continue
         depth += 1
-        expand(p, t, x, b, s, h, c, desk, depth, p.speed.shape[0])
+        branch(search, depth, p.speed.shape[0])
     h.depth[0] = depth
 
 
 @kernel
-def beam(
-    p: Arrays, t: Tree, x: Reach, b: Tables, s: State, h: Search, c: Children, desk: Desk, width: int, each: int
-) -> None:  # fmt: skip
+def beam(search: Search, width: int, each: int) -> None:
     """Level by level the `width` best beginnings, from each of them at most the `each` best children.
 
-    Out of fuel it ends with what it has found.
+    Out of budget it ends with what it has found.
     """
+    p, t, b, s, h, c = search.p, search.t, search.b, search.s, search.h, search.c
     count, kmax = p.k.shape[0], c.nodes.shape[2]
     nodes, new_nodes = np.zeros((2, width, count, kmax), dtype=np.int64)
     size, new_size = np.zeros((2, width, count), dtype=np.int64)
@@ -112,11 +111,11 @@ def beam(
     for level in range(count):
         pooled = 0
         for at in range(beginnings):
-            if h.fuel[0] <= 0:
+            if h.budget[0] <= 0:
                 return
             for back in range(level):
                 fix(p, t, b, s, back, nodes[at, back], size[at, back], values[at, back])
-            expand(p, t, x, b, s, h, c, desk, level, BEAM_NODES)
+            branch(search, level, BEAM_NODES)
             for place in range(min(each, c.count[level])):
                 child = c.order[level, place]
                 pool_bound[pooled] = c.bound[level, child]
@@ -127,7 +126,7 @@ def beam(
                 pooled += 1
                 if level + 1 == count and c.bound[level, child] < h.best[0]:
                     fix(p, t, b, s, level, c.nodes[level, child], c.size[level, child], c.values[level, child])
-                    record(p, s, h, c.bound[level, child])
+                    record(s, h, c.bound[level, child])
                     unfix(p, t, b, s, level)
             for back in range(level - 1, -1, -1):
                 unfix(p, t, b, s, back)

@@ -1,4 +1,4 @@
-"""What the compiled search works on: tables of bounds, the operators fixed so far, children, the incumbent.
+"""What the compiled branch and bound works on: tables of bounds, the operators fixed so far, children, the incumbent.
 
 All are NamedTuples of arrays, because numba takes those as arguments; their contents change, they do not.
 """
@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from leeward.policies.edrp.exact.arrays import Arrays
 from leeward.policies.edrp.exact.compiled import kernel
+from leeward.policies.edrp.exact.kernel_bound import Reach
+from leeward.policies.edrp.exact.tree import Tree
 
 
 class Tables(NamedTuple):
@@ -56,21 +59,21 @@ class Children(NamedTuple):
     at: np.ndarray  # [G] how many were tried
 
 
-class Search(NamedTuple):
-    """What the search works with and what it has found."""
+class Incumbent(NamedTuple):
+    """The best deployment found, what follows from it, and how far the search may go and has gone."""
 
     best: np.ndarray  # [1] F of the incumbent, or more than any feasible deployment is worth
     best_nodes: np.ndarray  # [G, kmax]
     best_size: np.ndarray  # [G]
-    lost: np.ndarray  # [1] least bound of children dropped for want of space or time
-    fuel: np.ndarray  # [1] bounds that may still be computed before the search has to stop where it is
-    depth: np.ndarray  # [1]
+    dropped: np.ndarray  # [1] least bound of children dropped for want of space or time
+    budget: np.ndarray  # [1] bounds that may still be computed before the search has to stop where it is
+    depth: np.ndarray  # [1] of the search; -2 before the root is branched on, -1 when nothing is open
     slack: np.ndarray  # [2] absolute and relative: what is not better by more is pruned
     floor: np.ndarray  # [2] downtime that every configuration in question has at least, and at most
 
 
-class Desk(NamedTuple):
-    """Working space of `expand`, by node unless said otherwise."""
+class Scratch(NamedTuple):
+    """Working space of `branch`, by node unless said otherwise."""
 
     ready: np.ndarray  # when the input is there
     onward: np.ndarray  # longest way on among fixed operators
@@ -84,7 +87,29 @@ class Desk(NamedTuple):
     pick: np.ndarray  # [kmax] positions in the list of survivors
 
 
+class Search(NamedTuple):
+    """All that one branch and bound needs."""
+
+    p: Arrays
+    t: Tree
+    x: Reach
+    b: Tables
+    s: State
+    h: Incumbent
+    c: Children
+    scratch: Scratch
+
+
+class Branching(NamedTuple):
+    """The operator that the search branches on, and the number of replicas in question."""
+
+    level: int
+    i: int
+    size: int
+    least_traffic: float  # $/h to the fixed operators that a replica has at least, wherever it goes
+
+
 @kernel
-def threshold(h: Search) -> float:
-    """A bound of at least this cannot lead to anything worth having."""
+def cutoff(h: Incumbent) -> float:
+    """What has at least this as its bound is pruned: it cannot lead to anything worth having."""
     return h.best[0] - h.slack[0] - h.slack[1] * h.best[0]

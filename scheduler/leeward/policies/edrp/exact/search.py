@@ -22,8 +22,8 @@ from leeward.policies.edrp.exact.arrays import GENERIC, LIVE, Arrays, arrays_of
 from leeward.policies.edrp.exact.bounds import Bound, Layout, lay_out, prepare, sharpen
 from leeward.policies.edrp.exact.kernel_downtime import downtime_tables
 from leeward.policies.edrp.exact.kernel_improve import draft_of, improve
-from leeward.policies.edrp.exact.kernel_search import beam, run
-from leeward.policies.edrp.exact.kernel_state import Children, Desk, Search, State
+from leeward.policies.edrp.exact.kernel_search import beam, depth_first
+from leeward.policies.edrp.exact.kernel_state import Children, Incumbent, Scratch, Search, State
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.latency import MM1
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Optimal, Outcome, Unknown
@@ -43,15 +43,15 @@ INTERVALS = 8
 #: Widths of the beam before and after the bounds are sharpened, and children taken from each of its members.
 FIRST_BEAM, BEAM, EACH = 4, 48, 32
 #: Deployments that the local search looks at.
-POLISH = 300_000
+IMPROVE = 300_000
 #: Memory for children, bytes.
 CHILDREN_BYTES = 120e6
 #: Seconds between two looks at the clock.
 SLICE_S = 0.05
 #: Bounds that may be computed before the bounds are sharpened: milliseconds.
-SPRINT = 20_000
-#: Fuel without end, and bounds a second on a slow machine, before it is known better.
-FUEL, PACE = 1 << 60, 200_000.0
+QUICK = 20_000
+#: A budget without end, and bounds a second on a slow machine, before it is known better.
+ENDLESS, PACE = 1 << 60, 200_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,9 @@ def solve_exact(
     started = clock()
     deadline = math.inf if time_limit_s is None else started + time_limit_s
     p = arrays_of(problem)
-    hunt = Hunt(problem=problem, p=p, h=_blank_search(p), gap=gap, deadline=deadline, clock=clock)
-    bound = hunt.settle(start)
-    return _conclude(problem, hunt, bound, Effort(method="exact", seconds=clock() - started))
+    search = BranchAndBound(problem=problem, p=p, h=_no_incumbent(p), gap=gap, deadline=deadline, clock=clock)
+    bound = search.run(start)
+    return _conclude(problem, search, bound, Effort(method="exact", seconds=clock() - started))
 
 
 @cache
@@ -99,32 +99,32 @@ def warm_up() -> None:
         weights=Weights(r=0.5, c=0.5, d=0.0),
         bounds=Bounds(r=10.0, c=10.0, d=10.0),
     )
-    p, h = arrays_of(problem), _blank_search(arrays_of(problem))
+    p, h = arrays_of(problem), _no_incumbent(arrays_of(problem))
     least, alone = downtime_bounds(p)
     h.floor[:] = 0.0, p.d_max
     some, all_there = least <= p.d_max, alone <= p.d_max
     bound = sharpen(p, prepare(p, lay_out(p, some, all_there)[0], some, all_there), CEILING, steps=2)
-    state, children, desk = _workspace(p, bound)
-    beam(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 2, 2)
-    run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 0)
+    space = _search_space(p, bound, h)
+    beam(space, 2, 2)
+    depth_first(space, 0)
     improve(p, draft_of(p, h.best_nodes, h.best_size, 100))
 
 
-def _conclude(problem: Problem, hunt: Hunt, bound: float, effort: Effort) -> Outcome:
-    best = hunt.best
+def _conclude(problem: Problem, search: BranchAndBound, bound: float, effort: Effort) -> Outcome:
+    best = search.best
     if best is None and bound >= CEILING:
         return Infeasible(why=("no deployment meets all bounds and capacities",), effort=effort)
     if best is None:
         return Unknown(why="the time limit was reached before a deployment was found", effort=effort, bound=bound)
     metrics = evaluate(problem, best)
     bound = min(bound, metrics.F)
-    if bound >= hunt.threshold() - 1e-12:
+    if bound >= search.cutoff() - 1e-12:
         return Optimal(deployment=best, metrics=metrics, bound=bound, effort=effort)
     return Feasible(deployment=best, metrics=metrics, bound=bound, effort=effort)
 
 
 @dataclass(kw_only=True)
-class Hunt:
+class BranchAndBound:
     """One call's state: the incumbent, shared by the searches of all intervals."""
 
     problem: Problem
@@ -138,120 +138,121 @@ class Hunt:
     #: The best verified deployment.
     best: Deployment | None = None
 
-    def settle(self, start: Deployment | None) -> float:
+    def run(self, start: Deployment | None) -> float:
         """Searches every interval that may matter; returns a proven lower bound on F."""
         p = self.p
         least, alone = downtime_bounds(p)
         for known in (self.problem.current, start):
             if known is not None:
-                self._take(known)
-        self._polish()
+                self._offer(known)
+        self._improve()
         soon = self.clock() + LAYOUT_SHARE * (self.deadline - self.clock())
         layouts = lay_out(p, least <= p.d_max, alone <= p.d_max, in_time=lambda: self.clock() < soon)
 
         def prepared(interval: Interval, layout: Layout) -> Bound:
             return prepare(p, layout, least <= interval.high, alone <= interval.high)
 
-        glanced = [
-            (self._glance(interval, layout, prepared), interval, layout)
+        rooted = [
+            (self._root_bound(interval, layout, prepared), interval, layout)
             for interval in intervals(p, least, alone)
             for layout in layouts
         ]
-        glanced.sort(key=lambda one: (one[0], one[1].low))
-        proven = [self._search(interval, layout, root, prepared) for root, interval, layout in glanced]
+        rooted.sort(key=lambda one: (one[0], one[1].low))
+        proven = [self._close(interval, layout, root, prepared) for root, interval, layout in rooted]
         return min([*proven, float(self.h.best[0])])
 
-    def _glance(self, interval: Interval, layout: Layout, prepared: Prepared) -> float:
+    def _root_bound(self, interval: Interval, layout: Layout, prepared: Prepared) -> float:
         """A quick bound on F within the interval and class; tries for an incumbent."""
         price = self.p.e * interval.low
-        if price + layout.value >= self.threshold() or (self.best is not None and self._late()):
+        if price + layout.value >= self.cutoff() or (self.best is not None and self._out_of_time()):
             return price + layout.value
         bound = prepared(interval, layout)
         root = price + max(layout.value, bound.root(self.p))
-        if root < self.threshold():
+        if root < self.cutoff():
             self._beam(interval, bound, FIRST_BEAM)
         return root
 
-    def _search(self, interval: Interval, layout: Layout, root: float, prepared: Prepared) -> float:
+    def _close(self, interval: Interval, layout: Layout, root: float, prepared: Prepared) -> float:
         """A lower bound on F within the interval and class, given one; improves the incumbent on the way."""
         p, h = self.p, self.h
-        if root >= self.threshold():
-            return self.threshold()
-        if self._late():
+        if root >= self.cutoff():
+            return self.cutoff()
+        if self._out_of_time():
             return root
         price = p.e * interval.low
         bound = prepared(interval, layout)
-        proven = self._sprint(interval, bound, root)
+        proven = self._try_quickly(interval, bound, root)
         if proven is not None:
             return proven
-        bound = sharpen(p, bound, float(h.best[0]) - price, in_time=lambda: not self._late())
+        bound = sharpen(p, bound, float(h.best[0]) - price, in_time=lambda: not self._out_of_time())
         root = max(root, bound.root(p) + price)
-        if root >= self.threshold():
-            return self.threshold()
+        if root >= self.cutoff():
+            return self.cutoff()
         space = self._beam(interval, bound, BEAM)
-        return self.threshold() if root >= self.threshold() else self._descend(bound, *space, root)
+        return self.cutoff() if root >= self.cutoff() else self._depth_first(space, root)
 
-    def _sprint(self, interval: Interval, bound: Bound, root: float) -> float | None:
-        """What `_search` returns, if a short search with the quick bound gets to the end; sharpening takes longer."""
+    def _try_quickly(self, interval: Interval, bound: Bound, root: float) -> float | None:
+        """What `_close` returns, if a short search with the quick bound gets to the end; sharpening takes longer."""
         h, known = self.h, float(self.h.best[0])
-        state, children, desk = _workspace(self.p, bound)
+        space = _search_space(self.p, bound, h)
         h.floor[:] = interval.low, interval.high
-        h.depth[0], h.lost[0] = -2, math.inf
-        h.fuel[0] = min(SPRINT, self._fuel())
-        run(self.p, bound.tree, bound.reach, bound.tables, state, h, children, desk, 0)
-        if self._adopt(known):
-            self._polish()
-        return min(max(root, float(h.lost[0])), self.threshold()) if h.depth[0] == -1 else None
+        h.depth[0], h.dropped[0] = -2, math.inf
+        h.budget[0] = min(QUICK, self._budget())
+        depth_first(space, 0)
+        if self._check_found(known):
+            self._improve()
+        return min(max(root, float(h.dropped[0])), self.cutoff()) if h.depth[0] == -1 else None
 
-    def _beam(self, interval: Interval, bound: Bound, width: int) -> tuple[State, Children, Desk]:
+    def _beam(self, interval: Interval, bound: Bound, width: int) -> Search:
         h = self.h
-        space = _workspace(self.p, bound)
+        space = _search_space(self.p, bound, h)
         known = float(h.best[0])
         h.floor[:] = interval.low, interval.high
-        h.fuel[0] = FUEL if self.best is None else self._fuel()
-        beam(self.p, bound.tree, bound.reach, bound.tables, space[0], h, space[1], space[2], width, EACH)
-        if self._adopt(known):
-            self._polish()
+        h.budget[0] = ENDLESS if self.best is None else self._budget()
+        beam(space, width, EACH)
+        if self._check_found(known):
+            self._improve()
         return space
 
-    def _descend(self, bound: Bound, state: State, children: Children, desk: Desk, root: float) -> float:
-        p, h = self.p, self.h
-        h.depth[0], h.lost[0] = -2, math.inf
-        polishing, since_polish = 0.0, 0.0  # s: what it took last time, and how long ago that is
-        while h.depth[0] != -1 and not self._late():
-            known, began, fuel = float(h.best[0]), self.clock(), self._fuel()
-            h.fuel[0] = fuel
-            reserve = max(0, fuel - int(self.pace * SLICE_S))
-            run(p, bound.tree, bound.reach, bound.tables, state, h, children, desk, reserve)
+    def _depth_first(self, space: Search, root: float) -> float:
+        """Depth first until nothing is open or the time is up; a lower bound on F."""
+        h = self.h
+        h.depth[0], h.dropped[0] = -2, math.inf
+        improving, since_improved = 0.0, 0.0  # s: what it took last time, and how long ago that is
+        while h.depth[0] != -1 and not self._out_of_time():
+            known, began, budget = float(h.best[0]), self.clock(), self._budget()
+            h.budget[0] = budget
+            reserve = max(0, budget - int(self.pace * SLICE_S))
+            depth_first(space, reserve)
             spent = self.clock() - began
-            pace = float(fuel - h.fuel[0]) / max(spent, 1e-6)
+            pace = float(budget - h.budget[0]) / max(spent, 1e-6)
             self.pace = min(max(pace, self.pace / 4), self.pace * 4)
-            since_polish += spent
-            if self._adopt(known) and since_polish > 10 * polishing:
+            since_improved += spent
+            if self._check_found(known) and since_improved > 10 * improving:
                 began = self.clock()
-                self._polish()
-                polishing, since_polish = self.clock() - began, 0.0
-        open_bounds = [max(root, float(h.lost[0])), self.threshold()]
+                self._improve()
+                improving, since_improved = self.clock() - began, 0.0
+        open_bounds = [max(root, float(h.dropped[0])), self.cutoff()]
         if h.depth[0] == -2:
             open_bounds.append(root)
         elif h.depth[0] != -1:
-            open_bounds.append(max(root, _least_open(children, int(h.depth[0]))))
+            open_bounds.append(max(root, _least_open(space.c, int(h.depth[0]))))
         return min(open_bounds)
 
-    def _late(self) -> bool:
+    def _out_of_time(self) -> bool:
         return self.clock() >= self.deadline
 
-    def _fuel(self) -> int:
+    def _budget(self) -> int:
         """What there is time for."""
         left = self.deadline - self.clock()
-        return FUEL if left == math.inf else int(min(float(FUEL), max(0.0, left) * self.pace))
+        return ENDLESS if left == math.inf else int(min(float(ENDLESS), max(0.0, left) * self.pace))
 
-    def threshold(self) -> float:
+    def cutoff(self) -> float:
         """What a finished search has proven as a bound: nothing beats the incumbent by more than the slack."""
         best = float(self.h.best[0])
         return best - float(self.h.slack[0]) - float(self.h.slack[1]) * best
 
-    def _take(self, deployment: Deployment) -> None:
+    def _offer(self, deployment: Deployment) -> None:
         """Makes it the incumbent if it verifies and is better."""
         if verify(self.problem, deployment):
             return
@@ -261,29 +262,29 @@ class Hunt:
             self.h.best[0] = value
             self.h.slack[:] = SLACK, self.gap  # before there is an incumbent, nothing may be passed over
 
-    def _adopt(self, known: float) -> bool:
+    def _check_found(self, known: float) -> bool:
         """Verifies what the compiled search has found since the incumbent was worth `known`; whether it found any."""
         h = self.h
         if not h.best[0] < known:
             return False
         found, claimed = self._decode(h.best_nodes, h.best_size), float(h.best[0])
         h.best[0] = known
-        self._take(found)
+        self._offer(found)
         if not h.best[0] <= claimed + 1e-9:  # less is fine: the claim has the interval's least downtime in it
             raise AssertionError(f"the search claimed F = {claimed}, the definitions say {h.best[0]}: {found}")
         return True
 
-    def _polish(self) -> None:
+    def _improve(self) -> None:
         """Looks for something better close to the incumbent."""
-        if self.best is None or self._late():
+        if self.best is None or self._out_of_time():
             return
         nodes, size = np.zeros_like(self.h.best_nodes), np.zeros_like(self.h.best_size)
         for i, op in enumerate(self.problem.operators):
             placed = [self.problem.node_index[u] for u, count in self.best[op.id].items() for _ in range(count)]
             nodes[i, : len(placed)], size[i] = placed, len(placed)
-        draft = draft_of(self.p, nodes, size, min(POLISH, self._fuel()))
+        draft = draft_of(self.p, nodes, size, min(IMPROVE, self._budget()))
         improve(self.p, draft)
-        self._take(self._decode(draft.nodes, draft.size))
+        self._offer(self._decode(draft.nodes, draft.size))
 
     def _decode(self, nodes: np.ndarray, size: np.ndarray) -> Deployment:
         return {
@@ -328,21 +329,21 @@ def least_change(p: Arrays) -> float:
     return min(float(p.live[0]), restart) if p.model == LIVE else restart
 
 
-def _blank_search(p: Arrays) -> Search:
+def _no_incumbent(p: Arrays) -> Incumbent:
     shape = (len(p.k), int(p.k.max()))
-    return Search(
+    return Incumbent(
         best=np.array([CEILING]),
         best_nodes=np.zeros(shape, dtype=np.int64),
         best_size=np.zeros(shape[0], dtype=np.int64),
-        lost=np.array([np.inf]),
-        fuel=np.array([FUEL]),
+        dropped=np.array([np.inf]),
+        budget=np.array([ENDLESS]),
         depth=np.array([-2]),
         slack=np.zeros(2),
         floor=np.zeros(2),
     )
 
 
-def _workspace(p: Arrays, bound: Bound) -> tuple[State, Children, Desk]:
+def _search_space(p: Arrays, bound: Bound, h: Incumbent) -> Search:
     count, kmax, n = len(p.k), int(p.k.max()), len(p.speed)
     cap = int(max(1000, min(100_000, CHILDREN_BYTES / count / (8 * (kmax + 8)))))
     state = State(
@@ -369,7 +370,7 @@ def _workspace(p: Arrays, bound: Bound) -> tuple[State, Children, Desk]:
         count=np.zeros(count, dtype=np.int64),
         at=np.zeros(count, dtype=np.int64),
     )
-    desk = Desk(
+    scratch = Scratch(
         ready=np.zeros(n),
         onward=np.zeros(n),
         joined=np.zeros(n),
@@ -381,7 +382,7 @@ def _workspace(p: Arrays, bound: Bound) -> tuple[State, Children, Desk]:
         sorted=np.zeros(kmax, dtype=np.int64),
         pick=np.zeros(kmax + 1, dtype=np.int64),
     )
-    return state, children, desk
+    return Search(p=p, t=bound.tree, x=bound.reach, b=bound.tables, s=state, h=h, c=children, scratch=scratch)
 
 
 def _least_open(children: Children, depth: int) -> float:
