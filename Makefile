@@ -75,9 +75,10 @@ bench-idle: setup ## what an idle topology costs, and the start of a worker with
 bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
 	python tests/bench/edrp.py
 
-pages: ## docs/protocol.md and docs/settings.md from the code
+pages: ## docs/protocol.md, docs/settings.md and the pictures of docs/design.md from the code
 	python scripts/protocol_page.py --write
 	python scripts/settings_page.py --write
+	python scripts/drawings.py --write
 
 lint: ## ruff: errors, import order, format of the code
 	ruff check .

@@ -47,6 +47,26 @@ The coordinator writes a control record, and tasks follow it. `core/protocol.py`
 events come in, instructions go out. A transition that is not in the tables below raises an error. `make torture` runs
 both machines against each other under faults.
 """
+ALIGNMENT = """A marker is *aligned* when it is in from every upstream task that takes part. A channel whose marker is
+in waits: what arrives on it is queued, and processed in order later.
+
+- The `pause` marker is the papers' end-of-stream tuple: behind it nothing is in flight.
+- Probes carry the tables to the groupings, and separate bases: what arrives on a channel before the probe of a base is
+  older, and dropped. A task is *ready* when its state is in and every channel has carried the probe. So no task waits
+  a guessed number of seconds for Storm to reconnect.
+- Each source reads the record at a time of its own, so after an abort some sources have sent a marker and others have
+  not. A checkpoint's marker is dropped where a newer one has come. A pause's marker waits for the record of the abort.
+"""
+COURSES = """A *restart*: `announce` (PAUSE), every task exports at the pause marker, barrier 1, `move` (the plugin
+places, Storm rebalances), `restore` (RESTORE: groups, state, probes), barrier 2, RUN.
+
+- A worker whose executors stay the same is not restarted by Storm, and its tasks keep their memory.
+- A report that is missing at barrier 1, or that names an error (Redis is down, full or read-only), leads to an abort.
+- A restart waits for a first cut in Redis, because its own cut may lie in the swap area of a node that is lost.
+
+A *handover*: `ahead` (the record names `ahead` and `coming`), then `handover` (RUN with the new tables), barrier
+`handover-<epoch>`. [The picture](handover.svg) shows one step. A warm task is brought by `leave`, `prepare`, `join`.
+"""
 
 
 def meanings(cls: type) -> dict[str, str]:
@@ -205,6 +225,7 @@ def page() -> str:
         "## Markers\n",
         "Each marker also has a count: how many tuples, pulses and route markers its sender sent on that channel.\n",
         markers(),
+        "### Alignment\n", ALIGNMENT,
         "## A task\n", members(Mode, "State"),
         "### Facts\n", members(Fact, "Fact"),
         "### Transitions of a task\n", diagram(Mode.STARTING, protocol.TRANSITIONS, of_fact),
@@ -216,6 +237,7 @@ def page() -> str:
         ignored(migration.TRANSITIONS, of_event),
         "### Steps in the journal\n", "The coordinator writes a step to the journal before it takes it.\n",
         members(StepName, "Step"),
+        "### Courses\n", COURSES,
         "## Barriers\n", "A barrier is a znode with a child for each task that has reported.\n", barriers(),
         "## ZooKeeper\n", znodes(),
         "## Redis\n", redis_keys(),

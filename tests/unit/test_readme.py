@@ -20,7 +20,7 @@ from leeward.cli import _build
 from tests.doc_blocks import ROOT, Command, blocks, commands, write_files
 
 README, TUTORIAL = ROOT / "README.md", ROOT / "docs" / "tutorial.md"
-PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
 BIN = Path(sys.executable).parent
 #: what typer raises for words that it does not take
 UsageError = typer.BadParameter.__base__

@@ -289,7 +289,7 @@ class LocalCluster:
                 stderr=subprocess.STDOUT,
                 cwd=self.dir,
                 env=environment,
-                process_group=0,  # not a session: Linux shares processors between sessions first (docs/design.md)
+                process_group=0,  # not a session: Linux shares processors between sessions first (ADR 16)
             )
         self._children[name] = child
         if (process := processes.process_of(child.pid)) is not None:
