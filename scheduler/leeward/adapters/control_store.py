@@ -1,4 +1,4 @@
-"""ControlStore on ZooKeeper: control record, journal and placement, written by whoever claimed last."""
+"""ControlStore on ZooKeeper: control record, journal and placement, written by the coordinator that claimed last."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ZooControlStore:
         self._client, self._paths = client, paths
         self._placement = Paths.placement(paths.root, topology)
         self._versions: dict[str, int] = {}  # of the claimed znodes
-        self._last: dict[str, bytes] = {}  # what each of them, and `told`, held when it was read or written last
+        self._last: dict[str, bytes] = {}  # content of each of them, and of `told`, when it was read or written last
 
     def claim(self) -> Claim:
         with asking("claim"):
@@ -170,7 +170,7 @@ class ZooControlStore:
         return self._versions[path]
 
     def _write(self, texts: Mapping[str, bytes], also: Callable[[Any], None]) -> None:
-        """At all of these paths or at none; the versions of the claimed ones say whether it may.
+        """At all of these paths or at none; the versions of the claimed ones decide whether it may.
 
         `also(transaction)` adds what goes with it, unless it cannot be done or was done before.
         """
@@ -209,7 +209,7 @@ class ZooControlStore:
     def _settle(self, texts: Mapping[str, bytes]) -> bool:
         """After a write that failed: whether it had been carried out, and the connection broke before the answer.
 
-        What somebody has deleted is there again. Raises LostLeadershipError if another coordinator can have claimed.
+        Znodes that were deleted are there again. Raises LostLeadershipError if another coordinator can have claimed.
         """
         found = {path: self._read(path) for path in self._versions}
         carried_out = any(

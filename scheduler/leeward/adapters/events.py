@@ -23,7 +23,7 @@ choice_refused             that decision cannot be carried out: why
 checkpoint_committed       cut, bytes
 checkpoint_failed          cut, why
 alert                      a person should look
-waiting                    a server, or the plugin, does not say yet what the service needs: why; it asks again
+waiting                    a server, or the plugin, has not answered yet: why; the service tries again
 topology_gone              Nimbus no longer runs the topology; the service ends
 tidied                     what it left is deleted: znodes, keys, placement
 service_failed             one topology is not served, as something is wrong with it or its settings: why
@@ -87,7 +87,7 @@ class Log:
 
 
 class Fan:
-    """EventSink: tells several."""
+    """EventSink: passes events to several."""
 
     def __init__(self, *sinks: EventSink) -> None:
         self._sinks = sinks

@@ -18,7 +18,7 @@ from leeward.core.plan import Placement
 
 
 class ServerLeftovers:
-    """See the module. Redis goes first: a topology's znode says that there may be keys of it."""
+    """See the module. Redis goes first: a topology's znode shows that there may be keys of it."""
 
     def __init__(
         self, client: KazooClient, root: str, snapshots: RedisSnapshots, *, storm_root: str = "/storm",

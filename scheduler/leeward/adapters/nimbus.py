@@ -107,7 +107,7 @@ class NimbusClient:
         ) from last
 
     def _find_leader(self) -> Any:
-        """A client of the leading Nimbus, whom any seed can name."""
+        """A client of the leading Nimbus; any seed can name it."""
         from thriftpy2.thrift import TException
 
         silent: list[str] = []
@@ -146,7 +146,7 @@ class NimbusClient:
 
 
 def _told(error: Exception | None) -> str:
-    """An error's text without a remedy; Thrift's own say their kind and message."""
+    """An error's text without a remedy; Thrift's own have their kind and message."""
     if isinstance(error, ClusterRefusedError):
         return error.message
     return f"{type(error).__name__}: {getattr(error, 'message', None) or error}"

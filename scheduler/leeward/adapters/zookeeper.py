@@ -100,7 +100,7 @@ class ZooBarriers:
             tasks = [task for task in _children(self._client, path, wake) if task not in skip]
             texts = {}
             for task in guesses.keys() & set(tasks):
-                with contextlib.suppress(KazooException):  # not there yet; what was lost is asked for again
+                with contextlib.suppress(KazooException):  # not there yet; a failed read is repeated below
                     texts[task] = guesses[task].get()[0]
             rest = [task for task in tasks if task not in texts]
             texts |= zip(rest, _texts(self._client, [f"{path}/{task}" for task in rest]), strict=True)

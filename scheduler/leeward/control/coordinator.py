@@ -51,7 +51,7 @@ STEPS = (
     "control:prepare", "journal:join",
 )  # fmt: skip
 
-#: What the record asks for in these states, while its phase is RUN.
+#: Sub-phase of RUN that these states announce.
 _ASKED = {
     State.CHECKPOINTING: "checkpoint",
     State.COPYING: "ahead",
@@ -125,7 +125,7 @@ class Coordinator:
         self._feed(PlanAccepted(plan=plan, request=request))
 
     def silence(self, tasks: frozenset[int]) -> None:
-        """These tasks, and no others, say nothing."""
+        """These tasks, and no others, are silent."""
         if tasks != self.machine.silent and self.machine.state is not State.OFF:
             self._feed(Silent(tasks=tasks))
 

@@ -1,7 +1,7 @@
-"""What handovers cost, learned from those that were done: longest wait of a tuple = constant + time per byte moved.
+"""The cost of handovers, learned from those that were done: longest wait of a tuple = constant + time per byte moved.
 
 The estimate is Theil and Sen's: the median slope between pairs, then the median of what is left over. One handover in
-four may have met a pause of a garbage collector, or nobody who waited, and nothing changes. Neither part is negative.
+four may have met a pause of a garbage collector, or no waiting tuple, and nothing changes. Neither part is negative.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from statistics import median
 
 from leeward.core.model import HandoverCost
 
-#: What holds until one was measured.
+#: Cost until one was measured.
 PRIOR = HandoverCost()
 #: Handovers that count.
 KEEP = 16

@@ -1,4 +1,4 @@
-"""What the loop checks before a plan is carried out. Policies suggest, the loop protects. Pure."""
+"""Checks of the loop before a plan is carried out. Policies suggest, the loop protects. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leeward.core.plan import Plan
 from leeward.core.settings import Settings
 from leeward.core.table import check_table, replicas
 
-#: What the first plan must gain: ties are no reason to move anything.
+#: Least gain of the first plan: ties are no reason to move anything.
 _ANY_GAIN = 1e-6
 
 

@@ -1,6 +1,6 @@
 """Which tasks are away, by the beats that their processes leave in Redis (`runtime/task/beat.py`). Pure.
 
-A process beats twice a second, or says that it is gone. It counts as silent when its beat has stood still for
+A process leaves a beat twice a second, and a farewell. It counts as silent when its beat has stood still for
 `silent_s`. Redis may be away, or refuse writes, and then no beat changes: so nobody is silent while all are, and a gap
 in the reading starts every count anew.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from leeward.core.control import GONE
 
-#: A pause between two readings that is longer than this says more of the reader than of the tasks. # seconds
+#: A pause between two readings that is longer than this is the reader's fault, not the tasks'. # seconds
 GAP_S = 1.0
 
 

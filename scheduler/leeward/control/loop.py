@@ -85,7 +85,7 @@ class Loop:
         self._future.add_done_callback(lambda _: wake())
 
     def take(self, epoch: int, idle: bool) -> Plan | None:
-        """The plan to carry out now, if the policy has answered and nothing speaks against it."""
+        """The plan to carry out now, if the policy has answered and the guard accepts it."""
         if self._future is None or not self._future.done():
             return None
         future, view = self._future, self._view
@@ -105,7 +105,7 @@ class Loop:
         return None
 
     def objection(self, plan: Plan, view: ClusterView, *, epoch: int, idle: bool) -> str | None:
-        """Why not to carry it out; "" if it changes nothing; None if nothing speaks against it."""
+        """The reason to refuse it; "" if it changes nothing; None if it is accepted."""
         if changes_nothing(plan, view):
             return ""
         if epoch != view.epoch:
@@ -130,7 +130,7 @@ class Loop:
 
 
 def plan_fields(plan: Plan, view: ClusterView) -> dict[str, object]:
-    """What the log says of a plan."""
+    """Fields of a plan for the log."""
     fields: dict[str, object] = {"reason": plan.reason, "epoch": view.epoch}
     known = {name: value for name, value in asdict(plan.estimate).items() if value is not None}
     fields |= {name: value if isinstance(value, bool) else round(value, 6) for name, value in known.items()}

@@ -19,7 +19,7 @@ from leeward.core.settings import Settings
 from leeward.core.topology_conf import MAX_REPLICAS, PINNED, SERVICE_RATE, check_conf
 
 MARKER_STREAM = "marker"
-#: With fewer tuples looked at in a window nothing is said of key groups: the share of one replica of four would be off
+#: With fewer tuples looked at in a window key groups are not measured: the share of one replica of four would be off
 #: by more than a tenth.
 LEAST_LOOKED_AT = 500
 
@@ -132,7 +132,7 @@ class Monitor:
         return dict(self._service)
 
     def forget(self) -> None:
-        """What was measured around a reconfiguration says nothing of the load."""
+        """Forget samples around a reconfiguration: they do not show the load."""
         self._window.clear()
 
 
@@ -149,7 +149,7 @@ class Facts:
     streams: StreamFacts = field(default_factory=StreamFacts)
     draining: frozenset[str] = frozenset()
     handover_cost: HandoverCost = PRIOR
-    wanted: Placement | None = None  #: what a coordinator last asked the plugin for, under this name
+    wanted: Placement | None = None  #: placement last written for the plugin, under this name
 
 
 def check_structure(structure: Structure) -> None:
@@ -257,7 +257,7 @@ def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:
 
 
 def _backlog(facts: Facts, rate: float, settings: Settings) -> int:
-    """Rows that wait at the source. `done` is only as new as the last checkpoint: what that explains is no backlog."""
+    """Rows that wait at the source. `done` is as new as the last checkpoint: rows sent since are no backlog."""
     explained = rate * 2 * settings.checkpoint_every_s
     return max(0, int(facts.streams.last - facts.streams.done - explained))
 

@@ -34,7 +34,7 @@ def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[
 
 
 def status_of(topology: str, ports: Ports) -> dict[str, object]:
-    """What `leeward status` prints."""
+    """The output of `leeward status`."""
     structure = ports.nimbus.structure(topology)
     check_structure(structure)
     cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
@@ -63,7 +63,7 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
 
 
 def _record(ports: Ports, structure: Structure) -> ControlRecord:
-    """The record in force; what tasks assume if there is none."""
+    """The record in force; without one, the record that tasks assume."""
     record = ports.open_topology(structure).control.read_record()
     if record is not None:
         return record

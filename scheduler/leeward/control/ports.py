@@ -1,7 +1,7 @@
-"""What the service needs of the world, as small protocols.
+"""The world of the service, as small protocols.
 
 `sim/memory.py` has the in-memory twins, `adapters/` the real ones; one contract suite holds both to this page.
-Every method may raise ClusterRefusedError (theirs, not ours); which errors else is said where it matters.
+Every method may raise ClusterRefusedError (theirs, not ours); other errors are named where they matter.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LeaderLock(Protocol):
         """Wait up to `timeout_s` for the lock; True if it is held now."""
 
     def held(self) -> bool:
-        """False once the session was lost: whatever the holder does, another one may be at work."""
+        """False once the session was lost: another process may hold the lock from then on."""
 
     def release(self) -> None:
         """Give it up; nothing happens if it is not held."""
@@ -71,14 +71,14 @@ class LeaderLock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a coordinator finds when it takes over."""
+    """Documents that a coordinator reads when it takes over."""
 
     record: ControlRecord | None
     journal: Journal | None
 
 
 class ControlStore(Protocol):
-    """Control record, journal and placement of one topology; written by whoever claimed last, and by nobody else."""
+    """Control record, journal and placement of one topology; the coordinator that claimed last writes them."""
 
     def claim(self) -> Claim:
         """Become the only writer: from now on every write of an earlier claim raises LostLeadershipError."""
@@ -112,7 +112,7 @@ class ControlStore(Protocol):
 
 
 class BarrierStore(Protocol):
-    """What the tasks of one topology write."""
+    """Documents that the tasks of one topology write."""
 
     def reports(
         self, barrier: str, known: Iterable[int], wake: Wake, *, likely: Iterable[int] = ()
@@ -130,10 +130,10 @@ class BarrierStore(Protocol):
 
 
 class ClusterStore(Protocol):
-    """What concerns all topologies: the plugin's snapshot and the nodes that drain."""
+    """Documents about all topologies: the plugin's snapshot and the nodes that drain."""
 
     def snapshot(self, wake: Wake) -> str | None:
-        """What the plugin published last, as JSON text; `wake` is called when it publishes again."""
+        """The plugin's newest snapshot, as JSON text; `wake` is called when it publishes again."""
 
     def placements(self) -> Mapping[str, Placement]:
         """Topology name -> wanted placement, also of topologies that no longer run; unreadable ones are left out."""
@@ -146,7 +146,7 @@ class ClusterStore(Protocol):
 
 
 class RequestStore(Protocol):
-    """What people ask of the service of one topology: one request at a time, in the order in which they came."""
+    """Requests of people to the service of one topology: one request at a time, in the order in which they came."""
 
     def ask(self, body: Mapping[str, object]) -> str:
         """Leave a request; its id."""
@@ -195,13 +195,13 @@ class SnapshotStore(Protocol):
 
 
 class LeftoverStore(Protocol):
-    """What Leeward keeps of topologies in ZooKeeper and Redis, whether they run or not."""
+    """The documents and keys of topologies in ZooKeeper and Redis, whether they run or not."""
 
     def found(self) -> Mapping[str, Leftover]:
         """By topology id; changes nothing."""
 
     def delete(self, topology_id: str) -> Leftover:
-        """Delete everything of this topology; what was deleted. A placement stays if it is another topology's."""
+        """Delete everything of this topology; returns its names. A placement stays if it is another topology's."""
 
 
 class Clock(Protocol):

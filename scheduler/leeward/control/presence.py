@@ -1,4 +1,4 @@
-"""Does a topology run? Nimbus is asked now and then; that it does not answer says nothing."""
+"""Does a topology run? The service asks Nimbus now and then. No answer proves nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Presence:
         self._next, self._absent = 0.0, 0
 
     def check(self, now: float) -> None:
-        """Does not wait. Raises TopologyGoneError once Nimbus has said that the topology no longer runs."""
+        """Does not wait. Raises TopologyGoneError once Nimbus has answered that the topology no longer runs."""
         if self._answer is not None and self._answer.done():
             self._take(self._answer)
             self._answer = None
@@ -58,7 +58,7 @@ def patiently(
     *,
     patience: Callable[[float], float] = float,
 ) -> T | None:
-    """What `ask()` gives, as soon as the cluster does not refuse it; None if `stop` was set before.
+    """The result of `ask()`, as soon as the cluster does not refuse it; None if `stop` was set before.
 
     `waiting(why)` is called after each refusal; every other error goes to the caller. `patience`: a clock's.
     """

@@ -1,7 +1,7 @@
 """`leeward serve`: leads one topology, measures it, plans for it, and carries plans out.
 
-One thread. It waits for the lock (a standby does only that), takes over what its predecessor left, and then works in
-rounds: what watches brought, what the policy decided, what people asked for. Losing the lock or ZooKeeper sends it
+One thread. It waits for the lock (a standby does only that), takes over from its predecessor, and then works in
+rounds: events of watches, plans of the policy, requests of people. Losing the lock or ZooKeeper sends it
 back to waiting; the next leader, perhaps itself, reads journal and record and goes on. When Nimbus says that the
 topology no longer runs, the service deletes what it has left, and ends.
 """

@@ -17,7 +17,7 @@ GIVE_UP_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What there is of a topology, and why it stays; an empty `why`: it may be deleted."""
+    """The remains of a topology, and why they stay; an empty `why`: it may be deleted."""
 
     left: Leftover
     why: str
@@ -40,7 +40,7 @@ def survey(nimbus: Nimbus, leftovers: LeftoverStore, now: float, *, orphans: boo
 def clear(
     leftovers: LeftoverStore, topology_id: str, clock: Clock, stop: threading.Event, *, patient: bool = True
 ) -> Leftover:
-    """Delete everything of a topology that no longer runs; what was deleted.
+    """Delete everything of a topology that no longer runs; returns its names.
 
     `patient`: look again until its last workers have ended, or `stop` is set.
     """

@@ -20,9 +20,9 @@ class Channel:
     cut: Marker | None = None  #: aligned marker that waits for the other channels
     fence: int | None = None  #: drop everything before the probe of this base
     probed: int = -1  #: newest base of which a probe was seen
-    called: int = -1  #: newest epoch of which a call was heard
+    called: int = -1  #: newest epoch of which a call was received
     count: int = 0  #: data tuples and counted markers since the last marker, that one included
-    #: the sender's count in the marker before; 0 before the first of all; None: not known, the next marker tells
+    #: the sender's count in the marker before; 0 before the first of all; None: not known until the next marker
     last_sent: int | None = 0
 
     def compare(self, marker: Marker, base: int) -> tuple[int, int]:
@@ -39,7 +39,7 @@ class Channel:
         return marker.sent - before, came
 
     def raise_fence(self, base: int) -> None:
-        """Forget what belongs to older bases; what came behind the probe of this one stays."""
+        """Forget what belongs to older bases; items behind the probe of this one stay."""
         self.cut = None
         if self.probed >= base:
             while self.queue:
@@ -131,6 +131,6 @@ def drop_stale(channels: Channels, epoch: int, handover: int) -> None:
 
 
 def pause_waits(cuts: Mapping[int, Marker]) -> bool:
-    """Some upstream tasks paused and others went on, as they knew that it was given up: the record will tell."""
+    """Some upstream tasks paused, others had already read of the abort: wait for the record."""
     identities = {cut.identity for cut in cuts.values()}
     return len(identities) > 1 and any(kind is Kind.PAUSE for kind, _ in identities)

@@ -43,7 +43,7 @@ class Awaited:
         return True
 
     def arrive(self, groups: Iterable[int]) -> list[Any]:
-        """These groups are in: what waited for them, in order."""
+        """These groups are in. Returns the items that waited for them, in order."""
         out = [item for group in groups for item in self._waiting.pop(group, ())]
         if not self._waiting:
             out += self._ungrouped

@@ -7,7 +7,7 @@ from math import fsum
 
 from leeward.core.table import Table, redistribute, replicas
 
-#: Loads this close to the mean, as a share of it, are balanced: what is measured is no more exact.
+#: Loads this close to the mean, as a share of it, are balanced: measurements are no more exact.
 TOLERANCE = 0.1
 #: A move that takes less than this share of the mean off a replica gains nothing; a group with less load is idle.
 LEAST_GAIN = 0.001
@@ -20,9 +20,9 @@ def balance(
 ) -> Table:
     """The table over `tasks` that shares out `load` (key group -> tuples/s) and moves few groups away from `table`.
 
-    What a departing task owns goes to the least loaded; then groups go from more to less loaded tasks while one of the
+    Groups of a departing task go to the least loaded; then groups go from more to less loaded tasks while one of the
     two is further than `tolerance` from the mean, each time the group (or, if none helps, the exchange of two) that
-    evens out the two best. Idle groups stay, or go to who has fewest. Every task gets a group. Applied to its own
+    evens out the two best. Idle groups stay, or go to the task with fewest. Every task gets a group. Applied to its own
     result it changes nothing. Without a load: `redistribute`.
     """
     if not tasks or fsum(load.values()) <= NOTHING:
@@ -43,7 +43,7 @@ def excess(table: Sequence[int], load: Mapping[int, float]) -> float:
 
 
 class _Shares:
-    """Who owns which groups, while that changes."""
+    """Owners of groups, while they change."""
 
     def __init__(self, table: Sequence[int], tasks: Sequence[int], load: Mapping[int, float]) -> None:
         self._weights = [load.get(group, 0.0) for group in range(len(table))]
@@ -83,7 +83,7 @@ class _Shares:
         return True
 
     def _home(self, group: int) -> int:
-        """Whom a group goes to that has no owner."""
+        """The task that a group without an owner goes to."""
         if self._weights[group] < self._least:
             return min(self._groups, key=lambda task: (len(self._groups[task]), task))
         return min(self._groups, key=lambda task: (self._load(task), len(self._groups[task]), task))

@@ -1,11 +1,12 @@
 """The control record: the one document by which coordinator and tasks agree on epoch, phase and tables.
 
 It lives in ZooKeeper at `<root>/topologies/<topology id>/control`; the coordinator alone writes it, and sources watch
-it. Markers carry it in their body; a task acts on whichever comes first. What markers do not bring is also written to
-`<topology id>/told`, which all other tasks watch: a switch or a checkpoint wakes nobody but those whom it concerns.
+it. Markers carry it in their body; a task acts on whichever comes first. A record that no marker carries is also
+written to `<topology id>/told`, which all other tasks watch: a switch or a checkpoint wakes only tasks with a part
+in it.
 
 Rules
-- `epoch` grows with every reconfiguration, abort and reset; whatever names an older epoch is outdated.
+- `epoch` grows with every reconfiguration, abort and reset; anything that names an older epoch is outdated.
 - `base` is the epoch in which the state in the tasks' memories was established (0, or that of the last RESTORE).
   A process that did not take part in `base` may not go on in RUN: it asks for a reset.
 - A *cut* is a consistent snapshot of all tasks, numbered upwards; it counts once it is in `committed`.
@@ -36,7 +37,7 @@ GONE = "gone:"
 
 
 class Phase(StrEnum):
-    """What the tasks of a topology are to do."""
+    """The duty of the tasks of a topology."""
 
     RUN = "run"  #: process tuples
     PAUSE = "pause"  #: stop at the pause marker and export the cut
@@ -49,7 +50,7 @@ class ControlRecord:
     """See the module's rules."""
 
     epoch: int = 0  #: number of the last reconfiguration, abort or reset
-    phase: Phase = Phase.RUN  #: what tasks are to do
+    phase: Phase = Phase.RUN  #: the duty of the tasks
     base: int = 0  #: epoch in which the state in memory was established
     cut: int = 0  #: PAUSE: cut to export; RESTORE, RUN: cut that the base was restored from (0: empty state)
     checkpoint: int = 0  #: newest cut asked for while running (0: none)
@@ -58,10 +59,10 @@ class ControlRecord:
     restarts: tuple[int, ...] = ()  #: RESTORE: tasks whose worker Storm restarts now; RUN: tasks about to return
     absent: tuple[int, ...] = ()  #: tasks that own nothing and take no part, as of the base or the newest handover
     left_out: tuple[int, ...] = ()  #: absent tasks whose processes were lost: a new one stands aside
-    stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; what they keep goes to its swap area
+    stays: tuple[int, ...] = ()  #: PAUSE: tasks that stay on their node; their kept groups go to its swap area
     handover: int = 0  #: epoch of the newest handover since the base (0: none)
     witnesses: tuple[int, ...] = ()  #: tasks that report it, by which all others that work have passed it; empty: all
-    ahead: int = 0  #: epoch of a handover to come: what will change hands is to be copied ahead (0: nothing)
+    ahead: int = 0  #: epoch of a handover to come: copy ahead the groups that will change hands (0: none)
     coming: Mapping[str, Table] = field(default_factory=dict)  #: its tables
     version: int = RECORD_VERSION
 
@@ -184,7 +185,7 @@ class Paths:
 
     @staticmethod
     def snapshot(root: str) -> str:
-        """What the plugin publishes of supervisors, slots, executors and assignments."""
+        """The plugin's snapshot of supervisors, slots, executors and assignments."""
         return f"{root}/snapshot"
 
 
@@ -196,7 +197,7 @@ def cut_barrier(cut: int) -> str:
 def ready_barrier(epoch: int) -> str:
     """Barrier that a task reaches when its state is in and every upstream channel has carried a probe.
 
-    Under RUN: when it has heard all channels to and from absent tasks.
+    Under RUN: when every channel to and from absent tasks has carried a call.
     """
     return f"ready-{epoch}"
 
@@ -216,7 +217,7 @@ def handover_barrier(epoch: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a task writes when it reaches a barrier, or why it cannot."""
+    """Written by a task when it reaches a barrier, or with the reason why it cannot."""
 
     task: int
     component: str
@@ -242,7 +243,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What a task writes when it found that state or tuples were lost."""
+    """Written by a task that has found that state or tuples were lost."""
 
     task: int
     why: str

@@ -1,4 +1,4 @@
-"""Errors that say who, what value, and what to do about it."""
+"""Errors with field, value and remedy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FencedError(LeewardError):
 
 
 class NotReadyError(LeewardError):
-    """What was asked for does not exist yet; asking again later may succeed."""
+    """The wanted thing does not exist yet; a later try may succeed."""
 
 
 class ClusterRefusedError(LeewardError):

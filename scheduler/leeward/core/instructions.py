@@ -33,7 +33,7 @@ class Marker:
 
     kind: Kind
     number: int  #: pulse number, cut or epoch, by kind
-    sent: int | None = None  #: what went before it on this channel and is counted (`COUNTED`); None: not known
+    sent: int | None = None  #: items before it on this channel that are counted (`COUNTED`); None: not known
     body: Any = None  #: pulse: data; pause, checkpoint, route: the control record
 
     @property
@@ -64,7 +64,7 @@ class Fact(StrEnum):
     PAUSE = "record PAUSE"  #: a restart begins: sources stop and send the pause marker
     MOVE = "record MOVE"  #: Storm places executors
     ALIGNED = "marker aligned"  #: a marker is in from every upstream task that takes part
-    MISCOUNT = "tuples missing"  #: a marker says that more, or fewer, tuples were sent than came
+    MISCOUNT = "tuples missing"  #: a marker's count differs from the number of tuples received
     RETURN = "route marker, back"  #: a route marker is in on every channel that names this task absent no more
 
 
@@ -100,7 +100,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class BeforeCheckpoint:
-    """Let the user's code flush: what it emits now, and its state, belong to this cut."""
+    """Let the user's code flush: its output and its state at this point belong to this cut."""
 
     cut: int
 
@@ -110,7 +110,7 @@ class Export:
     """Write the state to the snapshot `cut` and report at its barrier."""
 
     cut: int
-    record: ControlRecord  #: whose epoch fences the write; in PAUSE its tables tell what stays on the node
+    record: ControlRecord  #: whose epoch fences the write; in PAUSE its tables show which groups stay on the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Load:
     """Own exactly the groups of the record's tables, with the state of its cut; then call `loaded`."""
 
     record: ControlRecord
-    keep: bool  #: what is in memory is the state of that cut: groups that stay need not be read
+    keep: bool  #: memory holds the state of that cut: groups that stay need not be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Recover:
 
     epoch: int
     reason: str
-    fresh: bool = False  #: this process has just started: what is missing is what its predecessor had in memory
+    fresh: bool = False  #: this process has just started: only its predecessor's memory is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Resumed:
     """The task processes tuples (again), under this record."""
 
     record: ControlRecord
-    tables: Mapping[str, Table]  #: in force at this task; the record may tell of a handover still to come
+    tables: Mapping[str, Table]  #: in force at this task; the record may name a handover still to come
     new: bool  #: a process that begins without state: nothing was loaded
 
 

@@ -1,4 +1,4 @@
-"""The coordinator's journal: what it is about to do, written before it does it.
+"""The coordinator's journal: each step, written before it is taken.
 
 One document in ZooKeeper (`Paths.journal`), kept for the topology's life: a closed journal still remembers the
 highest cut number used, so that a number is never used twice. A coordinator that starts reads journal and control
@@ -78,7 +78,7 @@ class Journal:
 
     @property
     def undone_tables(self) -> Mapping[str, Table]:
-        """What is in force again when it is aborted: there is no way back behind a step."""
+        """Tables in force again when it is aborted: there is no way back behind a step."""
         return self.step_tables if self.steps else self.old_tables
 
     @property

@@ -1,4 +1,4 @@
-"""What a topology leaves in ZooKeeper, in Redis and on nodes, and which of it may be deleted.
+"""The remains of a topology in ZooKeeper, in Redis and on nodes, and which of them may be deleted.
 
 Storm names a submitted topology `<name>-<counter>-<seconds since 1970>`, so an id is never used twice.
 """
@@ -16,7 +16,7 @@ _ID = re.compile(r".+-\d+-(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """What there is of one topology."""
+    """The remains of one topology."""
 
     znodes: int = 0  #: under its own znode in ZooKeeper, itself among them
     placement: str = ""  #: name of the topology whose wanted placement is for this id

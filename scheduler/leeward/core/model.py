@@ -1,4 +1,4 @@
-"""What a policy sees: one immutable view of cluster, topology and measurements, on Storm and in the simulator alike."""
+"""The view of a policy: cluster, topology and measurements, immutable, on Storm and in the simulator alike."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What the monitor measured of one component over the last window."""
+    """Measurements of one component over the last window."""
 
     arrival_rate: float = 0.0  #: lambda_i, tuples/s into all replicas together (a spout: tuples/s it emits)
     service_rate: float | None = (

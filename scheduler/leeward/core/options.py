@@ -102,7 +102,7 @@ def _typed(name: str, value: object, entry: Field[Any]) -> object:
 
 
 class Text(str):
-    """A value from the command line: a text that stands for whatever type the setting has."""
+    """A value from the command line: a text that stands for a value of the setting's type."""
 
     __slots__ = ()
 

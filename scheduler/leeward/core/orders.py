@@ -13,14 +13,14 @@ from leeward.core.table import Table
 
 
 class State(StrEnum):
-    """What the coordinator is waiting for."""
+    """States of the coordinator, named after the awaited event."""
 
     OFF = "off"  #: journal and record are not read yet
     IDLE = "idle"  #: the time of the next checkpoint, or a plan
     CHECKPOINTING = "checkpointing"  #: every task's part of a cut, while the stream goes on
-    COPYING = "copying"  #: every task's word that what it will lose in a handover is nearly all copied
-    HANDING = "handing"  #: every task's word that it owns by the new tables, while the stream goes on
-    PREPARING = "preparing"  #: Storm to take absent tasks where they are wanted, and everybody to hear them
+    COPYING = "copying"  #: donors' reports that the groups they will lose in a handover are nearly all copied
+    HANDING = "handing"  #: witnesses' reports that they own by the new tables, while the stream goes on
+    PREPARING = "preparing"  #: Storm to move absent tasks where they are wanted, and a call on every channel
     PAUSING = "pausing"  #: barrier 1: every task's part of the cut, then it is stopped
     MOVING = "moving"  #: Storm to have every executor where the plan wants it
     UNDOING = "undoing"  #: Storm to have every executor where it was
@@ -34,7 +34,7 @@ class Limits:
     """How the coordinator works, and how long it waits, in seconds."""
 
     pause_s: float = 20.0  #: barrier 1
-    misfit_s: float = 5.0  #: before the plugin's "does not fit" is believed: it may speak of the plan before
+    misfit_s: float = 5.0  #: before the plugin's "does not fit" is believed: it may be about the plan before
     move_s: float = 10.0  #: between two calls of rebalance
     move_tries: int = 5  #: calls of rebalance before the plan is given up
     settle_s: float = 60.0  #: for Storm to place the executors of a lost node
@@ -45,10 +45,10 @@ class Limits:
     ahead_bytes: int = 4 * 1024  #: state that changes hands in a handover is copied ahead if it is more
     ahead_s: float = 600.0  #: for copying ahead: then the plan is given up
     handover_s: float = 60.0  #: for one step of a handover: then everything is restored, by that step's tables
-    prepare_s: float = 60.0  #: for Storm to take warm tasks elsewhere, and for them to be heard
+    prepare_s: float = 60.0  #: for Storm to move warm tasks, and for their calls
     return_s: float = 10.0  #: for the calls of tasks that are back to be received on every channel
     #: Groups that one task gives or takes in one step of a handover. With half of all, what is done most (one replica
-    #: becomes two, two become one) is one step and anything else a few: each costs about 0.1 s, whatever moves in it.
+    #: becomes two, two become one) is one step and anything else a few: each costs about 0.1 s, even if little moves.
     step_groups: int = 64
     #: The same in bytes of state: while a part of a large state is copied less of it changes than of the whole.
     step_bytes: int = 64 * 1024 * 1024
@@ -126,7 +126,7 @@ class RecoverRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silent:
-    """The tasks whose processes have said nothing for too long: all of them, whenever that changes."""
+    """The tasks whose beats have stood still for too long: all of them, whenever that changes."""
 
     tasks: frozenset[int]
 
@@ -174,7 +174,7 @@ class WriteControl:
     record: ControlRecord
     told: bool = True  #: to every task; else to sources, from where markers carry it on
     journal: Journal | None = None  #: written with it, both or neither; None: it was written before
-    barrier: str = ""  #: made with it, as tasks will reach it soon; empty: whoever comes first makes it
+    barrier: str = ""  #: made with it, as tasks will reach it soon; empty: the first task to report makes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ class Rebalance:
 class SetFence:
     """Raise the fence in Redis; a failure comes back as FenceFailed and drops the rest of the batch.
 
-    Raised to the epoch in force it changes nothing, and tells whether Redis would answer.
+    Raised to the epoch in force it changes nothing, and shows whether Redis answers.
     """
 
     epoch: int
@@ -205,7 +205,7 @@ class SetFence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchBarrier:
-    """From now on post Reported for this barrier, those who arrived already included."""
+    """From now on post Reported for this barrier, also for reports that are there already."""
 
     name: str
 
@@ -220,7 +220,7 @@ class DropCuts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Log it and tell who listens."""
+    """Log it, and notify listeners."""
 
     action: str  #: fixed name
     fields: Mapping[str, object] = field(default_factory=dict)

@@ -2,9 +2,9 @@
 
 - A replica that stays on its node keeps its task, and its key groups as far as their measured load allows.
 - A new replica on a node takes a warm task of its component there; if there is none, a warm task is moved there, if
-  possible one out of a slot in which nothing works: then Storm restarts nobody who works (`core/migration/preparing`).
+  possible one out of a slot in which nothing works: then Storm restarts no replica (`core/migration/preparing`).
 - A task that does not have to move stays in its slot: a worker whose executors stay the same is not restarted.
-- What moves to a node shares one slot there, a free one if there is any, else one in which nothing works.
+- Tasks that move to a node share one slot there, a free one if there is any, else one in which nothing works.
 - If warm tasks are to be *apart*, a plan that restarts workers anyway takes them out of slots in which others work:
   they can be brought anywhere then.
 """

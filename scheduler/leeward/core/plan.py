@@ -96,9 +96,9 @@ def _get(document: object, name: str, kind: type) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a policy expects of its plan. A field that a policy does not know is None."""
+    """The effect that a policy expects of its plan. A field that a policy does not know is None."""
 
-    objective: float | None = None  #: what the policy minimises, of the plan
+    objective: float | None = None  #: value of the policy's objective, of the plan
     objective_now: float | None = None  #: the same of the deployment in force; inf if that breaks a bound
     relieves: bool = False  #: it evens out load, which the objective does not price: no gain is asked for
     response_s: float | None = None  #: mean response time, s
@@ -110,7 +110,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a policy wants: who owns the key groups and where every task is placed. A wish until the loop accepts it."""
+    """A policy's wish, until the loop accepts it: the owners of key groups, and a slot for every task."""
 
     tables: Mapping[str, Table]  #: component -> owners of its key groups, every component
     placement: Mapping[int, Slot]  #: task -> slot, every task
@@ -118,7 +118,7 @@ class Plan:
     estimate: Estimate = field(default_factory=Estimate)  #: of what it brings and costs
     load: Mapping[str, Mapping[int, float]] = field(
         default_factory=dict
-    )  #: component -> key group -> tuples/s, where measured: what moves last
+    )  #: component -> key group -> tuples/s, where measured: these move last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

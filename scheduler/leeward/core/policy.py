@@ -1,4 +1,4 @@
-"""What a published system gives to Leeward, as three small protocols. Standard library only: a bolt may import them.
+"""The parts of a published system that Leeward calls, as small protocols. Standard library only, as bolts import it.
 
 Each is the same object on Storm and in the simulator. Names are found by entry points (`leeward.policies`,
 `leeward.routers`, `leeward.disciplines`), so a system stands in a package of its own.

@@ -6,7 +6,7 @@ from one to another; `core/alignment.py` has when markers are aligned.
 
 Words. A *channel* is the ordered sequence of tuples and markers from one upstream task. A marker *cuts* a channel;
 it is *aligned* when it is in from every upstream task; from then on everything before it has been processed and
-nothing after it has. A channel whose marker is in waits: what arrives on it is queued in order.
+nothing after it has. A channel whose marker is in waits: its items are queued in order.
 
 While a gained group is not in, an aligned marker counts as not complete and waits, with the channels behind it: every
 cut has every group exactly once, and pulses show what they would have shown without the handover.
@@ -71,12 +71,12 @@ class TaskProtocol:
         self.task = task
         self.mode = Mode.STARTING
         self.record: ControlRecord | None = None
-        self.tables: Mapping[str, Table] = {}  #: in force here: what its groupings route by and what it owns
+        self.tables: Mapping[str, Table] = {}  #: in force here: its groupings route, and it owns, by these
         self._replicas: frozenset[int] = frozenset()  # of all components, by these tables
         self._component, self._stateful = component, group_of is not None
         self._awaited = Awaited(group_of or (lambda _: None))
         self.handover = 0  #: epoch of the newest handover that was passed
-        self._witnesses: tuple[int, ...] = ()  # who reports that one; empty: all
+        self._witnesses: tuple[int, ...] = ()  # tasks that report that one; empty: all
         self._absent: frozenset[int] = frozenset()  # tasks that take no part, since that handover
         self._practice = PRACTICE  # calls that are still to be sent for practice
         self._heard = 0  # epoch in which it has heard all channels to and from absent tasks
@@ -130,7 +130,7 @@ class TaskProtocol:
     def clear(self, source: int) -> Channel | None:
         """The channel, if its data tuples may be processed as they come, without asking on_tuple about each.
 
-        Whoever does so adds them to its `count`, and asks again after any other call of this object.
+        The caller adds them to its `count`, and calls this again after any other call of this object.
         """
         channel = self._channels.get(source)
         if channel is None or channel.cut or channel.queue or channel.fence is not None or not self.open:
@@ -189,21 +189,21 @@ class TaskProtocol:
         return self._check_ready()
 
     def arrived(self, epoch: int, groups: Iterable[int]) -> list[Instruction]:
-        """The state of these groups, which HandOver told of, is in memory."""
+        """The state of these groups, which HandOver named, is in memory."""
         if self.mode is not Mode.RUNNING or epoch != self.handover or not self._awaited:
             return []
         out: list[Instruction] = [Deliver(item) for item in self._awaited.arrive(groups)]
         return out + self._check_handed_over() + self._drain()
 
     def sent(self, epoch: int) -> list[Instruction]:
-        """The state of the groups that it lost, which HandOver told of, is where the new owners find it."""
+        """The state of the groups that it lost, which HandOver named, is where the new owners find it."""
         if self.mode is not Mode.RUNNING or epoch != self.handover or not self._unsent:
             return []
         self._unsent = False
         return self._check_handed_over()
 
     def on_timer(self) -> list[Instruction]:
-        """Called a few times a second, if `timed`: probes until everybody runs, calls until who was absent is heard."""
+        """Called a few times a second, if `timed`: probes until all tasks run, calls until absent ones are back."""
         if not self.timed:
             return []
         if self.mode is Mode.RESTORING:
@@ -219,7 +219,7 @@ class TaskProtocol:
 
     @property
     def timed(self) -> bool:
-        """`on_timer` has something to say."""
+        """`on_timer` has markers to send."""
         practises = self._practice > 0 and self.mode is Mode.RUNNING
         return self.record is not None and (self.mode is Mode.RESTORING or practises or self._calls)
 
@@ -379,7 +379,7 @@ class TaskProtocol:
             return []
         self._ahead = record.ahead
         if self.task not in movers(self.tables, record.coming):
-            call = [self._unaligned(Kind.CALL)] if record.ahead else []  # wakes whom markers go through
+            call = [self._unaligned(Kind.CALL)] if record.ahead else []  # wakes the tasks that markers pass
             return [CopyAhead(0, {}, {}), *call]
         if not self._stateful:
             return [CopyAhead(record.ahead, {}, {})]
@@ -387,7 +387,7 @@ class TaskProtocol:
         return [CopyAhead(record.ahead, gained(old, new, self.task), gained(new, old, self.task))]
 
     def _begin_handover(self, record: ControlRecord) -> list[Instruction]:
-        """A spout starts the handover that the record tells of; bolts wait for its marker."""
+        """A spout starts the handover that the record announces; bolts wait for its marker."""
         return [] if self._channels or record.handover <= self.handover else self._route(record)
 
     def _route(self, record: ControlRecord) -> list[Instruction]:
@@ -437,7 +437,7 @@ class TaskProtocol:
 
     @property
     def _calls(self) -> bool:
-        """Tasks are about to return, and this process is to be heard: it takes part, or is one of them."""
+        """Tasks are about to return, and this process is to send calls: it takes part, or is one of them."""
         record = self.record
         if record is None or record.phase is not Phase.RUN or not record.restarts:
             return False
@@ -453,7 +453,7 @@ class TaskProtocol:
         if any(self._channels[source].called < self._epoch for source in sources):
             return []
         for source in sources:
-            self._channels[source].fence = None  # what comes on it now is of the process that returns
+            self._channels[source].fence = None  # items on it now are from the process that returns
         self._heard = self._epoch
         return [Ready(self._epoch)]
 
@@ -469,7 +469,7 @@ class TaskProtocol:
             channel.fence = None
             return self._check_ready()
         if marker.number > self._epoch:
-            channel.queue.append(marker)  # what follows belongs to a base that this task has not heard of yet
+            channel.queue.append(marker)  # later items belong to a base that this task has not read of yet
         return []
 
     def _check_ready(self) -> list[Instruction]:
@@ -491,7 +491,7 @@ class TaskProtocol:
                             out.append(Deliver(item))
                     elif item.kind is Kind.PROBE:
                         if announces(item, self._epoch):
-                            break  # what follows belongs to a base whose record is still to come
+                            break  # later items belong to a base whose record is still to come
                     elif not stale(item, self._epoch, self.handover):
                         channel.cut = item
                     channel.queue.popleft()
@@ -549,7 +549,7 @@ class TaskProtocol:
 _M, _F = Mode, Fact
 _Handler = Callable[[TaskProtocol, Any], list[Instruction]]
 
-#: (state, fact) -> (rule, states that it may lead to). Every state knows every record; what else is not here cannot be.
+#: (state, fact) -> (rule, states that it may lead to). Every state knows every record. No other pair can occur.
 TRANSITIONS: Mapping[tuple[Mode, Fact], tuple[_Handler, tuple[Mode, ...]]] = {
     (_M.STARTING, _F.RUN): (TaskProtocol._start, (_M.RUNNING, _M.PAUSED, _M.AWAY, _M.LOST)),
     (_M.STARTING, _F.RUN_WITHOUT): (TaskProtocol._stand_aside, (_M.AWAY,)),

@@ -50,7 +50,7 @@ class Settings:
     checkpoint_s: float = setting(10.0, "s", "deadline of a checkpoint", least=0.1)
     session_s: float = setting(6.0, "s", "session with ZooKeeper: a dead leader's lock is free after it", least=1.0)
     restore_from_start: bool = setting(False, "", "with no readable cut, begin again with empty state; else wait")
-    silent_s: float = setting(2.0, "s", "a task that is not heard for so long is lost: others take over (0: never)")
+    silent_s: float = setting(2.0, "s", "a task without a beat for so long is lost: others take over (0: never)")
 
     def __post_init__(self) -> None:
         check(self)
@@ -69,7 +69,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a file and the command line say: the service's settings, and the raw values of each policy's."""
+    """A file and the command line together: the service's settings, and the raw values of each policy's."""
 
     service: Settings
     policies: Mapping[str, Mapping[str, object]]  #: policy -> setting -> value; `options.read` checks them

@@ -43,7 +43,7 @@ def owned(table: Sequence[int], task: int) -> tuple[int, ...]:
 
 
 def gained(before: Sequence[int], after: Sequence[int], task: int) -> dict[int, int]:
-    """Groups that `task` owns only in `after` -> their owner in `before`. With the tables swapped: what it loses."""
+    """Groups that `task` owns only in `after` -> their owner in `before`. Swap the tables for those it loses."""
     pairs = enumerate(zip(before, after, strict=True))
     return {group: old for group, (old, new) in pairs if new == task != old}
 
@@ -94,7 +94,7 @@ def redistribute(table: Sequence[int], tasks: Sequence[int]) -> Table:
 
 
 def first_tables(tasks: Mapping[int, str], wanted: object) -> dict[str, Table]:
-    """Tables of a topology that nobody has planned for: what tasks and coordinator assume without talking.
+    """Tables of a topology without a record: tasks and coordinator assume the same, without a message.
 
     `tasks`: task -> component, system components left out here; `wanted`: the topology's `leeward.replicas`, a
     mapping component -> number of replicas at the start, or None for one each.

@@ -53,7 +53,7 @@ def _evacuated(table: Table, tasks: list[int], gone: set[int]) -> Table:
 
 
 def gone_of(m: Machine) -> set[int]:
-    """Tasks that take part and say nothing, but for those whose workers Storm is restarting."""
+    """Silent tasks that take part, but for those whose workers Storm is restarting."""
     return (m.tasks.keys() & (m.silent or set())) - {*m.record.absent, *m.record.restarts}
 
 
@@ -63,13 +63,13 @@ def owners_of(m: Machine) -> set[int]:
 
 
 def unreplaceable(m: Machine, gone: Collection[int]) -> set[int]:
-    """Those whose groups nobody else can take."""
+    """Tasks whose groups no other task can take."""
     _, left_out = evacuate(m.tasks, m.record.tables, gone)
     return set(gone) - set(left_out)
 
 
 def mend(m: Machine, now: float) -> Step | None:
-    """IDLE: what is to be done about warm tasks that are silent, or tasks that are back; None: nothing."""
+    """IDLE: the step for warm tasks that are silent, or tasks that are back; None: nothing."""
     if m.silent is None:
         return None
     silent = gone_of(m)
@@ -80,7 +80,7 @@ def mend(m: Machine, now: float) -> Step | None:
 
 
 def leave_out(m: Machine, gone: Collection[int], now: float) -> Step:
-    """From the route markers on nobody waits for these warm tasks; nothing stops for it."""
+    """From the route markers on no task waits for these warm tasks; nothing stops for it."""
     epoch = m.next_epoch
     journal = _journal(m, f"tasks {sorted(gone)} are lost").at(StepName.LEAVE, now, epoch=epoch)
     left_out = tuple(sorted({*m.record.left_out, *gone}))

@@ -1,4 +1,4 @@
-"""A handover in progress: its witnesses say when all own by the step's tables; the stream goes on meanwhile."""
+"""A handover in progress: its witnesses report when all own by the step's tables; the stream goes on meanwhile."""
 
 from __future__ import annotations
 

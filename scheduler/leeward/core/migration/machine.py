@@ -1,4 +1,4 @@
-"""What the coordinator knows, and what its steps have in common."""
+"""The coordinator's knowledge, and helpers that its steps share."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Machine:
     pending: PlanAccepted | None = None  #: waits for the end of a checkpoint
     tries: int = 0  #: of the present step
     lost: bool = False  #: a process was lost while Storm placed: RESTORE needs an epoch of its own
-    silent: frozenset[int] | None = None  #: tasks whose processes say nothing; None: not told yet
-    seen: Assigned | None = None  #: what Storm has, as last published
+    silent: frozenset[int] | None = None  #: tasks without a beat; None: not known yet
+    seen: Assigned | None = None  #: Storm's assignment, as last published
     known: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot where Storm had it last
-    stale: Assigned | None = None  #: `seen` when the placement was written: it cannot speak of that placement
+    stale: Assigned | None = None  #: `seen` when the placement was written: it cannot be about that placement
     sizes: Mapping[str, int] = field(default_factory=dict)  #: component -> bytes of state in the newest cut
     story: tuple[str, ...] = ()  #: last transitions, oldest first
 
@@ -71,8 +71,8 @@ class Machine:
 
     @property
     def whole(self) -> bool:
-        """Every task takes part, and its process is there: what follows may count on all of them."""
-        return not (self.record.absent or self.silent)  # `silent` may not be told yet
+        """Every task takes part, and its process is there: a plan may count on all of them."""
+        return not (self.record.absent or self.silent)  # `silent` may not be known yet
 
     @property
     def complete(self) -> bool:
@@ -86,7 +86,7 @@ class Machine:
 
 
 def saw(m: Machine, event: Assigned) -> Machine:
-    """What Storm has now. A task that it does not place for a moment is likely to stay where it was."""
+    """Storm's assignment now. A task that it does not place for a moment is likely to stay where it was."""
     return replace(m, seen=event, known={**m.known, **event.slots})
 
 

@@ -53,7 +53,7 @@ def refuse_pending(m: Machine, why: str) -> Step:
 def close(m: Machine, result: Outcome, now: float, first: tuple[Instruction, ...] = ()) -> Step:
     """Back to IDLE. The record goes out first: until the journal is closed, the next coordinator closes it.
 
-    What is told is told before: the closed journal is also the answer to whoever asked.
+    Emit events first: the closed journal is also the answer to the requester.
     """
     action = "rejoin_ended" if m.journal.kind == "rejoin" else "reconfiguration_ended"
     note = Note(action=action, fields=summary_of(m, result, now))
@@ -103,9 +103,9 @@ def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
 
 
 def announce_absent(m: Machine, step: StepName, absent: tuple[int, ...], now: float) -> Step:
-    """Who takes no part from the route markers on: everybody has to know, also those who do no work.
+    """Name the tasks that take no part from the route markers on. Every task reports, warm ones too.
 
-    They change no table, and no owner, so nobody needs to be fenced.
+    These markers change no table, and no owner, so no fence is raised.
     """
     epoch = m.next_epoch
     journal = m.journal.at(step, now, epoch=epoch)

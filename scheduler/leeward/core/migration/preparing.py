@@ -41,7 +41,7 @@ def take(m: Machine, now: float) -> Step:
 
 
 def join(m: Machine, now: float) -> Step:
-    """They are there and everybody hears them: they take part again."""
+    """Every channel to and from them has carried a call: they take part again."""
     return announce_absent(m, StepName.JOIN, (), now)
 
 
@@ -60,7 +60,7 @@ def go_on(m: Machine, now: float) -> Step:
 
 
 def late(m: Machine, event: DeadlinePassed, now: float) -> Step:
-    """A placement that does not fit, or that Storm does not make, is given up; one that is made has to be heard."""
+    """A placement that does not fit, or that Storm does not make, is given up; else calls have to follow."""
     if m.journal.kind == "rejoin":
         record = replace(m.record, epoch=m.next_epoch, restarts=())
         ended = aborted(f"not all tasks were heard in {m.limits.return_s} s")

@@ -53,7 +53,7 @@ def advance(present: Table, wanted: Table, order: Iterable[int], limit: int) -> 
 
 
 def limit_of(m: Machine, component: str) -> int:
-    """Groups that one task may give, or take, in one step. What is not even worth copying ahead moves whole."""
+    """Groups that one task may give, or take, in one step. State too small to be copied ahead moves whole."""
     size = m.sizes.get(component)
     if size is None:  # before the first cut nobody knows how much it is
         return m.limits.step_groups
@@ -63,7 +63,7 @@ def limit_of(m: Machine, component: str) -> int:
 
 
 def witnesses_of(m: Machine, tables: Mapping[str, Table]) -> tuple[int, ...]:
-    """By whose reports all that work have passed the step to these tables: who gives or takes groups, and the sinks.
+    """Tasks whose reports prove that all replicas have passed the step to these tables: donors, receivers, sinks.
 
     A marker is aligned at a sink when all that worked before have sent it on. Empty (everybody) if no sink is known.
     """

@@ -68,7 +68,7 @@ from leeward.core.orders import (
 from leeward.core.outcome import aborted
 from leeward.core.plan import Plan
 
-#: How many past transitions an error tells.
+#: How many past transitions an error lists.
 STORY = 20
 #: Part of the time between checkpoints after which the first one comes: until then a lost process costs everything.
 FIRST_CHECKPOINT = 1 / 3
@@ -134,7 +134,7 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
     elif journal.kind == "handover" and not unwritten:
         after, todo = await_witnesses(m, now)
     elif unwritten and journal.kind == "handover" and journal.steps:
-        after, todo = next_step(m, now)  # whatever was copied ahead for it begins anew
+        after, todo = next_step(m, now)  # copying ahead for it begins anew
     elif unwritten:
         after, todo = begin_again(m, now)
     else:
@@ -158,7 +158,7 @@ def see(m: Machine, event: Assigned, now: float) -> Step:
 
 
 def ignore(m: Machine, event: Event, now: float) -> Step:
-    """It speaks of something that is over."""
+    """Stale event."""
     return m, ()
 
 
@@ -178,9 +178,9 @@ def rows(states: Iterable[State], event: type, handler: Handler) -> dict[tuple[S
     return {(state, event): (handler, (state,)) for state in states}
 
 
-#: (state, event) -> (handler, states that it may lead to). What is not here is a fault.
+#: (state, event) -> (handler, states that it may lead to). Any other pair is a fault.
 TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
-    # what every state can meet late, and what is only taken note of
+    # events that every state can meet late, and those that are only taken note of
     **rows((s for s in State if s is not S.OFF), Reported, ignore),
     **rows((s for s in State if s is not S.OFF), FenceFailed, ignore),
     **rows((s for s in State if s is not S.OFF), RebalanceFailed, ignore),

@@ -1,4 +1,4 @@
-"""What is told of a reconfiguration: to the log, the dashboard and the demo's report."""
+"""Events about a reconfiguration: for the log, the dashboard and the demo's report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def summary_of(m: Machine, result: Outcome, now: float) -> dict[str, object]:
     ends = [at for at, _ in times[1:]] + [now]
     phases = {f"{name}_s": round(end - at, 4) for (at, name), end in zip(times, ends, strict=True)}
     came = sum(report.bytes for report in reports)
-    if journal.kind == "handover":  # nothing stops: what counts is how long a tuple had to wait
+    if journal.kind == "handover":  # nothing stops: the longest wait of a tuple counts
         pause_s = max([journal.waited, *(report.waited for report in reports)])
         exported = came = journal.exported + came
     else:
