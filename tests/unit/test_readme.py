@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 #: what typer raises for words that it does not take
 UsageError = typer.BadParameter.__base__
 #: what a shell has; anything else in a page must be a command of ours
-SHELL = {"source", "export", "mkdir", "cd", "ln", "cp", "sleep", "python"}
+SHELL = {"source", "export", "mkdir", "cd", "ln", "cp", "sleep", "python", "uv"}
 
 
 def all_commands() -> list[tuple[str, Command]]:
