@@ -1,6 +1,6 @@
 """filter_by_coordinates: finds the cells of each trip; drops and counts those that start or end outside the grid.
 
-What remains goes two ways: to compute_route_id, and, as the data's own clock, to metronome.
+The remaining trips go two ways: to compute_route_id, and, as the data's own clock, to metronome.
 """
 
 from __future__ import annotations

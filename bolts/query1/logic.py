@@ -1,11 +1,11 @@
-"""What the stateful operators of query 1 do, apart from Storm: each class works on the mapping of its state.
+"""The stateful operators of query 1, apart from Storm: each class works on the mapping of its state.
 
 Time. The source cuts the stream into intervals of `pulse_s` seconds of data time. Interval n holds the rows
 with dropoff in [n*pulse_s, (n+1)*pulse_s). When it reads the first row of a later interval, and once at the
 end of the input, it sends pulse n with data time t = (n+1)*pulse_s; empty intervals in between get no pulse.
 At pulse n:
 
-- the metronome tells whether the data's own time advanced, that is, whether a valid row (parsed, inside the
+- the metronome sends whether the data's own time advanced, that is, whether a valid row (parsed, inside the
   grid) came since the last pulse. If none did, nothing happens: rejected rows never change a result;
 - otherwise a route's count is the number of its valid rows read so far with dropoff in (t - window_s, t], and
   its rank is by count, highest first, and then by its most recent row in the order of the input, latest
@@ -162,7 +162,7 @@ class LocalRank:
             self._by_count[count][route] = last
 
     def update(self, route: str, count: int, last: int) -> None:
-        """Takes in what count_by_window tells of a route; count 0 removes it."""
+        """Takes in count_by_window's count of a route; count 0 removes it."""
         old = self._state.get(route)
         if old is not None:
             del self._by_count[old[0]][route]
@@ -228,7 +228,7 @@ class DataClock:
             self._state["last"] = [seq, pickup, dropoff]
 
     def tell(self) -> dict[str, Any]:
-        """What a pulse carries on: pickup, dropoff, seq of the last valid row, and `advanced`."""
+        """The data of a pulse: pickup, dropoff, seq of the last valid row, and `advanced`."""
         seq, pickup, dropoff = self._state.get("last", (0, "", ""))
         advanced = seq > self._state.get("told", 0)
         self._state["told"] = seq

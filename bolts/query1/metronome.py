@@ -1,4 +1,4 @@
-"""metronome: tells count_by_window, with each pulse, whether the data's own time advanced, and by which row.
+"""metronome: sends count_by_window, with each pulse, whether the data's own time advanced, and by which row.
 
 It sends no tuples, only pulses: to their data it adds `pickup`, `dropoff` and `seq` of the last valid row,
 and `advanced`. One task: it sees every valid row.

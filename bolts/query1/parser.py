@@ -1,6 +1,6 @@
 """parser: a CSV line to the columns that query 1 needs; rows that do not parse are counted by reason.
 
-Coordinates travel as numbers. Should the topology be made to speak Storm's own JSON, those whose text is longer than
+Coordinates travel as numbers. Should the topology be made to use Storm's own JSON, those whose text is longer than
 18 characters would not survive between workers (Storm reads them as BigDecimal); the real rows have up to 10.
 """
 

@@ -1,4 +1,4 @@
-"""Query 1 in one process, plainly: what the topology's output is compared with.
+"""Query 1 in one process, plainly, to compare the topology's output with.
 
 It shares with the operators only how a row is read (`trips`) and where the cells lie (`grid`). Two readings:
 

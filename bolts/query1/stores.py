@@ -83,11 +83,11 @@ class TaxiStream:
         return rows
 
     def publish_end(self) -> None:
-        """Tells in `<stream>:source` that the end of the stream was read."""
+        """Writes to `<stream>:source` that the end of the stream was read."""
         self._client.hset(f"{self._stream}:source", "ended", 1)
 
     def publish_progress(self, seq: int) -> None:
-        """Tells in `<stream>:progress` up to where rows will never be asked for again, and removes them.
+        """Writes to `<stream>:progress` up to where rows will never be read again, and removes them.
 
         The row `seq` itself stays, so that the end of the stream can be seen from its last entry.
         """
@@ -99,7 +99,7 @@ class TaxiStream:
 def _row(seq: int, fields: Mapping[bytes, bytes]) -> Row:
     if b"end" in fields:
         return Row(seq, None, 0)
-    # a row that is not UTF-8 is still a row: what cannot be read becomes a reason, not a crash
+    # a row that is not UTF-8 is still a row: an unreadable row becomes a reason, not a crash
     return Row(seq, fields[b"r"].decode("utf-8", "replace"), int(fields[b"t"]))
 
 

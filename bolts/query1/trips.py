@@ -20,7 +20,7 @@ COLUMNS = 17
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):[0-9]{2}")
 #: The end of a date and what it adds; a 60th second is none.
 _SECONDS = {f":{second:02}": second for second in range(60)}
-#: What decimal numbers are made of; the hand-made vectors of the challenge write them as C does, with a trailing "f".
+#: Characters of decimal numbers; the hand-made vectors of the challenge write them as C does, with a trailing "f".
 _DECIMAL = "0123456789+-.eE"
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
@@ -36,7 +36,7 @@ class Reject(StrEnum):
 
 
 class Trip(NamedTuple):
-    """What query 1 needs of one row."""
+    """The fields of one row that query 1 needs."""
 
     dropoff_s: int  #: seconds since 1970 of the dropoff, New York wall clock taken as UTC
     pickup: str  #: as written in the row

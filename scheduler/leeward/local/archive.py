@@ -1,8 +1,8 @@
 """Class-data archive of the workers: a JVM that finds its classes parsed and checked in a file starts sooner.
 
 A cluster without an archive lets its workers write down which classes they load. The next start makes an archive of
-such a list, once, in a few seconds, and tells it to the workers. It covers the jars of Storm, the head of their class
-path; what comes behind (settings, the topology's jar) may differ from worker to worker. A JVM ignores an archive that
+such a list, once, in a few seconds, and passes it to the workers. It covers the jars of Storm, the head of their class
+path; entries behind them (settings, the topology's jar) may differ from worker to worker. A JVM ignores an archive that
 is missing, or of other jars or another JVM. (Java could write one when a worker ends, but Storm gives that a second.)
 """
 

@@ -5,7 +5,7 @@
 
 Everything of a cluster lives in its run folder; `cluster.json` there is what other programs read. Each
 daemon has a process group of its own, so that no Ctrl-C reaches it, and an environment entry that workers, log
-writers and Python children inherit: by it `end_cluster` finds them all, whatever crashed before.
+writers and Python children inherit: by it `end_cluster` finds them all, after any crash.
 """
 
 from __future__ import annotations

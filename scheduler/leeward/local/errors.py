@@ -1,4 +1,4 @@
-"""What may go wrong with a cluster on this machine."""
+"""Errors of a cluster on this machine."""
 
 from __future__ import annotations
 

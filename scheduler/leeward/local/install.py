@@ -1,4 +1,4 @@
-"""What a local cluster runs on: the checkout, Storm's home, Java, Redis, the virtual environment."""
+"""The software under a local cluster: the checkout, Storm's home, Java, Redis, the virtual environment."""
 
 from __future__ import annotations
 

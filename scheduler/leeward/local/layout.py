@@ -29,7 +29,7 @@ RELAY = "relay"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """What a local cluster shall be. Raises ConfigError for numbers that make no cluster."""
+    """The shape of a local cluster. Raises ConfigError for numbers that make no cluster."""
 
     #: run folder: configuration, data, logs and cluster.json; taken as absolute
     dir: Path

@@ -14,7 +14,7 @@ from pathlib import Path
 from leeward.local import native
 from leeward.local.errors import NotInstalledError
 
-#: Environment variable that tells the library the address.
+#: Environment variable with the address for the library.
 ADDRESS_VARIABLE = "LEEWARD_LISTEN"
 ANYWAY = "Or pass --any-address: then Nimbus, supervisors and workers listen on every address of this machine."
 _SOURCE = files("leeward.local").joinpath("loopback.c")

@@ -1,4 +1,4 @@
-"""What Nimbus says about the cluster, over Thrift with the interface that streamparse ships."""
+"""Nimbus' view of the cluster, over Thrift with the interface that streamparse ships."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Summary:
 
     #: whether this Nimbus leads, so that it takes submissions
     leader: bool
-    #: Storm's version, as the Nimbus that leads says
+    #: Storm's version, by the Nimbus that leads
     version: str
     #: host names of the registered supervisors
     supervisors: frozenset[str]

@@ -11,12 +11,12 @@ from leeward.local.errors import FolderError, NotInstalledError, PortsTakenError
 from leeward.local.layout import RELAY
 from leeward.local.record import read_record, record_path
 
-#: file that says that a folder is a run folder, whose content the next start may remove
+#: file that marks a folder as a run folder, whose content the next start may remove
 OWNED = ".leeward-cluster"
 
 
 def check_free(purposes: dict[int, str], remedy: str = "End it.") -> None:
-    """Raise PortsTakenError naming each taken port, what it is needed for, and who holds it."""
+    """Raise PortsTakenError naming each taken port, its use, and the process that holds it."""
     taken = processes.listeners(purposes.keys())
     if taken:
         lines = [f"port {p} ({purposes[p]}) is taken by {describe(taken[p])}" for p in sorted(taken)]

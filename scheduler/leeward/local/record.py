@@ -1,4 +1,4 @@
-"""cluster.json: what other programs read to find a running cluster.
+"""cluster.json: other programs read it to find a running cluster.
 
 {"version": 2, "spec": {...}, "nimbus": "127.0.0.1:6627", "zookeeper": "127.0.0.1:6621",
  "redis_url": "redis://127.0.0.1:6622/0", "secrets": "/.../secrets.json",
@@ -33,7 +33,7 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A running cluster as cluster.json tells it."""
+    """A running cluster as cluster.json describes it."""
 
     spec: ClusterSpec
     layout: Layout

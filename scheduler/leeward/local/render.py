@@ -160,7 +160,7 @@ def text_of(value: object) -> str:
 
 def environment_of(inherited: Mapping[str, str], spec: ClusterSpec, install: Install, mark: str) -> dict[str, str]:
     """Environment of a daemon. Workers and their Python children inherit the supervisors': PATH decides which
-    Python runs the bolts, and the mark tells which cluster a process belongs to."""
+    Python runs the bolts, and the mark names the cluster that a process belongs to."""
     kept = {key: value for key, value in inherited.items() if not key.startswith("STORM_") and key != FILE_VARIABLE}
     path = f"{install.python_bin}:{install.java.parent}:{inherited.get('PATH', '/usr/bin:/bin')}"
     return kept | {"PATH": path, "STORM_CONF_DIR": str(spec.dir / "conf"), mark: str(spec.dir)}

@@ -25,7 +25,7 @@ def submit_topology(
     options: Sequence[str] = (),
     environment: Mapping[str, str] = os.environ,
 ) -> str:
-    """Run `sparse submit` in the project's folder against this Nimbus (host:port); what it printed.
+    """Run `sparse submit` in the project's folder against this Nimbus (host:port); returns its output.
 
     `topology` is the name of a file in topologies/ without ".py", `name` what it shall be called on the
     cluster, `options` are "key=value". Raises NameTakenError, ConfigError for an unknown file, SubmitError.
@@ -60,7 +60,7 @@ def submit_topology(
 
 
 def check_no_password(settings: Mapping[str, object]) -> None:
-    """Raise ConfigError if an address among these settings of a topology holds a password: Nimbus tells it anybody."""
+    """Raise ConfigError if an address in these settings of a topology holds a password: Nimbus shows it to all."""
     for key, secret in ADDRESS_KEYS.items():
         refuse_password(key, settings.get(key), secret)
 

@@ -1,4 +1,4 @@
-"""What the simulated topologies compute, and what must come of it.
+"""The computation of the simulated topologies, and its expected results.
 
 Two sources `a` and `b` emit the numbers 1 to LIMIT. Those of `a` go through a stateless bolt. A keyed bolt keeps each
 number under its key and passes it to a sink, which keeps what it has seen and writes it to a store outside. With
@@ -123,7 +123,7 @@ class Application:
         return True
 
     def key(self, component: str, item: tuple) -> str | None:
-        """What a tuple is routed by to a component that keeps state."""
+        """The key of a tuple for a component that keeps state."""
         if component == "count":
             return key_of(item[1]) if has_key(item) else None
         return "all" if self.shape.pulses else f"{item[0]}{item[1] % KEYS}"
@@ -175,7 +175,7 @@ class Application:
         self.outside.write(process.task.fencing_token.base, item[:2], item[1] * 7)
 
     def _keep(self, process: Process, key: str, item: Item) -> None:
-        """Under one key, what one task sent comes in its order, whoever owned the key meanwhile."""
+        """Under one key, tuples of one task come in their order, for every series of owners of the key."""
         values = process.state.get(key, [])
         source, number, sender = item
         if has_key(item):

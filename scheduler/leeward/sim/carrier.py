@@ -23,7 +23,7 @@ Job = Callable[[], bool]  # False: there was nothing to do yet
 
 
 class Carrier:
-    """One process's courier. What was cancelled calls nobody back."""
+    """One process's courier. A cancelled handover calls nothing back."""
 
     def __init__(self, process: Process) -> None:
         self.process = process

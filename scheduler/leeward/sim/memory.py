@@ -1,4 +1,4 @@
-"""In-memory twins of the ports: for tests, and for whoever wants to run the service without a cluster.
+"""In-memory twins of the ports: for tests, and to run the service without a cluster.
 
 A `World` is what ZooKeeper, Redis and Nimbus hold; every twin is a client of it, so that two coordinators, or a
 killed one and its successor, meet in the same world.
@@ -50,7 +50,7 @@ class World:
     wakes: list[Wake] = field(default_factory=list)
 
     def changed(self) -> None:
-        """Call who watches, once, as ZooKeeper does."""
+        """Call the watchers, once, as ZooKeeper does."""
         wakes, self.wakes = self.wakes, []
         for wake in wakes:
             wake()
@@ -218,7 +218,7 @@ class MemorySnapshots:
 
 
 def _kept(world: World) -> tuple[dict[str, Any], ...]:
-    """What Redis has, by topology id."""
+    """Redis' keys, by topology id."""
     return world.cuts, world.metrics, world.fences, world.bases, world.beats
 
 
@@ -304,7 +304,7 @@ class MemoryLock:
 
 
 class ManualClock:
-    """Clock that stands until told otherwise."""
+    """Clock that stands until it is moved."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.time = now

@@ -21,7 +21,7 @@ STRIDE = 53
 
 @dataclass(slots=True)
 class Outbox:
-    """What one worker process keeps of one of its tasks as a sender."""
+    """A worker process' memory of one of its tasks as a sender."""
 
     task: int
     component: str

@@ -4,7 +4,7 @@
 decides (a tuple is delivered, a task reads the record, the coordinator works, a process dies ...), then lets faults
 stop and everything come to rest. After each step it checks what must always hold: at most one process owns a key
 group, nothing is counted twice, every committed cut is a consistent snapshot, every result is right. At the end
-nothing may be missing. A failure raises `Broken`, which tells the seed, the last steps, and how to replay them.
+nothing may be missing. A failure raises `Broken`, with the seed, the last steps, and how to replay them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NODES = {"n1": (1, 2), "n2": (1, 2), "n3": (1, 2)}
 LIMIT = 36
 #: Steps with faults.
 STEPS = 260
-#: Lines of the story that a failure tells.
+#: Lines of the story that a failure prints.
 STORY = 60
 
 
@@ -51,7 +51,7 @@ class Killed(Exception):
 
 
 class Tale(ListSink):
-    """EventSink that tells the story as well."""
+    """EventSink that adds to the story as well."""
 
     def __init__(self, story: deque[str]) -> None:
         super().__init__()
@@ -75,9 +75,9 @@ class Pair(Rig):
         super().__init__(shape, rng=rng, sink=Tale(self.story), limit=LIMIT)
         self.rules = Rules(self.first_tables)
         self.keepers = [task for task, name in self.shape.tasks.items() if self.shape.kinds[name] == "stateful"]
-        self.seen: list[tuple[int, int, int]] = []  # who owned how many groups at the last check
+        self.seen: list[tuple[int, int, int]] = []  # owners, and how many groups each had, at the last check
         self.history: list[ControlRecord | None] = [None]
-        self.told = [0]  # which of them every task was told of
+        self.told = [0]  # those of them that every task watches
         self.coordinator: Coordinator | None = None
         self.zombies: list[Coordinator] = []
         self.fuse: int | None = None  # writes until the coordinator is killed
@@ -113,7 +113,7 @@ class Pair(Rig):
 
     def record_for(self, process: Process) -> tuple[ControlRecord | None, bool]:
         """The record that a task reads: the newest, or one a little older, as ZooKeeper's servers lag; whether it is
-        the newest. What one process reads never goes back in time.
+        the newest. Records read by one process never go back in time.
         """
         versions = range(len(self.history)) if process.task.hurries else self.told
         lag = self.rng.choice((0, 0, 0, 1, 2)) if self.faults else 0
@@ -254,7 +254,7 @@ class Pair(Rig):
             self.vault.forget()
 
     def tell_silence(self) -> None:
-        """The monitor tells the coordinator which tasks say nothing."""
+        """The monitor gives the coordinator the silent tasks."""
         if self.coordinator is not None and self.world.record is not None:
             silent = self.storm.silent() if self.faults else frozenset()  # a worker that Storm moves is silent, briefly
             if silent != self.coordinator.machine.silent:

@@ -1,6 +1,6 @@
 """The process of one task in the simulator: the real protocol and `runtime.Task`, around them memory instead of pipes.
 
-Nothing happens by itself. A driver takes one step at a time, in whatever order: `attend` is the task's own thread,
+Nothing happens by itself. A driver takes one step at a time, in any order: `attend` is the task's own thread,
 `work` the link's, `carry` the courier's.
 """
 
@@ -93,7 +93,7 @@ class Process:
             self.task.handovers.look()
 
     def attend(self) -> None:
-        """What other threads have posted, the timer, and a little copying ahead."""
+        """Work posted by other threads, the timer, and a little copying ahead."""
         while self.inbox:
             self.inbox.popleft()()
         self.task.carry_out(self.protocol.on_timer())
@@ -124,7 +124,7 @@ class Process:
         return self.carrier.work()
 
     def emit(self, component: str, item: object, key: object = None) -> None:
-        """What the user's code emits."""
+        """Output of the user's code."""
         self.pair.network.emit(self.outbox, component, item, key)
 
     # --- runtime.ports: Shell, UserCode

@@ -38,8 +38,8 @@ def come_to_rest(pair: Pair) -> None:
 
 
 def get_going(pair: Pair, cuts: int) -> None:
-    """Before the faults begin: everybody works until so many cuts are committed. What a restore or a restart needs is
-    there then, which the few steps of a run would seldom come to.
+    """Before the faults begin: all tasks work until so many cuts are committed. A restore or a restart needs them, and
+    the few steps of a run would seldom come to one.
     """
     for _ in range(ROUNDS):
         if pair.world.record is not None and len(pair.world.record.committed) >= cuts:

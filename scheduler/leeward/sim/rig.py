@@ -108,7 +108,7 @@ class Rig:
         return None
 
     def on_the_way(self, piece: bytes) -> list[bytes]:
-        """What a receiver gets of a piece of a handover."""
+        """A piece of a handover, as its receiver gets it."""
         return [piece]
 
     def deliver_to(self, task: int) -> None:

@@ -1,4 +1,4 @@
-"""What must hold of the control record, and of the tasks that follow it, whatever happens."""
+"""Rules for the control record and the tasks that follow it, which hold under all faults."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rules:
         self._agreed: dict[Process, Mapping[str, Table]] = {}  # tables that were looked at
 
     def record(self, record: ControlRecord, told: ControlRecord | None, queues: Queues) -> None:
-        """The coordinator has written this. `told`: the newest version that every task is told of."""
+        """The coordinator has written this. `told`: the newest version that every task watches."""
         before, self._before = self._before, record
         assert told is not None and unmarked(record) == unmarked(told), f"{record} is neither told nor in any marker"
         assert record.epoch in (told.epoch, record.handover), f"epoch {record.epoch} is neither told nor in any marker"
@@ -62,7 +62,7 @@ class Rules:
             assert not tuples, f"after barrier 1 {tuples} are on their way from task {source} to task {target}"
 
     def processes(self, processes: Iterable[Process]) -> None:
-        """Whoever runs does so by the tables of its base and handover, and none stands still while the others run."""
+        """Each running task uses the tables of its base and handover, and none stands still while the others run."""
         for process in processes:
             protocol = process.protocol
             known = protocol.record

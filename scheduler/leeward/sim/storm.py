@@ -39,8 +39,8 @@ class Storm:
     workers: dict[Slot, Worker] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)  #: nodes that are off
     frozen: set[str] = field(default_factory=set)  #: nodes whose supervisor does nothing
-    refuses: bool = False  #: the plugin says of every placement that it does not fit
-    _published: tuple[object, ...] = ()  # what the snapshot was made of
+    refuses: bool = False  #: the plugin finds that no placement fits
+    _published: tuple[object, ...] = ()  # inputs of the snapshot
 
     def plugin_passes(self, *_: object) -> None:
         """Place if the placement fits; tasks of nodes that are off go anywhere else."""
@@ -117,7 +117,7 @@ class Storm:
         self.pair.processes[task].append(process)
 
     def kill_process(self, process: Process) -> None:
-        """kill -9: what is in its pipe is lost, what is behind that is not."""
+        """kill -9: items in its pipe are lost, items behind the pipe are not."""
         process.alive = False
         self._forget(process)
         rng, network = self.pair.rng, self.pair.network
@@ -145,7 +145,7 @@ class Storm:
             there.remove(process)
 
     def silent(self) -> frozenset[int]:
-        """Tasks none of whose processes would be heard: none is there, or it or its worker is stopped."""
+        """Tasks without a process that leaves beats: none is there, or it or its worker is stopped."""
         speak = {
             task
             for worker in self.workers.values()

@@ -37,7 +37,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Outcome:
-    """What has come of the seeds until now."""
+    """Results of the seeds until now."""
 
     first: int
     wanted: int
@@ -72,7 +72,7 @@ def run_batch(first: int, count: int, most: int) -> tuple[int, list[Failure]]:
 
 
 def _begin_process() -> None:
-    """Ctrl-C is the parent's; what a topology logs is in the story; a run's garbage is collected after each batch."""
+    """Ctrl-C is the parent's; a topology's log is in the story; a run's garbage is collected after each batch."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable(logging.CRITICAL)
     gc.collect()
@@ -114,7 +114,7 @@ def torture(first: int, seeds: int, jobs: int, most: int, progress: Progress) ->
 
 
 def replay(seed: int, console: Console) -> int:
-    """Run one seed again, here, and tell its story."""
+    """Run one seed again, here, and print its story."""
     logging.disable(logging.CRITICAL)
     failure = run_seed(seed)
     console.print(failure.story if failure else f"seed {seed}: every rule held.", markup=False, highlight=False)
@@ -142,7 +142,7 @@ def main(
     first: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
     most: Annotated[int, typer.Option("--failures", min=1, help="Stop once so many seeds have failed.")] = 3,
-    again: Annotated[int | None, typer.Option("--replay", min=0, help="Run one seed, and tell its story.")] = None,
+    again: Annotated[int | None, typer.Option("--replay", min=0, help="Run one seed, and print its story.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")] = False,
 ) -> None:
     """Coordinator and tasks of a small topology in memory, under faults, one run a seed. Exit code 1: one failed."""

@@ -1,4 +1,4 @@
-"""The cuts of a simulated topology: what Redis and the nodes' swap areas hold. Rules as in `runtime/state/store.py`."""
+"""The cuts of a simulated topology, in Redis and in the nodes' swap areas. Rules as in `runtime/state/store.py`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Part:
 
 @dataclass(slots=True)
 class Vault:
-    """See the module. `world` says whether Redis answers, and holds the fence."""
+    """See the module. `world` decides whether Redis answers, and holds the fence."""
 
     world: World
     topology_id: str
