@@ -1,4 +1,4 @@
-"""What runs inside Storm workers: base classes for elastic and stateful components, and their groupings.
+"""Code inside Storm workers: base classes for elastic and stateful components, and their groupings.
 
 Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, policies or Spark.
 """

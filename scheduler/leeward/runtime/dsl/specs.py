@@ -16,7 +16,7 @@ from leeward.core.topology_conf import KIND as KIND_KEY
 MARKER_STREAM = "marker"
 MARKER_FIELDS = ("kind", "epoch", "tables", "counts", "body")
 
-#: Component configuration key that tells the scheduler service what the component is.
+#: Component configuration key by which the scheduler service knows the kind of the component.
 KIND = KIND_KEY.name
 #: Storm's shell components, with our pipe and a process that is replaced when it is lost.
 BOLT_CLASS = "leeward.multilang.PipeBolt"

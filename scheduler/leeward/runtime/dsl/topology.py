@@ -1,4 +1,4 @@
-"""What every topology with Leeward components is submitted with, whoever submits it.
+"""Defaults of every topology with Leeward components, in any way of submission.
 
 streamparse knows no place for such defaults, but a topology is a class, so Python itself calls the hook below when one
 is defined. A topology of stock components only is left alone.
@@ -12,9 +12,9 @@ from streamparse import Topology
 
 from leeward.runtime.dsl.specs import MARKER_STREAM
 
-#: Where a topology says nothing else, in its `config` or by `-o key=value` (which streamparse prefers to it).
+#: Where a topology sets nothing else, in its `config` or by `-o key=value` (which streamparse prefers to it).
 DEFAULTS = {
-    # the worker's side of the pipe; it speaks JSON with components that know nothing else.
+    # the worker's side of the pipe; it exchanges JSON with components that know nothing else.
     # `org.apache.storm.multilang.JsonSerializer` here puts everything back to Storm's own.
     "topology.multilang.serializer": "leeward.multilang.FrameSerializer",
     # between workers, tuples travel as the components packed them

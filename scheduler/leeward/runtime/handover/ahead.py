@@ -14,7 +14,7 @@ import msgpack
 from leeward.runtime.handover.pieces import PIECE_BYTES, Rest, pack, taken
 from leeward.runtime.state.keyed import KeyedState
 
-#: What is left over is small enough to follow after the switch, in bytes.
+#: A rest that is small enough to follow after the switch, in bytes.
 SMALL_BYTES = 4 * 1024
 #: The switch is asked for when what has never been packed takes so long to pack, in seconds: that is done before its
 #: markers are through.
@@ -56,7 +56,7 @@ class Ahead:
         return out
 
     def rest(self) -> dict[int, Rest]:
-        """What changed since it was packed, and what was never packed; tracking ends."""
+        """Entries that changed since they were packed, or were never packed; tracking ends."""
         out: dict[int, Rest] = {}
         never = set(self._todo) if self._round == 0 else set()
         for group in self._lost:
@@ -79,7 +79,7 @@ class Ahead:
 
     @property
     def near(self) -> bool:
-        """The switch can be asked for: what is left will be little when it comes."""
+        """The switch can be asked for: little will be left when it comes."""
         return self.small or (self.entries > 0 and self._unpacked * self._packing_s <= NEAR_S * self.entries)
 
     def _next_keys(self) -> list[object]:

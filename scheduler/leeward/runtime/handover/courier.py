@@ -36,7 +36,7 @@ Arrived = Callable[[dict[int, dict], int], None]
 
 
 class Receiving:
-    """What has come of one handover, by whatever way; any thread may bring pieces.
+    """Pieces received of one handover, on any way; any thread may bring them.
 
     The first may be here before the task knows of the handover, whose record it has yet to read.
     """
@@ -46,11 +46,11 @@ class Receiving:
         self._task = task
         self._wanted: set[int] | None = None
         self._assembly, self._lock = Assembly(epoch), threading.Lock()
-        self._whole: dict[int, dict] = {}  # groups that were not told of
+        self._whole: dict[int, dict] = {}  # groups that no record has named yet
         self._size = 0  # of what has come since groups became whole
 
     def expect(self, groups: Iterable[int], arrived: Arrived, failed: Failed) -> None:
-        """The task is told. `arrived` and `failed` are called in whatever thread brings pieces, or this one."""
+        """The record was read. `arrived` and `failed` are called in the thread that brings pieces, or this one."""
         with self._lock:
             self._wanted, self._arrived, self.failed = set(groups), arrived, failed
             self._tell()
@@ -88,14 +88,14 @@ class Receiving:
 
 
 class Courier:
-    """One task's part in handovers; what it calls back is posted to the task's own thread."""
+    """One task's part in handovers; its callbacks are posted to the task's own thread."""
 
     def __init__(
         self, url: str, topology_id: str, task: int, owner: str, post: Post, host: str = "",
         called: Callable[[], None] = lambda: None, secrets: Secrets = NO_SECRETS,
     ) -> None:  # fmt: skip
-        """`host`: where other tasks reach this one, if they may; else all comes through Redis. `called()`: somebody has
-        something for this task that it was not told of.
+        """`host`: where other tasks reach this one, if they may; else all comes through Redis. `called()`: a donor
+        has connected, and this task has not read the record of its handover.
         """
         self._relay = Relay(url, topology_id, task, secrets)
         self._task, self._owner, self._post, self._host, self._called = task, owner, post, host, called
@@ -146,13 +146,13 @@ class Courier:
         self._start("receive", lambda _: self._receive(receiving), lambda: None, failed)
 
     def _of(self, epoch: int) -> Receiving:
-        """What has come of this handover until now; `_begun` is held."""
+        """The pieces of this handover until now; `_begun` is held."""
         if self._receiving is None or self._receiving.epoch != epoch:
             self._receiving = Receiving(epoch, self._task)
         return self._receiving
 
     def cancel(self) -> None:
-        """Stop whatever is under way; nothing more is called back."""
+        """Stop receiving and sending; no callback follows."""
         self._stop.set()
         self._stop = threading.Event()
         with self._begun:
@@ -202,7 +202,7 @@ class Courier:
         self._relay.drop(epoch, stop)
 
     def _welcome(self, incoming: Incoming) -> None:
-        """What comes straight from one sender; its own thread."""
+        """Receive straight from one sender; a thread of its own."""
         with self._begun:
             if self._receiving is not None and self._receiving.epoch > incoming.epoch:
                 return

@@ -34,7 +34,7 @@ _AHEAD = 64
 _MAGIC = b"LWD"
 _GREETING = struct.Struct(">3sB16sQI")
 _NUMBER = struct.Struct(">I")
-#: To reach a receiver; to hear a greeting; between two looks whether to give up. In seconds.
+#: To reach a receiver; to receive a greeting; between two looks whether to give up. In seconds.
 _CONNECT_S, _GREET_S, _BLOCK_S = 1.0, 5.0, 0.25
 
 
@@ -113,7 +113,7 @@ class Listener:
                 log.info("handover: a sender's connection broke: %s", failure)
 
     def _epoch_of(self, connection: socket.socket) -> int | None:
-        """What the greeting says; None if it is not one for this task."""
+        """The epoch in the greeting; None if it is not one for this task."""
         connection.settimeout(_GREET_S)
         greeting = b""
         while len(greeting) < _GREETING.size:
@@ -127,7 +127,7 @@ class Listener:
 
 
 class Way:
-    """The sender's end. All raise OSError when the connection is broken; what is `untaken` must go another way then."""
+    """The sender's end. All raise OSError when the connection is broken; `untaken` pieces then go another way."""
 
     def __init__(self, address: bytes, *, epoch: int, task: int) -> None:
         host, port, secret = msgpack.unpackb(address)

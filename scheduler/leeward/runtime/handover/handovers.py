@@ -1,4 +1,4 @@
-"""A task's part in handovers: what goes leaves its state at the marker, what comes is added as it comes."""
+"""A task's part in handovers: lost groups leave its state at the marker, gained groups are added when they come."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Handovers:
             return
         if parts:
             sending.put(parts)
-        began = max(self._due, now - _REST_S)  # what it came too late for, it has rested already
+        began = max(self._due, now - _REST_S)  # a late call has rested already
         self._due = began + (self._around.clock() - now) / SHARE
         if ahead.small:
             self._due = max(self._due, now + _SMALL_EVERY_S)
@@ -105,7 +105,7 @@ class Handovers:
             sending.when_nearly_taken(lambda: self._task.shell.post(lambda: self._copied(sending, ahead)))
 
     def _copied(self, sending: Outgoing, ahead: Ahead) -> None:
-        """What is left will be gone by the switch, and little of what was sent is waiting before the receivers."""
+        """The rest will be packed by the switch, and few sent pieces wait before the receivers."""
         if sending is self._sending:  # it was not given up meanwhile
             self._report(ahead_barrier(sending.epoch), bytes=ahead.bytes, keys=ahead.entries)
 
@@ -157,7 +157,7 @@ class Handovers:
         self._task.shell.pace(None)
 
     def _finish(self, epoch: int, lost: Mapping[int, int]) -> None:
-        """What was not copied, or has changed since, follows now; the groups are this task's no more."""
+        """Send the entries that were not copied, or have changed since; the groups are this task's no more."""
         shell = self._task.shell
         if self._ahead is not None:
             rest: Mapping[int, Rest] = self._ahead.rest()

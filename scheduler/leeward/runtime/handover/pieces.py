@@ -1,8 +1,8 @@
 """Key groups as a sequence of pieces of bounded size, and back. Pure; never pickle.
 
 A sender's stream is MessagePack objects one after the other, in chunks: group, whether it is the group's last chunk, a
-map of entries, a list of keys that are gone. Chunks are small, as packing one lets no other thread run; what a later
-one says of a key counts. The stream is cut into pieces wherever they are full: one large value is no special case.
+map of entries, a list of keys that are gone. Chunks are small, as packing one lets no other thread run; the newest
+chunk with a key counts. The stream is cut into pieces wherever they are full: one large value is no special case.
 
 Header of a piece, big endian: magic `LWP`, version (1 byte), epoch of the handover (8 bytes), sender's task (4 bytes),
 number of the piece from this sender (4 bytes), payload length (4 bytes), crc32 of the payload (4 bytes).
@@ -30,7 +30,7 @@ LONGEST_PIECE = _HEADER.size + PIECE_BYTES
 _REMEDY = "The coordinator restores the newest cut; look after the disk and memory of Redis."
 
 
-#: What is to be sent of a group: entries as (key, value), and keys that are gone.
+#: Unsent part of a group: entries as (key, value), and keys that are gone.
 Rest = tuple[Collection[tuple[object, object]], Collection[object]]
 
 
@@ -47,7 +47,7 @@ def pack(packer: msgpack.Packer, group: int, items: Collection, gone: Collection
 
 
 def taken(packer: msgpack.Packer) -> bytes:
-    """What is in the buffer, which is empty then."""
+    """Empty the buffer, and return its bytes."""
     data = packer.bytes()
     packer.reset()
     return data

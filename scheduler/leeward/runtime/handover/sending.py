@@ -36,11 +36,11 @@ class Sending:
 
     @property
     def has_room(self) -> bool:
-        """What was given to it is mostly gone."""
+        """Most of the parts put here are sent."""
         return self._jobs.qsize() < ROOM
 
     def reach(self, targets: Iterable[int]) -> None:
-        """Connect to these tasks: whoever waits to be told of what comes asks then."""
+        """Connect early; the connection prompts the receiver to read the record."""
 
         def job(stop: threading.Event) -> bool:
             for target in targets:

@@ -1,6 +1,6 @@
 """The two forms in which Storm's worker and a task talk: Storm's own JSON, and binary frames. Bytes only; no pipe here.
 
-Whatever the form, input is a flat list of pairs (see `BinaryForm`), and output is bytes for one message each.
+In every form input is a flat list of pairs (see `BinaryForm`), and output is bytes for one message each.
 storm/worker/src/main/java/leeward/multilang has the other side.
 """
 
@@ -36,7 +36,7 @@ class UnfitError(LeewardError):
 
 
 class Form(Protocol):
-    """What pipe and components need of a form."""
+    """The methods of a form that pipe and components call."""
 
     ids: bool  #: tuples have ids: anchors and acks mean something
 
@@ -45,10 +45,10 @@ class Form(Protocol):
 
     @property
     def unfinished(self) -> str:
-        """What came of a message whose end has not; empty if nothing did."""
+        """The beginning of a message whose end has not come; empty if there is none."""
 
     def stream(self, name: str) -> tuple[int, bytes]:
-        """A number for the stream, and the message that tells it."""
+        """A number for the stream, and the message that announces it."""
 
     def emission(self, stream: int, values: list) -> bytes:
         """A plain emit. Raises UnfitError."""
@@ -65,7 +65,7 @@ class Form(Protocol):
         """So many more tuples have been looked at."""
 
     def batch(self, messages: list[bytes]) -> bytes:
-        """What to write for these messages."""
+        """These messages as bytes."""
 
 
 class JsonForm:

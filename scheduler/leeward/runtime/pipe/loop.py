@@ -1,7 +1,7 @@
 """The loop of a bolt: from the pipe to the user's `process`, with as little in between as can be.
 
 It does what pystorm's loop and TaskProtocol.on_tuple do for a tuple, in one function, while nothing is going on;
-whatever else comes (markers, heartbeats, ticks, tuples that must wait) goes the general way.
+all other input (markers, heartbeats, ticks, tuples that must wait) goes the general way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What elastic components emit and acknowledge: streamparse's methods, on the short way to the pipe.
+"""Emits and acknowledgements of elastic components: streamparse's methods, on the short way to the pipe.
 
 Without ackers (`topology.acker.executors: 0`) Storm ignores anchors, acks and fails, so none are sent: the pipe only
-tells how many tuples were taken. With ackers they mean what they mean in streamparse.
+reports how many tuples were taken. With ackers they mean what they mean in streamparse.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Output:
         return pipe.task_ids() if task is None else [task]
 
     def _report_unfit(self, error: LeewardError, slot: list[int]) -> None:
-        """The tuple is told of in Storm's UI and log, and the task goes on."""
+        """Report the tuple in Storm's UI and log, and go on."""
         stream = next(name for name, other in self._slots.items() if other is slot and name is not None)
         self.counters["unfit"] += 1
         text = f"{self.component_name} (task {self.task_id}), stream {stream!r}: {error}"

@@ -44,7 +44,7 @@ def protect_stdout() -> int:
 
 
 def give_stdout_back() -> None:
-    """Undo `protect_stdout`: a stock component speaks through standard output itself."""
+    """Undo `protect_stdout`: a stock component writes to standard output itself."""
     global _protocol_fd
     if _protocol_fd is not None:
         sys.stdout.flush()
@@ -66,8 +66,8 @@ class PipeSerializer:
         self.on_idle: Callable[[], None] = lambda: None
         self.timer_s = timer_s
         self.form: Form = JsonForm()
-        self.taken = 0  #: tuples looked at that the worker has not been told of
-        self.waited = True  #: no input was there when it was asked for; whoever cares sets it back
+        self.taken = 0  #: tuples looked at and not yet reported to the worker
+        self.waited = True  #: no input was there when it was asked for; the reader of this flag sets it back
         self.flushed_at = 0.0  #: time.perf_counter() at which nothing was held back
         self.waits_since: float | None = None  #: time.monotonic() from when on input is waited for; None: it is not
         self._read_fd, self._write_fd = read_fd, write_fd
@@ -92,13 +92,13 @@ class PipeSerializer:
     # --- input
 
     def handshake(self) -> dict:
-        """What Storm tells first."""
+        """Read Storm's handshake."""
         _, message, *rest = self.batch()
         self._pairs += rest
         return message
 
     def answer(self, handshake: dict, pid: int) -> None:
-        """Tell Storm this process, and speak from now on in the best form that both know."""
+        """Send Storm this process' id, and use from now on the best form that both know."""
         offer = handshake.get(OFFER) or {}
         reply = {"pid": pid}
         if offer.get("version") == VERSION:
@@ -175,7 +175,7 @@ class PipeSerializer:
         self.put(self.form.message(message))
 
     def flush_all(self) -> None:
-        """For the task's own thread: flush, and tell what has been taken."""
+        """For the task's own thread: flush, and report the tuples taken."""
         if self.taken:
             self.put(self.form.taken(self.taken))
             self.taken = 0
@@ -209,7 +209,7 @@ class PipeSerializer:
             self.flush_in_background()
 
     def flush_in_background(self) -> None:
-        """From now on a thread sees to it that output leaves in time, whatever the task's own thread does."""
+        """From now on a thread flushes output in time, also while the task's own thread is busy."""
         if not self._has_thread:
             self._has_thread = True
             self.put = self._put_and_tell

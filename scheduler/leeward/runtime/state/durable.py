@@ -1,4 +1,4 @@
-"""Which cut no restore will go back behind: what a source may forget, and what a sink may make final. Pure."""
+"""The cut that no restore goes back behind: a source may forget its input, a sink make its output final. Pure."""
 
 from __future__ import annotations
 

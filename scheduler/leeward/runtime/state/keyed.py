@@ -46,7 +46,7 @@ class Frozen:
 class _Items(ItemsView):
     def __iter__(self) -> Iterator:
         state = self._mapping
-        if state._watched:  # what is handed out may be changed
+        if state._watched:  # the caller may change the value it gets
             return super().__iter__()
         return chain.from_iterable(entries.items() for entries in state._groups.values())
 
@@ -65,7 +65,7 @@ class KeyedState(MutableMapping):
         self._owner = owner
         self._groups: dict[int, dict] = {group: {} for group in groups}
         self._marks: dict[int, set] = {}  # of groups that are being copied: keys that may have changed since
-        self._frozen: list[Frozen] = []  # what it was at moments that are still being written
+        self._frozen: list[Frozen] = []  # its content at moments that are still being written
         self._watched = False  # one of the two wants to know of changes
         #: Group of the tuple that is being processed, as its frame has it. A key that this group has is not hashed;
         #: one that it has not is, so a wrong or missing number here costs time only.
@@ -173,7 +173,7 @@ class KeyedState(MutableMapping):
         self._watched = bool(self._frozen)
 
     def freeze(self) -> Frozen:
-        """The entries by group as of now; they stay so, whatever is done to the state, until `thaw`.
+        """The entries by group as of now; they stay so, while the state changes, until `thaw`.
 
         A list or dict is copied whole when it is looked up for the first time after.
         """
@@ -183,7 +183,7 @@ class KeyedState(MutableMapping):
         return frozen
 
     def thaw(self, frozen: Frozen) -> None:
-        """What `freeze` gave is not needed any more."""
+        """The result of `freeze` is not needed any more."""
         self._frozen = [other for other in self._frozen if other is not frozen]
         self._watched = bool(self._frozen or self._marks)
 

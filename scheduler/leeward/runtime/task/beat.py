@@ -1,6 +1,6 @@
 """A task's sign of life in Redis, twice a second, by a thread of its own: the link's thread may have to wait.
 
-A process whose worker has not been heard for a while says that it is gone, although it is there: no tuple reaches it
+A process whose worker has been silent for a while leaves a farewell, although it is there: no tuple reaches it
 and nothing that it emits leaves. So does one that ends because its worker did.
 
 A worker sends heartbeats to bolts only. It may leave a source alone for long, as under backpressure. So a source looks
@@ -54,7 +54,7 @@ class Beat:
     def __init__(
         self, url: str, topology_id: str, task: int, silence: Callable[[], float], *, secrets: Secrets = NO_SECRETS
     ) -> None:
-        """`silence()`: seconds since the worker was heard; 0 while it need not be. `secrets` hold Redis' password."""
+        """`silence()`: seconds since the worker's last message; 0 if none is due. `secrets` hold Redis' password."""
         self._redis = redis.Redis.from_url(
             url, **secrets.redis_login(), socket_timeout=_FAREWELL_S, socket_connect_timeout=5.0
         )

@@ -6,7 +6,7 @@ A component derives from one of three:
   StatefulSpout  keeps `self.state` (offsets, say) and may send pulses
 
 User code may define, besides streamparse's methods:
-  resumed()          after `self.state` was loaded or re-loaded: rebuild whatever is derived from it
+  resumed()          after `self.state` was loaded or re-loaded: rebuild everything derived from it
   regrouped(g, l)    after a handover brought the key groups g into `self.state` or took the groups l away; unless it
                      is defined, resumed() is called
   pulse(pulse)       (of replicas) the pulse is in from all replicas upstream; may emit; may return a dict to add to
@@ -185,7 +185,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
 
     @classmethod
     def spec(cls, name: str | None = None, par: int | None = None, config: dict | None = None) -> Any:
-        """As streamparse's `Spout.spec`. One task emits, whatever `par` is: its state has no key to split by. With
+        """As streamparse's `Spout.spec`. One task emits, for any `par`: its state has no key to split by. With
         `par=2` a spare takes over in about a second when the worker of the first is lost.
         """
         spec = super().spec(
@@ -215,7 +215,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
                 getattr(self, name)(tup_id)
             elif name in ("activate", "deactivate"):
                 getattr(self, name)()
-            # not by `put`: Storm says nothing more before it has this, so it leaves as soon as there is no input
+            # not by `put`: Storm sends nothing more before it has this, so it leaves as soon as there is no input
             self.serializer.out.append(self.serializer.form.message({"command": "sync"}))
         self._rest = None
 

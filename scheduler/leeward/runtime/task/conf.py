@@ -1,4 +1,4 @@
-"""What a task reads from its topology's configuration, once, at its start."""
+"""The keys of its topology's configuration that a task reads, once, at its start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every elastic component shares: the task protocol between Storm and the user's code."""
+"""The base of every elastic component: the task protocol between Storm and the user's code."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ class Pulse:
     """A cut through the stream by the data's own clock."""
 
     number: int  #: increasing along the stream
-    data: dict[str, Any]  #: what the spout and the operators on the way put in, merged over all channels
+    data: dict[str, Any]  #: entries of the spout and of the operators on the way, merged over all channels
 
 
 #: Threads that encode, send and receive give way to the task's own so often, in seconds; Python's default is 5 ms.
 SWITCH_S = 0.0005
-#: What a task has no part in is read so much later: a handover of little state takes half of that.
+#: Delay before an uninvolved task re-reads the record; about twice the duration of a small handover. # seconds
 _AFTER_S = 0.25
 
 
 class Elastic(Output):
-    """What spouts and bolts share. Mixed in before streamparse's class."""
+    """The common part of spouts and bolts. Mixed in before streamparse's class."""
 
     kind = "stateless"
     reads = ""  #: a source sets it: the stream of the datastore that it reads; the service looks for backlog there
     writes = ""  #: a sink sets it: the stream that it writes, with the fields of `core/metrics.py`, for response times
-    _task: Task | None = None  # until Storm has told which one it is
+    _task: Task | None = None  # until Storm's handshake names it
 
     def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
         options.pop("serializer", None)
@@ -180,16 +180,16 @@ class Elastic(Output):
             self._handovers.step()
 
     def _attend(self) -> None:
-        """Between two messages: whatever other threads or the clock want."""
+        """Between two messages: work posted by other threads or due by the clock."""
         if self._inbox or (self._protocol.timed and time.monotonic() >= self._timer_due):
             self._on_idle()
         elif self._handovers.copying:
             self._handovers.step()
 
     def _until_told(self) -> float:
-        """Seconds. Who owns groups may have to copy some ahead. Who is to take them is called by who gives them; where
-        tasks do not reach each other it reads soon. The others take part through markers alone: they read when a
-        handover is likely to be over.
+        """Delay in seconds before re-reading the record. Owners may have to copy ahead: 0. A donor's connection
+        prompts a receiver; where tasks do not reach each other it reads soon. The others take part through markers
+        alone: they read when a handover is likely to be over.
         """
         if self.kind == "stateful":
             if self.state.groups:
@@ -230,7 +230,7 @@ class Elastic(Output):
         self._send(Send(Marker(kind=Kind.PULSE, number=instruction.number, body=data | (more or {}))))
 
     def _worker_silence(self) -> float:
-        """Seconds since the worker was heard, as far as it is waited for; for a source: that it has been stopped."""
+        """Seconds since the worker sent a message, as far as one is due; for a source: that it has been stopped."""
         if self.kind == "source":
             return self._worker_stopped()
         since = self.serializer.waits_since
@@ -292,7 +292,7 @@ class Elastic(Output):
 
     def before_checkpoint(self, cut: int) -> None:
         """Called when the state of this moment is about to become part of a cut: flush what is buffered, or begin to
-        make it final under this number. What is emitted here belongs to the cut.
+        make it final under this number. Tuples emitted here belong to the cut.
         """
 
     def committed(self, cut: Any) -> None:
@@ -300,7 +300,7 @@ class Elastic(Output):
 
     @property
     def fencing_token(self) -> FencingToken:
-        """What a sink writes under; see `leeward.runtime.state.fencing`."""
+        """The fencing token of a sink; see `leeward.runtime.state.fencing`."""
         return self._task.fencing_token if self._task is not None else FencingToken(0, 0)
 
 
@@ -334,7 +334,7 @@ def _interrupt_nobody() -> None:
 
 
 def _give_back() -> None:
-    """What importing needed and left behind, a tenth of a task's memory, to the system (glibc has a call for it)."""
+    """Return the memory that imports left behind to the system, a tenth of a task's (glibc has a call for it)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

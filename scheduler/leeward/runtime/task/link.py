@@ -127,7 +127,7 @@ class Link:
 
         def job() -> None:
             self._create(self._paths.recover(epoch), Loss(task=self._task, why=reason, fresh=fresh).to_json())
-            if self._asked != epoch:  # the record in force may be newer than the one that this task was told
+            if self._asked != epoch:  # the record in force may be newer than the one that this task has
                 self._asked = epoch
                 self._look()
 
@@ -201,8 +201,8 @@ class Link:
         self._post(lambda: self._on_record(record, self._first))
 
     def _deleted(self, path: str) -> None:
-        """Whoever deleted the record may have deleted the znode, too, that keeps this task's next process from taking
-        itself for the first one.
+        """Write the znode again that keeps this task's next process from taking itself for the first one: it may have
+        been deleted with the record.
         """
         if self._known:
             log.warning("%s was deleted; this task goes on under the record that it read last", path)
@@ -220,7 +220,7 @@ class Link:
         self.soon(self._look)
 
     def _connection_changed(self, state: KazooState) -> None:
-        if state == KazooState.CONNECTED:  # what changed meanwhile was told to nobody
+        if state == KazooState.CONNECTED:  # no watch fired for changes meanwhile
             self.soon(self._look)
 
     def _publish_metrics(self) -> None:

@@ -81,7 +81,7 @@ class Task:
 
     @property
     def fencing_token(self) -> FencingToken:
-        """For a sink: what it writes under."""
+        """For a sink: its fencing token."""
         return FencingToken(self.protocol.base, self.protocol.handover)
 
     def groups(self, tables: Mapping[str, Table]) -> tuple[int, ...]:
