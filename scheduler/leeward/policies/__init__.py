@@ -1,1 +1,1 @@
-"""One room for each published scheduler, and the baselines. No room imports another; what two share is in `core`."""
+"""One room for each published scheduler, and the baselines. No room imports another; shared code is in `core`."""

@@ -5,7 +5,7 @@ Res_u -> slots x EPS_max (`Node.capacity`); lambda_ij -> `stream_rate`; mu_i -> 
 in the newest cut; d_uv -> `delay_s`; T_D -> what handovers cost as measured where no executor has to move, appendix
 A.2 where one has to; by setting A.2 or A.1 for all; w_d = 0 for the first plan.
 
-What is ours: the paper's replicas share an operator's load evenly, ours own key groups, so where one gets clearly more
+Our own part: the paper's replicas share an operator's load evenly, ours own key groups, so where one gets clearly more
 than its share a plan changes owners only; rates are raised by a head-room and by what a backlog needs; an operator that
 no number of replicas can serve is planned as if it could at 95 %; bounds that cannot be met are widened, and the reason
 says so; among (nearly) equal deployments the one that finds warm tasks in place is taken.

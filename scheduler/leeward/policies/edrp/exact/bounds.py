@@ -43,7 +43,7 @@ class Bound:
     tree: Tree
     reach: Reach
     tables: Tables
-    #: What `tables` is made of.
+    #: Inputs of `tables`.
     parts: tuple[Table, ...]
 
     def root(self, p: Arrays) -> float:

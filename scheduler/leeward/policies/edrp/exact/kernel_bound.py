@@ -27,7 +27,7 @@ NONE = -1
 
 
 class Reach(NamedTuple):
-    """What does not change while weights and prices do."""
+    """Arrays that stay while weights and prices change."""
 
     some: np.ndarray  # [G, kmax + 1, n] a configuration with a replica here and one elsewhere may be chosen
     alone: np.ndarray  # [G, kmax + 1, n] all replicas here may be chosen
@@ -111,8 +111,8 @@ def fill_inside(p: Arrays, t: Tree, inside: np.ndarray, inside_one: np.ndarray) 
 
     `inside[g, m, size, here, met]`: at most this share, when the child has `size` replicas, `here` of them on one
     of the parent's nodes and `met` on others of these.  `inside_one[g, m, size]`: the same when the child is all
-    on one node, where at least one replica of the parent is not.  Capacity limits both: what shares a node must
-    fit there together.
+    on one node, where at least one replica of the parent is not.  Capacity limits both: replicas that share a node
+    must fit there together.
     """
     kmax = inside.shape[1] - 1
     best = np.zeros((kmax + 1, kmax + 1))

@@ -1,4 +1,4 @@
-"""A local search from a deployment: what a few replicas moved, added, removed or swapped can gain.
+"""A local search from a deployment: the gain of moving, adding, removing or swapping a few replicas.
 
 It proves nothing; a better incumbent lets the branch and bound prune more, and where time runs out it is the answer.
 """

@@ -65,7 +65,7 @@ def relaxed_use(r: Relaxation, usage: Usage) -> None:
 def choose(r: Relaxation, g: int, seat: Seat, usage: Usage, choice: np.ndarray) -> int:
     """The node that g goes to from v; `choice` is (replicas, of these here) if it stays, (spread, 0) if not.
 
-    What is left of the parent's rest for later siblings goes back to `place`, what g leaves to its own.
+    The parent's rest for later siblings goes back to `place`, and so does g's rest for its own.
     """
     p, x = r.p, r.x
     v, rho, m, s = seat

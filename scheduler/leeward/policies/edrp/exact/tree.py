@@ -19,7 +19,7 @@ NONE = -1
 
 
 class Tree(NamedTuple):
-    """Operators in the order of fixing, and who hangs below whom."""
+    """Operators in the order of fixing, and the children of each."""
 
     order: np.ndarray  # [G]
     level: np.ndarray  # [G] position in `order`

@@ -1,4 +1,4 @@
-"""Solving in another process: what runs too long is ended, memory is measured, nothing warm is left behind.
+"""Solving in another process: a solve that runs too long is ended, memory is measured, nothing warm is left behind.
 
 `python -m leeward.policies.edrp.experiments.isolated` reads one task a line from standard input and writes one
 `Measured` a line; `measure` starts it, and ends it when a task overruns its limit.
@@ -42,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What became of a task."""
+    """The end of a task."""
 
     key: str
     #: optimal, feasible, infeasible, unknown; "limit" when it was ended; "refused" with the reason in `why`.
@@ -152,7 +152,7 @@ def run_task(task: Task) -> Measured:
 def main() -> None:
     """Reads tasks, writes results; each method is tried on a toy first, so that loading it is not measured."""
     results = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a solver prints must not get between the results
+    os.dup2(2, 1)  # a solver's output must not get between the results
     print("ready", file=results, flush=True)
     loaded = set()
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""What the experiments' pictures share."""
+"""The common part of the experiments' pictures."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SOURCE, SINK = "data_source", "global_rank"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratios:
-    """What the paper leaves open about rates: tuples out for each tuple in, of the operator named."""
+    """Rates that the paper leaves open: tuples out for each tuple in, of the operator named."""
 
     parser: float = 1.0
     filter_by_coordinates: float = 1.0
@@ -42,8 +42,8 @@ class Ratios:
     count_by_window: float = 21.2
     #: Changes of the top ten for each routed tuple.
     partial_rank: float = 1.0
-    #: What the source sends to the metronome for each tuple: the ninth stream, which the variables of Table IV count
-    #: and no text explains.  0: there is no such stream.
+    #: Tuples of the source to the metronome for each tuple: the ninth stream, which the variables of Table IV count and
+    #: no text explains.  0: there is no such stream.
     ticks: float = 0.0
 
 

@@ -1,7 +1,7 @@
 """The paper's Table III: one hour of one plan a minute, for four objectives (section 7.2).
 
 Fifteen nodes of ANSNET, a source that climbs from 70 to 220 tuples/s and falls back, R_max 175 ms, C_max 30 $/h,
-T_D,max 7.5 s, two replicas at most.  What the paper leaves open is an `Assumptions`; `variations` changes one
+T_D,max 7.5 s, two replicas at most.  Values that the paper leaves open are an `Assumptions`; `variations` changes one
 of them at a time, so that one can see how far the figures hang on it.
 """
 
@@ -55,7 +55,7 @@ OBJECTIVES = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """What the paper does not say, as values; the defaults are the reference run."""
+    """Values that the paper does not give; the defaults are the reference run."""
 
     name: str = "reference"
     #: Nodes of the graph that host nothing: it has 18, the paper uses "a portion" of 15.  The one overseas, and the
@@ -93,7 +93,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What Table III prints of one objective, and how it was reached."""
+    """Table III's figures of one objective, and how they were reached."""
 
     objective: Objective
     response_ms: float
@@ -225,5 +225,5 @@ def variations() -> tuple[Assumptions, ...]:
     )
 
 
-#: What `--quick` varies.
+#: Variations of `--quick`.
 QUICK_VARIATIONS = ("sink San Francisco", "window emits 1")

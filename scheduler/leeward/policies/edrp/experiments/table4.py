@@ -70,7 +70,7 @@ def is_built(cell: Cell, method: str) -> bool:
 
 
 def tasks(cells: Sequence[Cell], methods: Sequence[str], *, limit_s: float, seed: int = 0) -> list[Task]:
-    """What there is to solve, method by method."""
+    """The cells to solve, method by method."""
     return [
         Task(key=key_of(cell, method), problem=problem_of(cell, seed=seed), method=method, limit_s=limit_s)
         for method in methods

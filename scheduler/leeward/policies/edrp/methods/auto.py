@@ -1,6 +1,6 @@
 """The default method: the exact search under a time limit, begun with the present deployment.
 
-Whatever it returns carries a proven bound, and it is never worse than keeping a present deployment that meets
+Its result carries a proven bound, and is never worse than keeping a present deployment that meets
 the constraints.
 """
 

@@ -1,7 +1,7 @@
 """EDRP as a programme without the paper's O(|E| |V|^2k) link variables, in cvxpy.
 
-The same problem as `ilp.py` with the same equation numbers; the binaries are those of `placements.py`.  What the
-literal programme reads off a pair of configurations is written with nodes alone, for each stream (i, j):
+The same problem as `ilp.py` with the same equation numbers; the binaries are those of `placements.py`.  Terms that
+the literal programme reads off a pair of configurations are written with nodes alone, for each stream (i, j):
     D >= d_uv (b_iu + b_jv - 1)       the stream delay (3): every pair of nodes that both host a replica;
     g_us <= H_u [share of u is s],    the traffic (4), sum over u, v of f_iu f_jv C_uv: with h_u = sum over v of
     sum over s of g_us >= h_u - H_u (1 - b_iu)      f_jv C_uv <= H_u the cost is rate x sum of s g_us;

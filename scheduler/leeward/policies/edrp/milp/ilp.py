@@ -4,9 +4,9 @@ Cardellini, Lo Presti, Nardelli, Russo Russo: Optimal operator deployment and re
 distributed data stream processing (2017).  Symbols: x_i,U -> `x[i]`, y_(i,j),(U,V) -> `y[e]` (row by row over
 U, V), r -> `r` and t_D -> `t`, both as shares of R_max and T_D,max so that all rows are of one size.
 
-What differs from the page: an infinite R_i,U fixes its x to 0 (a coefficient cannot be infinite); paths are
+Differences from the page: an infinite R_i,U fixes its x to 0 (a coefficient cannot be infinite); paths are
 enumerated up to `PATH_LIMIT`, beyond which the same polyhedron is written with one finish time per operator.
-The steps are build -> solve -> decode -> verify; what is not the programme itself is in `milp.py`.
+The steps are build -> solve -> decode -> verify; all but the programme itself is in `programme.py`.
 """
 
 from __future__ import annotations

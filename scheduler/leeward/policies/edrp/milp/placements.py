@@ -105,7 +105,7 @@ class Placements:
 
 
 def placements_of(problem: Problem, position: int) -> Placements:
-    """The binaries of one operator; what is too slow for R_max on its own is left out."""
+    """The binaries of one operator; configurations too slow for R_max on their own are left out."""
     operator, limit = problem.operators[position], problem.bounds.r * (1 + TOLERANCE)
     load = problem.load_tps[position]
     states = [
@@ -203,7 +203,7 @@ def _after(problem: Problem, p: Placements, node: int, count: int, size: int) ->
 
 
 def _generic_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Generic):
-    """(25)-(27): any change; the code on its way to a node; what one node gives and another takes."""
+    """(25)-(27): any change; the code on its way to a node; state that one node gives and another takes."""
     operator, nodes = p.operator, problem.nodes
     nothing = np.zeros(p.length)
     rows = [(p.head(dict.fromkeys(map(int, p.sizes), strategy.sync_s)), 0.0)]
@@ -238,7 +238,7 @@ def _gives(problem: Problem, p: Placements, before: Mapping[str, int], u: int) -
 
 
 def _storm_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Storm):
-    """(33)-(38): any change; what arrives at each node from the slowest other one."""
+    """(33)-(38): any change; state that arrives at each node from the slowest other one."""
     state, nodes, old = p.operator.state_bytes, problem.nodes, sum(before.values())
     rows = [(p.head(dict.fromkeys(map(int, p.sizes), max(strategy.sync_s, strategy.restart_s))), 0.0)]
     for v in map(int, np.unique(p.node)):

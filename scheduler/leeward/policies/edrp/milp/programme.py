@@ -1,4 +1,4 @@
-"""What the integer programmes share: which solvers there are, the one call to them, and what is believed of it.
+"""The common part of the integer programmes: the solvers, the one call to them, and the checks of its result.
 
 The steps of every programme are build -> solve -> decode -> verify.  A status is never trusted: with a time limit
 a solver can call a vector of zeros a solution.
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the solver says, before anybody believes it."""
+    """The solver's answer, unverified."""
 
     status: str
     #: Its lower bound, or None if it has none.
@@ -86,7 +86,7 @@ def options_for(request: Request) -> dict[str, Any]:
     return options if wrap is None else {wrap: options}
 
 
-#: solver -> (option: what it is told; option for the time limit and its unit per second; key that wraps all)
+#: solver -> (option: its value; option for the time limit and its unit per second; key that wraps all)
 _TOLD: dict[str, tuple[dict[str, str], tuple[str, int], str | None]] = {
     "HIGHS": (
         {

@@ -1,4 +1,4 @@
-"""What makes a `Statement` well formed.  Every check names the field, its value and what to do.
+"""Checks that a `Statement` is well formed.  Every check names the field, its value and what to do.
 
 Value ranges of single fields come first, then references between them, then what takes the whole problem:
 cycles, operators that nobody feeds, and capacity.

@@ -128,7 +128,7 @@ class Storm:
     code_bytes: float
     #: Nodes that host any operator at present, hence hold the code.
     hosting: frozenset[str]
-    #: The longest t_R(i, U_0) of all operators: what any change costs at least.
+    #: The longest t_R(i, U_0) of all operators: the least cost of any change.
     restart_s: float
 
     @classmethod

@@ -29,7 +29,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """What a deployment is worth."""
+    """The measures of a deployment."""
 
     #: Response time of the critical path, s; infinite if a replica cannot keep up.
     R: float
@@ -128,7 +128,7 @@ def evaluate(problem: Problem, deployment: Deployment) -> Metrics:
 
 
 def _weighted(weight: float, value: float, bound: float) -> float:
-    """An infinite response time stays infinite, whatever its weight."""
+    """An infinite response time stays infinite under every weight."""
     return math.inf if math.isinf(value) else weight * value / bound
 
 

@@ -1,4 +1,4 @@
-"""What solving can end with.  Running out of time or having no solution is an outcome, not an exception."""
+"""The outcomes of solving.  Running out of time or having no solution is an outcome, not an exception."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Operator:
     state_bytes: float = 0.0
     #: I_C,i, bytes.
     code_bytes: float = 300_000.0
-    #: What a source emits, tuples/s; 0 for every other operator.
+    #: Rate of a source, tuples/s; 0 for every other operator.
     source_rate: float = 0.0
     #: The nodes that may host it (V_res^i); None means every node, one entry means pinned.
     allowed: tuple[str, ...] | None = None
@@ -107,7 +107,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveDowntime:
-    """What a live handover costs: a constant and a time for each byte of state that moves."""
+    """The cost of a live handover: a constant and a time for each byte of state that moves."""
 
     constant_s: float
     per_byte_s: float
@@ -117,7 +117,7 @@ class LiveDowntime:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What one instance of EDRP states, unchecked; `problem.Problem` is the checked one."""
+    """The statement of one instance of EDRP, unchecked; `problem.Problem` is the checked one."""
 
     nodes: tuple[Node, ...]
     #: d_(u,v), s, rows and columns in the order of `nodes`; the diagonal is 0.

@@ -1,13 +1,13 @@
-"""An explanation as JSON: what `leeward explain --output json` prints and what the text and the page show.
+"""An explanation as JSON, for `leeward explain --output json`, the text and the page.
 
-The keys are stable.  Times are in s, costs in $/h, rates in tuples/s, capacities in units; what has no value is
-null.  An *answer* tells what changes when something is changed and all is solved anew:
+The keys are stable.  Times are in s, costs in $/h, rates in tuples/s, capacities in units; a missing
+value is null.  An *answer* has the changes when something is changed and all is solved anew:
 
     status      optimal | feasible | infeasible | unknown | not asked | evaluated (others fixed, nothing solved)
     F R C T_D   of the other deployment (F as the problem states it), dF dR dC dT_D: less those of the chosen one
     bound       proven lower bound on F;  changes {operator: {node: replicas}}: only operators that differ
 
-The document: what `leeward solve` prints, and weights, bounds, downtime_model,
+The document: the output of `leeward solve`, and weights, bounds, downtime_model,
 path [{operator | from to, nodes, seconds, share}],
 operators [{id, replicas, k, placed, load, latency, cost, downtime, slack}],
 streams [{from, to, rate, delay, cost, slack, links [{from, to, rate}]}],

@@ -1,4 +1,4 @@
-"""Why this deployment: what it is made of, which limits bind, what the alternatives would cost.
+"""Why this deployment: its parts, the limits that bind, and the cost of alternatives.
 
 Every figure about another deployment comes from solving again with one thing changed (`whatif.py`), or, where
 that is said, from changing one operator while the others stay as they are.
@@ -111,7 +111,7 @@ def explain(
     notify: Callable[[str], None] = lambda question: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Explanation | Infeasible | Unknown:
-    """Solves `problem` and asks about it until `time_limit_s` is over; what was left out says so.
+    """Solves `problem` and asks about it until `time_limit_s` is over; questions left out are marked.
 
     `notify` is told each question before it is solved.  Raises `ProblemError` for a method that does not apply.
     """

@@ -1,4 +1,4 @@
-"""What a deployment is made of: the critical path, where the cost comes from, what every limit leaves over.
+"""The parts of a deployment: the critical path, the sources of cost, the slack of every limit.
 
 Nothing is solved here; every number follows from the definitions in `evaluate`.
 """

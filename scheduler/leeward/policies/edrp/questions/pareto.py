@@ -64,7 +64,7 @@ class Box:
         return Weights(r=r / (r + c), c=1 - r / (r + c), d=0)
 
     def around(self, point: Point) -> tuple[Box, Box]:
-        """What is faster and what is cheaper than the point."""
+        """The parts of the box that are faster and cheaper than the point."""
         R, C = point.metrics.R, point.metrics.C
         faster, cheaper = replace(self, r=R * (1 - RESOLUTION)), replace(self, c=C * (1 - RESOLUTION))
         if point.proven:
@@ -80,12 +80,12 @@ class Tracer:
     method: str = "auto"
     seed: int = 0
     deadline: float = math.inf
-    #: Seconds for each solve at first; what wants more gets it once everything else has had its turn.
+    #: Seconds for each solve at first; a solve that needs more gets it once all others have had their turn.
     each_s: float = math.inf
     clock: Callable[[], float] = time.monotonic
     #: Told each step before it is solved.
     notify: Callable[[str], None] = lambda step: None
-    #: What was found: deployments to begin a solve with.
+    #: Deployments found, to begin a solve with.
     _known: list[Deployment] = field(default_factory=list)
 
     def trace(self, points: int | None = None) -> Iterator[Point | Infeasible | Unknown]:

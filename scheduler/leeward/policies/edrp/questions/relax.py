@@ -1,4 +1,4 @@
-"""Why a problem has no solution: what would have to be relaxed, and by how much, for it to have one.
+"""Why a problem has no solution: the bounds to relax, and by how much, for it to have one.
 
 Each `Relaxation` is enough on its own and says the least change of its kind.  In this order:
     replicas   an operator that cannot keep up with k_i replicas anywhere needs more of them,
@@ -6,7 +6,7 @@ Each `Relaxation` is enough on its own and says the least change of its kind.  I
     bounds     with all that granted: the least R_max, C_max or T_D,max that the others allow; where none of them
                suffices alone two are raised together, or all three: the first as little as it can be at all, the
                next as little as that leaves it.
-The first two are needed whatever the bounds are, so every relaxation contains them.
+The first two are needed under all bounds, so every relaxation contains them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from leeward.policies.edrp.problem.values import Bounds, Operator, Weights
 #: Most replicas that are proposed for an operator that cannot keep up.
 MOST_REPLICAS = 64
 NAMES = {"r": ("R_max", "s"), "c": ("C_max", "$/h"), "d": ("T_D,max", "s")}
-#: What the search may miss of the optimum, as a share of the bound it was given; a second search makes up for it.
+#: Distance from the optimum that the search may leave, as a share of its bound; a second search makes up for it.
 COARSE = 1e-6
 
 
@@ -60,7 +60,7 @@ def with_reasons(problem: Problem, outcome: Infeasible, *, limit_s: float) -> In
 
 
 def relaxations(problem: Problem, budget: Budget) -> tuple[Relaxation, ...]:
-    """What would make an infeasible problem feasible; empty if the time did not suffice to find anything."""
+    """Changes that make an infeasible problem feasible; empty if the time did not suffice to find anything."""
     changes = too_few_replicas(problem)
     problem = granted(problem, changes)
     room = least_room(problem, budget)
@@ -248,5 +248,5 @@ def _longest_downtime_s(problem: Problem) -> float:
         return transfers + swap + max(k, held) * node.spawn_s
 
     live = 0.0 if problem.live is None else problem.live.constant_s + problem.live.per_byte_s * state
-    # what one node gives and another takes: twice the slower of the two is enough
+    # state that one node gives and another takes: twice the slower of the two is enough
     return problem.sync_s + 2 * max(map(at, problem.nodes)) + live

@@ -1,4 +1,4 @@
-"""What-if questions: the problem with one thing changed, solved anew.
+"""Questions "what if": the problem with one thing changed, solved anew.
 
 A bound of the problem also normalises the objective (12).  A question about another bound must not change what
 F means, so the weights are rescaled with the bounds: F of the changed problem times `scale` is F of the first.
@@ -33,7 +33,7 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of one question; F is that of the problem as it was stated, whatever was changed in it."""
+    """The answer to one question; F is that of the problem as it was stated, after any change."""
 
     #: "evaluated": computed without solving; "not asked": no time was left, or the data say nothing about it.
     status: Status
@@ -263,7 +263,7 @@ def with_more(problem: Problem, nodes: Iterable[str], units: float = 1.0) -> Var
 def unit_gains(inquiry: Inquiry, base: Metrics, used: Mapping[str, float], seconds: float) -> dict[str, Answer]:
     """For every node the optimum with one more unit on it, greatest gains first.
 
-    Nodes are asked about in groups.  What no member of a group can use together, none can use alone; and an
+    Nodes are asked about in groups.  A node that a group cannot use together, no member can use alone; and an
     optimum of a group that exceeds the capacity of one node alone is that node's optimum.  `used` is how full
     the nodes are (the fullest come first) and `seconds` what the first solve took.
     """
@@ -289,7 +289,7 @@ def unit_gains(inquiry: Inquiry, base: Metrics, used: Mapping[str, float], secon
 
 
 def _could_use_more(problem: Problem) -> Iterator[str]:
-    """Nodes that do not hold already whatever may go there."""
+    """Nodes too small for all replicas that may go there."""
     for position, node in enumerate(problem.nodes):
         most = math.fsum(
             op.k * op.res for op, own in zip(problem.operators, problem.candidates, strict=True) if position in own
@@ -301,7 +301,7 @@ def _could_use_more(problem: Problem) -> Iterator[str]:
 def _settle(
     problem: Problem, base: Metrics, group: tuple[str, ...], answer: Answer
 ) -> tuple[dict[str, Answer], list[tuple[str, ...]]]:
-    """What an answer about a group says about its members, and the groups still to ask about."""
+    """Answers for members that follow from a group's answer, and the groups still to ask about."""
     if len(group) <= 1 or answer.status == "not asked":
         return dict.fromkeys(group, answer), []
     if answer.status == "optimal" and (answer.gain(base) or 0.0) <= NOTHING:

@@ -167,7 +167,7 @@ def _edges(
 
 
 def rate_text(rate: float) -> str:
-    """What stands beside a stream."""
+    """The label beside a stream."""
     return f"{rate:.4g}/s"
 
 

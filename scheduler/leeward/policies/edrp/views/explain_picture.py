@@ -1,7 +1,7 @@
 """The picture of a deployment as inline SVG: the graph laid over the nodes, critical path highlighted.
 
-Ids come from outside, so every text goes through `escape`.  What can be pointed at can be tabbed to, and says
-in `data-detail` what the page shows below the picture.
+Ids come from outside, so every text goes through `escape`.  Elements with a detail can be tabbed to, and
+hold in `data-detail` the text that the page shows below the picture.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def ms(seconds: float) -> str:
 
 
 def signed(value: float, unit: str, digits: int) -> str:
-    """A difference with its sign; what is too small to show is about zero."""
+    """A difference with its sign; one too small to show is about zero."""
     if abs(value) < ROUNDING:
         return f"0 {unit}".strip()
     about = abs(value) < 0.5 * 10**-digits
@@ -118,7 +118,7 @@ def limit_table(document: Document) -> TableOfWords:
 
 
 def _split_limits(limits: Sequence[Document]) -> tuple[list[Document], list[str]]:
-    """What is worth a row, and a word about the other nodes."""
+    """Nodes worth a row, and a word about the others."""
     shown, idle = [], []
     for limit in limits:
         (idle if limit["kind"] == "capacity" and limit["used"] == 0 else shown).append(limit)
@@ -172,7 +172,7 @@ def _differences(answer: Document, *, gain: bool) -> tuple[str, str, str, str]:
 
 
 def alternative_table(document: Document) -> TableOfWords:
-    """What a different choice for one operator would cost; the next best of each operator is marked."""
+    """The cost of a different choice for one operator; the next best of each operator is marked."""
     rows, marked, missing = [], [], []
     for operator in (entry["id"] for entry in document["operators"]):
         best = document["next_best"][operator]
@@ -220,7 +220,7 @@ def changes(entry: Document) -> str:
 
 
 def operator_table(document: Document) -> TableOfWords:
-    """What each operator does and costs."""
+    """The work and cost of each operator."""
     return TableOfWords(
         title="Operators",
         head=("operator", "replicas", "nodes", "load", "latency", "spare", "cost", "own downtime"),
@@ -242,7 +242,7 @@ def _spare(entry: Document) -> str:
 
 
 def stream_table(document: Document) -> TableOfWords:
-    """What each stream takes and costs."""
+    """The traffic and cost of each stream."""
     return TableOfWords(
         title="Streams",
         head=("stream", "rate", "delay", "spare", "traffic cost"),
