@@ -3,7 +3,7 @@
     python scripts/protocol_page.py            print the page
     python scripts/protocol_page.py --write    write it to docs/protocol.md
 
-Standard library only. What a member means is the comment `#:` beside it in the source.
+Standard library only. The meaning of a member is the comment `#:` beside it in the source.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CARRIES = {
 INTRODUCTION = """# The protocol
 
 Printed from the code by `python scripts/protocol_page.py --write`; do not edit it by hand.
-[design.md](design.md) has the reasons, [glossary.md](glossary.md) the words.
+[design.md](design.md) is the map, [adr](adr/README.md) has the reasons, [glossary.md](glossary.md) the words.
 
 The coordinator writes a control record, and tasks follow it. `core/protocol.py` decides what a task does,
 `core/migration/` what the coordinator does. Both are state machines that know neither Storm nor a store: facts or
@@ -48,11 +48,11 @@ events come in, instructions go out. A transition that is not in the tables belo
 both machines against each other under faults.
 """
 ALIGNMENT = """A marker is *aligned* when it is in from every upstream task that takes part. A channel whose marker is
-in waits: what arrives on it is queued, and processed in order later.
+in waits: its items are queued, and processed in order later.
 
 - The `pause` marker is the papers' end-of-stream tuple: behind it nothing is in flight.
-- Probes carry the tables to the groupings, and separate bases: what arrives on a channel before the probe of a base is
-  older, and dropped. A task is *ready* when its state is in and every channel has carried the probe. So no task waits
+- Probes carry the tables to the groupings, and separate bases: items on a channel before the probe of a base are older,
+  and dropped. A task is *ready* when its state is in and every channel has carried the probe. So no task waits
   a guessed number of seconds for Storm to reconnect.
 - Each source reads the record at a time of its own, so after an abort some sources have sent a marker and others have
   not. A checkpoint's marker is dropped where a newer one has come. A pause's marker waits for the record of the abort.
@@ -139,13 +139,13 @@ def in_order(rows: Mapping) -> list[tuple]:
 
 
 def rules(rows: Mapping) -> str:
-    """What the rules say, as far as their names do not."""
+    """The rules in a sentence each, where names are not enough."""
     handlers = dict.fromkeys(handler for _, (handler, _) in in_order(rows) if not is_ignored(handler))
     return table(("Rule", "Meaning"), [(name_of(rule), first_line(rule)) for rule in handlers if first_line(rule)])
 
 
 def ignored(rows: Mapping, fact: Callable[[object], str]) -> str:
-    """What states take note of without a transition."""
+    """Facts and events that states take note of without a transition."""
     found: dict[str, list[str]] = {}
     for (state, what), (handler, _) in in_order(rows):
         if is_ignored(handler):

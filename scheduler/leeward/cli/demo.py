@@ -37,7 +37,7 @@ OPERATORS = [
     "partial_rank",
     "global_rank",
 ]
-#: The demo drains a node when this share of the rows has been sent: what runs there has to move.
+#: The demo drains a node when this share of the rows has been sent: its replicas have to move.
 DRAIN_AT = 0.45
 #: Workers at the start, one a node: the other slot of each node is free, so that what moves finds a fresh worker there.
 WORKERS = 5

@@ -71,7 +71,7 @@ def edrp_table3(
 
 def edrp_table4(
     quick: Quick = False,
-    limit: Annotated[float, typer.Option(min=0.1, help="Seconds for one solve; what takes longer is ended.")] = 60.0,
+    limit: Annotated[float, typer.Option(min=0.1, help="Seconds for one solve; a longer one is ended.")] = 60.0,
     methods: Annotated[
         str, typer.Option(help="Methods, with commas between. [default: exact, compact, restricted and ilp]")
     ] = "",

@@ -43,7 +43,7 @@ def explain_command(
     output: Annotated[View, typer.Option(help="How to give it.")] = View.text,
     out: Annotated[Path | None, typer.Option(help="Write there instead of to standard output.")] = None,
     method: Annotated[str, typer.Option(help="How to solve it, as for `leeward solve`.")] = "auto",
-    time_limit: Annotated[float, typer.Option(help="Seconds for everything; what is not answered says so.")] = 60.0,
+    time_limit: Annotated[float, typer.Option(help="Seconds for everything; unanswered questions are marked.")] = 60.0,
     seed: Annotated[int, typer.Option(help="Seed of the solver; a run with the same seed repeats.")] = 0,
 ) -> None:
     """Say why the best deployment is what it is, and what any other would cost."""

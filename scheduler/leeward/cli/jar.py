@@ -1,4 +1,4 @@
-"""`leeward jar` and `leeward submit`: what `sparse submit` needs, without Leiningen and ssh."""
+"""`leeward jar` and `leeward submit`: a jar for `sparse submit`, without Leiningen and ssh."""
 
 from __future__ import annotations
 

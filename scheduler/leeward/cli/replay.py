@@ -115,7 +115,7 @@ def prepare(
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="What `prepare` or `generate` wrote.")],
+    folder: Annotated[Path, typer.Argument(help="Folder that `prepare` or `generate` wrote.")],
     redis: Annotated[str, typer.Option(help="redis://host:port/0, without the password")],
     stream: Annotated[str, typer.Option(help="Name of the Redis stream.")] = "taxi:in",
     speed: Annotated[float, typer.Option(help="Times real time; 0: as fast as the reader allows.")] = 60.0,

@@ -116,7 +116,7 @@ def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: P
 
 
 def _plan_once(topology: str, addresses: Addresses, chosen: Chosen) -> int:
-    """What the policy would do now, without leading."""
+    """One plan of the policy now, without leading."""
     import random
 
     from leeward.adapters.wiring import open_ports

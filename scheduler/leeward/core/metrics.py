@@ -1,4 +1,4 @@
-"""What a task publishes each second, and what the service reads: one line of JSON."""
+"""Measurements that a task publishes each second, and the service reads: one line of JSON."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Screen:
     cost: float | None  #: $/h of the plan in force
     downtime_share: float  #: of the time since the replay began, 0 to 1
     operators: Sequence[Operator]
-    migration: str  #: what a running migration is doing; empty: none
+    migration: str  #: step of a running migration; empty: none
     history: Sequence[str]  #: newest last
     routes: Sequence[tuple[str, str]]  #: the ten top routes, (from, to)
 

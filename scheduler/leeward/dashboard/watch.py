@@ -16,7 +16,7 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot, deployment
 from leeward.dashboard.live import Operator, Screen
 
-_WINDOW = 5  # samples, one each second: what rates are averaged over
+_WINDOW = 5  # samples, one each second: rates are averaged over them
 _KEPT = 240  # points of a curve
 
 

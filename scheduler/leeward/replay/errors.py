@@ -1,4 +1,4 @@
-"""Errors of replay's own input and folders; what Redis refuses is core's ClusterRefusedError."""
+"""Errors of replay's own input and folders; a refusal by Redis is core's ClusterRefusedError."""
 
 from __future__ import annotations
 

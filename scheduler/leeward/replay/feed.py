@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _TIMEOUT_S = 5.0
-#: what a running Redis answers when it cannot write now but may later -> remedy
+#: answer of a running Redis that cannot write now but may later -> remedy
 _PASSING = {
     "used memory > 'maxmemory'": "Raise Redis's maxmemory or lower --limit.",
     "read only replica": "Point --redis at the writable server.",
@@ -37,7 +37,7 @@ class RedisAwayError(NotReadyError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """What a stream holds, in sequence numbers."""
+    """The content of a stream, in sequence numbers."""
 
     oldest: int = 0  #: the first entry that was not trimmed, 0 if none
     last: int = 0  #: the newest entry ever added, trimmed or not; 0 for a stream that is not there
@@ -73,7 +73,7 @@ class Feed:
         self._do(lambda client: client.ping())
 
     def extent(self) -> Extent:
-        """What the stream holds. Raises ReplayError if another program wrote into it."""
+        """The content of the stream. Raises ReplayError if another program wrote into it."""
         return self._do(self._extent)
 
     def _extent(self, client: redis.Redis) -> Extent:

@@ -31,7 +31,7 @@ _EPOCH_WEEKDAY = 3  # 1970-01-01 was a Thursday
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What to generate; equal settings give equal bytes."""
+    """Settings of a generation; equal settings give equal bytes."""
 
     hours: float = 3.0  #: length of the data
     seed: int = 1

@@ -1,4 +1,4 @@
-"""What a folder of slices holds: `manifest.json`, written last, so that a folder without it is unfinished."""
+"""The content of a folder of slices: `manifest.json`, written last, so that a folder without it is unfinished."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def digest_of(*parts: object) -> str:
 
 
 def claim_folder(folder: Path) -> None:
-    """Make `folder` ready for new slices; what an earlier preparation left is no longer valid from here on.
+    """Make `folder` ready for new slices; slices of an earlier preparation are no longer valid from here on.
 
     Raises ReplayError when it holds something that replay did not write.
     """

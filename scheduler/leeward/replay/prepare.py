@@ -27,7 +27,7 @@ from leeward.replay.spark import java_cause, spark_path, spark_session
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: input bytes for each shuffle partition: what one task sorts at a time
+#: input bytes for each shuffle partition: one task sorts so much at a time
 _PARTITION_BYTES = 32 * 1024 * 1024
 _FEW_PARTITIONS = 4
 _GZIP_RATIO = 5  # taxi rows shrink to about a fifth

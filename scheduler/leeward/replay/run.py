@@ -1,6 +1,6 @@
 """Prepared slices -> Redis stream, at a multiple of real time, resumable, never far ahead of the reader.
 
-What was sent is asked of the stream itself, never remembered: after a kill, a lost connection or a Redis that
+The progress is read from the stream itself, never remembered: after a kill, a lost connection or a Redis that
 came back with less, replay goes on after the newest entry there. Entry ids are the sequence numbers and only
 grow, so no row can be there twice.
 """

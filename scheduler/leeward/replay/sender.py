@@ -22,7 +22,7 @@ _BACKOFF_S = (0.1, 0.2, 0.5, 1.0, 2.0)  # the last one repeats
 
 
 class State(StrEnum):
-    """What replay is doing."""
+    """Progress of a replay."""
 
     STARTING = "starting_spark"
     SENDING = "sending"
@@ -43,7 +43,7 @@ class Progress:
     data_s: int = 0  #: dropoff of the newest row sent, epoch seconds
     late_s: float = 0.0  #: how long after its due time the newest row left
     blocked_s: float = 0.0  #: time spent waiting for the reader so far
-    note: str = ""  #: what is in the way, if anything
+    note: str = ""  #: obstacle, if there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """A quiet, small, local Spark whose Java process ends with the `with` block.
 
-Quiet: what the JVM prints goes to a log in the scratch folder and is shown only when the start fails. Local:
+Quiet: the JVM's output goes to a log in the scratch folder and is shown only when the start fails. Local:
 bound to 127.0.0.1, no user interface, scratch under the output folder. Small: a bounded heap, few partitions.
 """
 
@@ -25,7 +25,7 @@ from leeward.replay.errors import SparkStartError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JAVA_VERSIONS = range(17, 23)  # what Spark 4 runs on; 24 and later lack what Hadoop's login needs
+JAVA_VERSIONS = range(17, 23)  # versions that Spark 4 runs on; 24 and later lack a class that Hadoop's login needs
 SCRATCH = ".spark"
 _LOG = "spark.log"
 #: besides the heap: code cache, metaspace, direct buffers; with a 640 MB heap the process stays below 1.2 GB
@@ -39,7 +39,7 @@ _JVM_OPTIONS = (
 def spark_session(
     folder: Path, *, memory_mb: int = 640, cores: int = 2, partitions: int = 4, brief: bool = True
 ) -> Iterator[SparkSession]:
-    """A session with its scratch under `folder`/.spark; the JVM is gone afterwards, whatever happened.
+    """A session with its scratch under `folder`/.spark; the JVM is gone afterwards, also after an error.
 
     `memory_mb`: heap of the one JVM; `partitions`: of shuffles; `brief`: little work, so only the fast compiler,
     which halves the time to the first result. Raises SparkStartError.

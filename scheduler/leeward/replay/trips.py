@@ -29,7 +29,7 @@ LICENSES = 32_000  # drivers who drove in 2013, about
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TripTable:
-    """What is known of real trips: counts and moments only, no row."""
+    """Facts about real trips: counts and moments only, no row."""
 
     cells: tuple[tuple[int, int, int, int], ...]  #: (east, south, pickups, dropoffs), busiest first
     decay: tuple[float, ...]  #: [distance in whole cells] preference relative to independent ends

@@ -300,7 +300,7 @@ class Pair(Rig):
         self.story.append("a plan")
         self.guarded(coordinator.submit, Plan(tables=tables, placement=placement, reason="sim"))
 
-    # --- what must hold
+    # --- rules
 
     def check(self) -> None:
         """The rules that hold after every step."""

@@ -55,7 +55,7 @@ class Task:
         self._durable = Durable()
         self._imported = self._report()  # with the newest RESTORE
 
-    # --- what it is
+    # --- its kind
 
     @property
     def name(self) -> str:
