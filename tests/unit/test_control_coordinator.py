@@ -135,7 +135,7 @@ def test_misfit_is_undone_and_nothing_is_lost(cluster, clock, sink, running):
     running.submit(plan([2, 3], t2=Slot("n9", 1)))
     settle(cluster, clock, running)
     (end,) = sink.of("reconfiguration_ended")
-    assert end["result"] == "undone: the plugin says: plan names unknown node 'n9'"
+    assert end["result"] == "undone: the plugin reports: plan names unknown node 'n9'"
     assert cluster.slots == before
     assert cluster.world.record.tables == FIRST
     assert cluster.world.record.base > 0 and cluster.world.record.cut in cluster.world.record.committed

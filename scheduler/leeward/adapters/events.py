@@ -1,4 +1,4 @@
-"""Where decisions are told: the log and a file of JSON lines, one event each.
+"""The sinks of events: the log and a file of JSON lines, one event each.
 
 Every event has a fixed `action`; the live view, the demo's result and the tests read the same lines.
 

@@ -215,7 +215,7 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
         live=settings.mode == "live",
         warm_apart=settings.warm_apart,
         replica_cost=settings.replica_cost,
-        # the topology of this name before it may have left its own
+        # an earlier topology of this name may have left its placement behind
         first=facts.wanted is None or facts.wanted.topology_id != facts.structure.id,
     )
 

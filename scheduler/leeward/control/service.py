@@ -2,7 +2,7 @@
 
 One thread. It waits for the lock (a standby does only that), takes over from its predecessor, and then works in
 rounds: events of watches, plans of the policy, requests of people. Losing the lock or ZooKeeper sends it
-back to waiting; the next leader, perhaps itself, reads journal and record and goes on. When Nimbus says that the
+back to waiting; the next leader, perhaps itself, reads journal and record and goes on. When Nimbus answers that the
 topology no longer runs, the service deletes what it has left, and ends.
 """
 

@@ -79,7 +79,7 @@ class TaskProtocol:
         self._witnesses: tuple[int, ...] = ()  # tasks that report that one; empty: all
         self._absent: frozenset[int] = frozenset()  # tasks that take no part, since that handover
         self._practice = PRACTICE  # calls that are still to be sent for practice
-        self._heard = 0  # epoch in which it has heard all channels to and from absent tasks
+        self._heard = 0  # epoch in which all channels to and from absent tasks have carried a call
         self._may_return = False  # this process is the one that is to return, not one that Storm is about to end
         self._ahead = 0  # handover whose groups are copied ahead
         self._unsent = False  # groups that it lost are still on their way out

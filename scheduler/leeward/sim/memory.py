@@ -26,7 +26,7 @@ class World:
     """All that outlives a coordinator."""
 
     record: ControlRecord | None = None
-    told: ControlRecord | None = None  #: the newest that every task was told of
+    told: ControlRecord | None = None  #: the newest that every task watches
     journal: Journal | None = None
     placement: Placement | None = None
     placements: dict[str, Placement] = field(default_factory=dict)  #: of other topologies, by name

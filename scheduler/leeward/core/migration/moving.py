@@ -80,7 +80,7 @@ def placed(m: Machine, event: Assigned, now: float) -> Step:
 
 def move_late(m: Machine, event: DeadlinePassed, now: float) -> Step:
     if misfit(m):
-        return undo(m, f"the plugin says: {misfit(m)}", now)
+        return undo(m, f"the plugin reports: {misfit(m)}", now)
     if m.tries >= m.limits.move_tries:
         return undo(m, f"Storm has not placed it after {m.tries} calls of rebalance", now)
     return move_again(m, now)

@@ -66,12 +66,12 @@ def late(m: Machine, event: DeadlinePassed, now: float) -> Step:
         ended = aborted(f"not all tasks were heard in {m.limits.return_s} s")
         return close(replace(m, record=record), ended, now, first=(WriteControl(record=record),))
     if misfit(m):
-        return stay(m, f"the plugin says: {misfit(m)}", now)
+        return stay(m, f"the plugin reports: {misfit(m)}", now)
     if m.tries == 0:
         return replace(m, tries=1, due=now + m.limits.prepare_s), ()
     if not is_placed(m):
         return stay(m, f"Storm has not placed the warm tasks in {m.limits.prepare_s} s", now)
-    return reset(m, f"warm tasks were not heard in {m.limits.prepare_s} s", now)
+    return reset(m, f"warm tasks sent no call in {m.limits.prepare_s} s", now)
 
 
 def stay(m: Machine, why: str, now: float) -> Step:

@@ -104,7 +104,7 @@ class Listener:
             try:
                 epoch = self._epoch_of(connection)
                 if epoch is None:
-                    log.warning("handover: somebody who does not know this task connected to it; sent away")
+                    log.warning("handover: refused a connection whose greeting is not for this task")
                     return
                 connection.settimeout(_BLOCK_S)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
