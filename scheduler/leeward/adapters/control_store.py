@@ -43,7 +43,7 @@ class ZooControlStore:
     """ControlStore: every write is conditional on the versions that the claim left behind.
 
     A claim raises the versions of control record and journal together, so a znode that is gone while the other one has
-    the expected version was not claimed by anybody: it is written again.
+    the expected version was not claimed by another coordinator: it is written again.
     """
 
     def __init__(self, client: KazooClient, paths: Paths, topology: str) -> None:
@@ -147,7 +147,7 @@ class ZooControlStore:
         return text, stat.version
 
     def _refuse_half(self) -> None:
-        """Without the record that tasks run under nobody knows their cuts and tables: a first one would be wrong."""
+        """Without the record that tasks run under, their cuts and tables are not known: a first one would be wrong."""
         journal = self._read(self._paths.journal)
         epoch = Journal.from_json(journal[0]).epoch if journal and journal[0] else 0
         if epoch and self._read(self._paths.control) is None:

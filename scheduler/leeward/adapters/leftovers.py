@@ -91,7 +91,7 @@ def _tree(client: KazooClient, path: str) -> Iterator[str]:
 
 
 def _delete(client: KazooClient, path: str, version: int = -1) -> bool:
-    """False if it is not there, has another version, or somebody has just written below it."""
+    """False if it is not there, has another version, or has a child written just now."""
     try:
         client.retry(client.delete, path, version=version)
         return True

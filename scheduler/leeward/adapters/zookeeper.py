@@ -31,14 +31,14 @@ from leeward.wire import zookeeper as wire
 SESSION_S = 15.0
 #: Calls are tried again this long, seconds.
 PATIENCE_S = 40.0
-#: So many reports are asked for before anybody knows that they are there, which is a round trip less.
+#: So many reports are read before they are known to be there, which is a round trip less.
 GUESSES = 8
 
 
 def connect(
     hosts: str, *, secrets: Secrets = NO_SECRETS, timeout_s: float = 15.0, session_s: float = SESSION_S
 ) -> KazooClient:
-    """A started client. Raises ClusterRefusedError if nobody answers in `timeout_s`."""
+    """A started client. Raises ClusterRefusedError if no server answers in `timeout_s`."""
     client = wire.client(hosts, secrets=secrets, session_s=session_s, patience_s=PATIENCE_S)
     try:
         client.start(timeout=timeout_s)

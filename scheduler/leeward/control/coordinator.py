@@ -121,7 +121,7 @@ class Coordinator:
         self._feed(Restarted(record=claim.record, journal=claim.journal, initial=self._initial))
 
     def submit(self, plan: Plan, request: str = "") -> None:
-        """Begin to carry out a plan that was checked. `request`: its id, if somebody asked for it."""
+        """Begin to carry out a plan that was checked. `request`: the id of the request for it, if there is one."""
         self._feed(PlanAccepted(plan=plan, request=request))
 
     def silence(self, tasks: frozenset[int]) -> None:
@@ -167,7 +167,7 @@ class Coordinator:
             self._feed(DeadlinePassed())
 
     def tidy(self) -> None:
-        """Delete what nobody needs any more; left-overs cost only room, and the next checkpoint tries again."""
+        """Delete cuts and barriers that are over; they cost only room, and the next checkpoint tries again."""
         old, self._old = self._old, None
         if old is None:
             return
@@ -198,7 +198,7 @@ class Coordinator:
 
     def _read_barrier(self) -> None:
         name, missing = self.machine.barrier, self.machine.missing
-        likely = missing if name == self._barrier else ()  # where it has just been made hardly anybody can be yet
+        likely = missing if name == self._barrier else ()  # where it has just been made hardly a report can be yet
         self._barrier = name
         arrived = self._barriers.reports(name, self.machine.arrived, self._on["barrier"], likely=likely)
         for _, report in sorted(arrived.items()):

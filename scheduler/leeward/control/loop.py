@@ -34,7 +34,7 @@ class Inline(Executor):
 
 
 class Aside(Executor):
-    """Runs on a thread that nobody waits for at the end: a solver may take seconds, Ctrl-C must not."""
+    """Runs on a thread that is not joined at the end: a solver may take seconds, Ctrl-C must not."""
 
     def submit(self, fn: Callable, /, *args: object, **kwargs: object) -> Future:
         future: Future = Future()
@@ -119,7 +119,7 @@ class Loop:
         return not_worth_it(plan, view, self._settings) or None
 
     def close(self) -> None:
-        """Wait for nobody."""
+        """Return at once."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _refuse(self, why: str) -> None:

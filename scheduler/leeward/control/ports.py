@@ -16,7 +16,7 @@ from leeward.core.leftovers import Leftover
 from leeward.core.outcome import Outcome
 from leeward.core.plan import Placement
 
-#: Called from any thread when something watched may have changed; it must only wake somebody.
+#: Called from any thread when something watched may have changed; it must only wake a thread.
 Wake = Callable[[], None]
 
 
@@ -87,19 +87,19 @@ class ControlStore(Protocol):
         self, record: ControlRecord, *, told: bool = True, journal: Journal | None = None, barrier: str = ""
     ) -> None:
         """`told`: to every task, else to sources. `journal`: written with it, both or neither. `barrier`: is there with
-        it, empty, so that nobody has to make it first.
+        it, empty, so that no task has to make it first.
 
-        Raises LostLeadershipError if somebody else has claimed since.
+        Raises LostLeadershipError if another coordinator has claimed since.
         """
 
     def write_journal(self, journal: Journal) -> None:
         """A closed one answers the request that it names, both or neither.
 
-        Raises LostLeadershipError if somebody else has claimed since.
+        Raises LostLeadershipError if another coordinator has claimed since.
         """
 
     def write_placement(self, placement: Placement | None) -> None:
-        """None takes it away. Raises LostLeadershipError if somebody else has claimed since."""
+        """None takes it away. Raises LostLeadershipError if another coordinator has claimed since."""
 
     def read_record(self) -> ControlRecord | None:
         """The record in force, without claiming; None if there is none."""

@@ -108,7 +108,7 @@ class Service:
             ports.lock.release()
 
     def _clear(self, structure: Structure, gone: TopologyGoneError, stop: threading.Event) -> None:
-        """Nobody leads any more: delete what the topology has left."""
+        """The topology is gone: delete its leftovers."""
         self._emit("topology_gone", {"topology_id": structure.id, "why": str(gone)})
         try:
             self.successor = self._ports.nimbus.topologies().get(self._topology)

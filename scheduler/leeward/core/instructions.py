@@ -51,7 +51,7 @@ class Mode(StrEnum):
     RESTORING = "restoring"  #: loads the groups that it owns, and waits for the probe on each channel
     LOST = "lost"  #: state or tuples were lost: it has asked for a reset
     REPLACED = "replaced"  #: Storm is about to end this process: its successor restores
-    AWAY = "away"  #: absent: owns nothing, and nobody waits for it, until a route marker brings it back
+    AWAY = "away"  #: absent: owns nothing, and no task waits for it, until a route marker brings it back
 
 
 class Fact(StrEnum):
@@ -169,7 +169,7 @@ class HandedOver:
     """Report at the handover barrier of this epoch."""
 
     epoch: int
-    few: bool = False  #: only a few tasks do, and somebody waits for them
+    few: bool = False  #: only a few tasks report, and the coordinator waits for them
 
 
 Instruction = (

@@ -73,7 +73,7 @@ class Journal:
 
     @property
     def answers(self) -> bool:
-        """Somebody asked for what is over now."""
+        """It is closed, and names a request to answer."""
         return bool(self.request) and not self.open
 
     @property

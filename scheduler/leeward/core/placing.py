@@ -205,7 +205,7 @@ def _slots(
 
 
 def _apart(view: ClusterView, tables: Mapping[str, Table], placement: Mapping[int, Slot]) -> dict[int, Slot]:
-    """Warm tasks leave slots in which others work, for one on the same node in which nobody does, if there is any."""
+    """Warm tasks leave slots in which others work, for one on the same node without a replica, if there is any."""
     busy, warm, used = _busy(view, tables, placement), _warm(view, tables), Counter(placement.values())
     result = dict(placement)
     for node in view.nodes:

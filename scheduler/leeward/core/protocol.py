@@ -58,7 +58,7 @@ from leeward.core.instructions import (
 )
 from leeward.core.table import Table, gained, movers
 
-PRACTICE = 50  #: calls that nobody waits for: the first markers of a worker's life take 40 ms
+PRACTICE = 50  #: calls that no task waits for: the first markers of a worker's life take 40 ms
 
 
 class TaskProtocol:
@@ -393,7 +393,7 @@ class TaskProtocol:
     def _route(self, record: ControlRecord) -> list[Instruction]:
         """From here on the tables of a handover are in force."""
         before = self.tables
-        early = self._ahead > record.handover  # nobody waited for this task, and it copies for the next one already
+        early = self._ahead > record.handover  # no task waited for it, and it copies for the next handover already
         out = [] if early else self._copy_ahead(record)  # if that was for another one, it is given up
         self._use(record.tables)
         self.handover, self._witnesses, self._absent = record.handover, record.witnesses, frozenset(record.absent)
@@ -414,7 +414,7 @@ class TaskProtocol:
         return out
 
     def _leave(self, record: ControlRecord) -> None:
-        """From here on nobody waits for this task. Its successor returns; this process if Storm lets it be."""
+        """From here on no task waits for this one. Its successor returns; this process if Storm lets it be."""
         self.mode, self._may_return = Mode.AWAY, self.task in record.left_out
         for channel in self._channels.values():
             channel.queue.clear()

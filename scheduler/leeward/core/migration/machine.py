@@ -76,7 +76,7 @@ class Machine:
 
     @property
     def complete(self) -> bool:
-        """Everybody is at the barrier, nobody with an error."""
+        """Every reporter is at the barrier, none with an error."""
         return not self.missing and not any(r.error for r in self.arrived.values())
 
     @property

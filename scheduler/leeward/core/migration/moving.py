@@ -146,11 +146,11 @@ def lost(m: Machine, event: RecoverRequested, now: float) -> Step:
 
 
 def silent(m: Machine, event: Silent, now: float) -> Step:
-    """While the stream goes on. Tasks that nobody can replace are waited for: their successors ask for a reset."""
+    """While the stream goes on. Tasks that no other can replace are waited for: their successors ask for a reset."""
     m = replace(m, silent=event.tasks)
     gone = gone_of(m)
     names = ", ".join(f"{task} ({m.tasks[task]})" for task in sorted(gone))
-    if gone and unreplaceable(m, gone) and m.state is State.PAUSING:  # nobody is paused for reports that cannot come
+    if gone and unreplaceable(m, gone) and m.state is State.PAUSING:  # no task is paused for reports that cannot come
         return abort(m, f"silent: {names}", now)
     if not gone or unreplaceable(m, gone):
         return (mend(m, now) if m.state is State.IDLE else None) or (m, ())

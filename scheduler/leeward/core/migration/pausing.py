@@ -120,7 +120,7 @@ def next_step(m: Machine, now: float) -> Step:
     epoch, tables = m.next_epoch, next_tables(m)
     journal = replace(m.journal, epoch=epoch, old_handover=m.record.handover)
     m = replace(m, journal=journal)
-    little = m.sizes and moved_bytes(m, tables) <= m.limits.ahead_bytes  # before the first cut nobody knows
+    little = m.sizes and moved_bytes(m, tables) <= m.limits.ahead_bytes  # not known before the first cut
     if little or not movers(m.record.tables, tables):
         return hand_over(m, now)
     journal = journal.at(StepName.AHEAD, now)

@@ -29,7 +29,7 @@ from leeward.core.plan import Placement
 
 
 def take(m: Machine, now: float) -> Step:
-    """Nobody waits for them any more: want their new slots. Storm's next pass places them, no rebalance is needed."""
+    """No task waits for them any more: write their new slots. Storm's next pass places them, no rebalance is needed."""
     epoch = m.next_epoch
     journal = m.journal.at(StepName.PREPARE, now, epoch=epoch, placement_epoch=epoch)
     record = replace(m.record, epoch=epoch, restarts=m.record.absent)

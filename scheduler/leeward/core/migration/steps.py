@@ -55,7 +55,7 @@ def advance(present: Table, wanted: Table, order: Iterable[int], limit: int) -> 
 def limit_of(m: Machine, component: str) -> int:
     """Groups that one task may give, or take, in one step. State too small to be copied ahead moves whole."""
     size = m.sizes.get(component)
-    if size is None:  # before the first cut nobody knows how much it is
+    if size is None:  # not known before the first cut
         return m.limits.step_groups
     if size <= m.limits.ahead_bytes:
         return GROUPS
@@ -65,7 +65,7 @@ def limit_of(m: Machine, component: str) -> int:
 def witnesses_of(m: Machine, tables: Mapping[str, Table]) -> tuple[int, ...]:
     """Tasks whose reports prove that all replicas have passed the step to these tables: donors, receivers, sinks.
 
-    A marker is aligned at a sink when all that worked before have sent it on. Empty (everybody) if no sink is known.
+    A marker is aligned at a sink when all that worked before have sent it on. Empty (every task) if no sink is known.
     """
     last = {owner for name in m.sinks for owner in m.record.tables[name]}
     return tuple(sorted(last | movers(m.record.tables, tables))) if last else ()
