@@ -33,12 +33,13 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
         yield from _docstrings(source)
         yield from _comments(source)
         return
-    for text in re.finditer(r"(?:^.+\n)+", re.sub(r"```.*?```", _blank, source, flags=re.DOTALL), re.MULTILINE):
-        yield source[: text.start()].count("\n") + 1, text[0]
+    plain = re.sub(r"```.*?```|^#[^\n]*$", _blank, source, flags=re.DOTALL | re.MULTILINE)
+    for text in re.finditer(r"(?:^.+\n)+", plain, re.MULTILINE):
+        yield plain[: text.start()].count("\n") + 1, text[0]
 
 
 def _blank(block: re.Match) -> str:
-    """A block of code without its text, as long as it was."""
+    """A block of code, or a heading, without its text, in as many lines."""
     return "\n" * block[0].count("\n")
 
 
