@@ -244,10 +244,10 @@ class ZooControlStore:
                 log.warning("%s was deleted; it is written again as it was", path)
 
 
-def commit(transaction: Any) -> list:
+def commit(transaction: Any) -> list[Any]:
     """The results; if the connection broke, an answer that makes the caller look and try again."""
     try:
-        return transaction.commit()
+        return list(transaction.commit())
     except ConnectionLoss:
         return [RolledBackError(), RolledBackError()]
 

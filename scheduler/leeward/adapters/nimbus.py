@@ -40,7 +40,8 @@ class NimbusClient:
 
     def conf(self) -> dict[str, Any]:
         """Nimbus' own configuration."""
-        return json.loads(self._call(lambda client: client.getNimbusConf()))
+        conf: dict[str, Any] = json.loads(self._call(lambda client: client.getNimbusConf()))
+        return conf
 
     def topologies(self) -> Mapping[str, str]:
         info = self._call(lambda client: client.getClusterInfo())

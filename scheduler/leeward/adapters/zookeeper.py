@@ -158,7 +158,7 @@ def _texts(client: KazooClient, paths: Iterable[str]) -> list[bytes]:
     def ask() -> list[bytes]:
         return [answer.get()[0] for answer in [client.get_async(path) for path in paths]]
 
-    return client.retry(ask)
+    return list(client.retry(ask))
 
 
 def _loss(text: bytes) -> Loss:
@@ -179,7 +179,7 @@ class ZooClusterStore:
         path, watch = Paths.snapshot(self._root), _Watch(wake)
         with asking("read snapshot"):
             try:
-                return self._client.retry(self._client.get, path, watch=watch)[0].decode()
+                return str(self._client.retry(self._client.get, path, watch=watch)[0], "utf-8")
             except NoNodeError:
                 self._client.retry(self._client.exists, path, watch=watch)
                 return None
@@ -217,7 +217,7 @@ class ZooRequests:
         with asking("write a request"):
             path = f"{self._paths.requests}/r-"
             made = self._client.create(path, json.dumps(dict(body)).encode(), sequence=True, makepath=True)
-        return made.rpartition("/")[2]
+        return str(made.rpartition("/")[2])
 
     def pending(self, wake: Wake) -> Mapping[str, Any] | None:
         with asking("read the requests"):

@@ -162,7 +162,7 @@ def _run_all(network: Network, todo: list[Assumptions], method: str, time_limit_
 
     solver = partial(solve, method=method, time_limit_s=time_limit_s)
     solver(toy())  # compiling or loading compiled code is not solving
-    done = []
+    done: list[Any] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("", total=len(todo) * len(OBJECTIVES) * (MINUTES // step + 1))
         for assumptions in todo:
@@ -273,8 +273,8 @@ def _print_table4(
         table.add_row(
             str(cell.nodes),
             str(cell.k),
-            f"{_number(cell.variables_k)} / {_number(full and full['our_variables_k'], 2)}",
-            f"{_number(cell.restricted_variables_k)} / {_number(few and few['our_variables_k'], 2)}",
+            f"{_number(cell.variables_k)} / {_number(full['our_variables_k'] if full else None, 2)}",
+            f"{_number(cell.restricted_variables_k)} / {_number(few['our_variables_k'] if few else None, 2)}",
             *(_seconds(by_key[cell.nodes, cell.k, method], limit_s) for method in methods),
         )
     console.print(table)

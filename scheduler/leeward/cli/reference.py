@@ -63,10 +63,9 @@ def query1(
         raise typer.BadParameter("give --cell-lon-m-per-deg and --cell-lat-m-per-deg together, or neither.")
     rejects: Counter[str] = Counter()
     try:
-        own_cells = lon_m_per_deg is not None and lat_m_per_deg is not None
         grid = (
             Grid.of_metres(lon_m_per_degree=lon_m_per_deg, lat_m_per_degree=lat_m_per_deg)
-            if own_cells
+            if lon_m_per_deg is not None and lat_m_per_deg is not None
             else Grid()
         )
         for result in reference_rows(

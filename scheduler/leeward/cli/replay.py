@@ -20,7 +20,7 @@ from leeward.replay.profile import Profile
 
 if TYPE_CHECKING:
     from leeward.replay.manifest import Manifest
-    from leeward.replay.run import Progress
+    from leeward.replay.sender import Progress
 
 _LINE_EVERY_S = 1.0  # structured lines, unless the state changes
 _Quiet = Annotated[bool, typer.Option("--quiet", help="Structured lines (JSON) instead of a progress bar.")]

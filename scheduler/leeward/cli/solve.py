@@ -106,7 +106,7 @@ def check_options(time_limit: float | None, gap: float, seed: int) -> None:
 
 def outcome_document(problem: Problem, outcome: Outcome) -> dict[str, Any]:
     """The stable JSON form; keys without a value are null."""
-    from leeward.policies.edrp.problem.outcome import Infeasible, Unknown
+    from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Unknown
 
     document: dict[str, Any] = {
         "name": problem.name,
@@ -130,7 +130,7 @@ def outcome_document(problem: Problem, outcome: Outcome) -> dict[str, Any]:
         "downtime": metrics.parts.downtime,
     }
     document["deployment"] = {op.id: dict(outcome.deployment[op.id]) for op in problem.operators}
-    if document["status"] == "feasible":
+    if isinstance(outcome, Feasible):
         document["why"] = [outcome.why]
     return document
 

@@ -61,11 +61,11 @@ def _check_replicas(plan: Plan, view: ClusterView) -> None:
     used: Counter[str] = Counter()
     for component in view.components:
         for task in replicas(plan.tables[component.id]):
-            node = plan.placement[task].node
-            used[node] += 1
-            if component.pinned and node not in component.pinned:
+            host = plan.placement[task].node
+            used[host] += 1
+            if component.pinned and host not in component.pinned:
                 raise PlanError(
-                    f"plan puts a replica of {component.id!r} on {node!r}, but it is pinned.",
+                    f"plan puts a replica of {component.id!r} on {host!r}, but it is pinned.",
                     remedy=f"It may run on {list(component.pinned)}.",
                 )
     for node in view.nodes:
@@ -131,7 +131,9 @@ def parse_replicas(items: list[str]) -> dict[str, dict[str, int]]:
     return wanted
 
 
-def with_present(wanted: Mapping[str, Mapping[str, int]], view: ClusterView, present: Mapping[str, Mapping[str, int]]):
+def with_present(
+    wanted: Mapping[str, Mapping[str, int]], view: ClusterView, present: Mapping[str, Mapping[str, int]]
+) -> dict[str, Mapping[str, int]]:
     """The present deployment with the components of `wanted` replaced; raises PlanError for unknown names."""
     known, nodes = {c.id for c in view.components}, {n.id for n in view.nodes}
     for name, counts in wanted.items():

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import asdict
+from typing import Any
 
 from leeward.control.guard import changes_nothing, check_plan, not_worth_it
 from leeward.control.ports import EventSink
@@ -24,8 +25,8 @@ from leeward.core.settings import Settings
 class Inline(Executor):
     """Runs at once, on the caller's thread: for tests and simulators."""
 
-    def submit(self, fn: Callable, /, *args: object, **kwargs: object) -> Future:
-        future: Future = Future()
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
         except Exception as error:
@@ -36,8 +37,8 @@ class Inline(Executor):
 class Aside(Executor):
     """Runs on a thread that is not joined at the end: a solver may take seconds, Ctrl-C must not."""
 
-    def submit(self, fn: Callable, /, *args: object, **kwargs: object) -> Future:
-        future: Future = Future()
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
 
         def work() -> None:
             try:

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, cast
 
 from leeward.control.joint import Joint
 from leeward.core.errors import ConfigError
 from leeward.core.options import describe, read, refuse_unknown
-from leeward.core.policy import Policy
+from leeward.core.policy import JointPolicy, Policy
 from leeward.core.settings import Chosen, Settings
 
 POLICIES, ROUTERS, DISCIPLINES = "leeward.policies", "leeward.routers", "leeward.disciplines"
@@ -76,7 +76,7 @@ class Policies:
         if policy is None or not hasattr(policy, "decide_all"):
             return policy
         with self._lock:
-            return self._joint.setdefault(chosen.service.policy, Joint(policy))
+            return self._joint.setdefault(chosen.service.policy, Joint(cast(JointPolicy, policy)))
 
     def forget(self, topology: str) -> None:
         """It is no longer led here: joint policies are not shown it any more."""
@@ -91,8 +91,10 @@ def make_policy(name: str, values: Mapping[str, object]) -> Policy:
     settings = getattr(kind, "Settings", None)
     if settings is None:
         refuse_unknown("setting", values, (), where=f"{name}.")
-        return kind(None)
-    return kind(read(settings, values, where=f"{name}."))
+        policy: Policy = kind(None)
+    else:
+        policy = kind(read(settings, values, where=f"{name}."))
+    return policy
 
 
 def setting_names() -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from leeward.core.errors import NotReadyError, ProtocolError
 from leeward.core.orders import Assigned
@@ -53,7 +54,7 @@ def read_snapshot(text: str | None, topology_id: str) -> ClusterSnapshot:
         raise ProtocolError(f"not a snapshot: {error!r}.", remedy="Only the plugin writes it.") from None
 
 
-def _read(document: dict, topology_id: str) -> ClusterSnapshot:
+def _read(document: dict[str, Any], topology_id: str) -> ClusterSnapshot:
     mine = [topology for topology in document["topologies"] if topology["id"] == topology_id]
     if not mine:
         raise NotReadyError(f"Nimbus' plugin does not know {topology_id} yet.", remedy="Ask again in a second.")

@@ -16,7 +16,8 @@ from leeward.core.instructions import COUNTED, Kind, Marker
 class Channel:
     """The ordered sequence of tuples and markers from one upstream task."""
 
-    queue: deque = field(default_factory=deque)  #: items behind a cut, or that arrived while the task was not running
+    #: items behind a cut, or that arrived while the task was not running
+    queue: deque[Any] = field(default_factory=deque)
     cut: Marker | None = None  #: aligned marker that waits for the other channels
     fence: int | None = None  #: drop everything before the probe of this base
     probed: int = -1  #: newest base of which a probe was seen
@@ -83,6 +84,12 @@ def announces(item: Any, epoch: int) -> bool:
     return isinstance(item, Marker) and item.kind is Kind.PROBE and item.number > epoch
 
 
+def _complete(cuts: Mapping[int, Marker | None]) -> dict[int, Marker]:
+    """All of them; none if one is missing."""
+    found = {source: cut for source, cut in cuts.items() if cut is not None}
+    return found if len(found) == len(cuts) else {}
+
+
 def cuts_of(channels: Channels, absent: Collection[int], replicas: Collection[int]) -> dict[int, Marker]:
     """Upstream task -> the marker that its channel waits with, once all have one; none of absent tasks.
 
@@ -90,9 +97,8 @@ def cuts_of(channels: Channels, absent: Collection[int], replicas: Collection[in
     the marker changes which tasks are absent, all send it, those that leave or return too; lost tasks cannot.
     """
     there = {source: channel.cut for source, channel in channels.items() if source not in absent}
-    of_replicas = {source: cut for source, cut in there.items() if source in replicas} or there
-    if any(cut is None for cut in of_replicas.values()):
-        return {}
+    asked = {source: cut for source, cut in there.items() if source in replicas} or there
+    of_replicas = _complete(asked)
     if any(cut.kind is Kind.PULSE for cut in of_replicas.values()):
         return of_replicas
     first = next(iter(of_replicas.values()), None)
@@ -103,7 +109,7 @@ def cuts_of(channels: Channels, absent: Collection[int], replicas: Collection[in
             return of_replicas
         there = {source: cut for source, cut in there.items() if source not in record.left_out}
         there |= {source: channels[source].cut for source in sorted((channels.keys() & set(absent)) - after)}
-    return {} if any(cut is None for cut in there.values()) else there
+    return _complete(there)
 
 
 def drop_old_checkpoints(channels: Channels, cuts: Mapping[int, Marker]) -> bool:

@@ -18,8 +18,8 @@ class Awaited:
 
     def __init__(self, group_of: GroupOf) -> None:
         self._group_of = group_of
-        self._waiting: dict[int, deque] = {}
-        self._ungrouped: deque = deque()
+        self._waiting: dict[int, deque[Any]] = {}
+        self._ungrouped: deque[Any] = deque()
 
     def __bool__(self) -> bool:
         return bool(self._waiting)

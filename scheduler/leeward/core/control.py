@@ -22,11 +22,13 @@ docs/protocol.md, which `scripts/protocol_page.py` prints, has fields, phases, b
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 from leeward.core.errors import ProtocolError
 from leeward.core.table import Table
@@ -107,7 +109,7 @@ class ControlRecord:
         return replace(self, phase=phase)
 
 
-def _table(field_name: str, component: str, owners: list) -> Table:
+def _table(field_name: str, component: str, owners: list[Any]) -> Table:
     """A table of a record; raises ProtocolError if a key group has no owner."""
     for group, owner in enumerate(owners):
         if type(owner) is not int or owner < 0:
@@ -233,7 +235,7 @@ class Report:
         return json.dumps({name: getattr(self, name) for name in self.__slots__}, separators=(",", ":"))
 
     @staticmethod
-    def from_json(text: str | bytes) -> Report:
+    def from_json(text: str | builtins.bytes) -> Report:
         """Raises ProtocolError if the text is no report."""
         try:
             return Report(**json.loads(text))

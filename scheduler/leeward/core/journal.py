@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from leeward.core.errors import ProtocolError
 from leeward.core.outcome import Ending, Outcome
@@ -86,7 +87,7 @@ class Journal:
         """Some task has to change its slot."""
         return any(self.old_slots.get(task) != slot for task, slot in self.new_slots.items())
 
-    def at(self, step: StepName, now: float, **changes: object) -> Journal:
+    def at(self, step: StepName, now: float, **changes: Any) -> Journal:
         """The same journal at another step, first reached at `now`."""
         return replace(self, step=step, times={str(step): now, **self.times}, **changes)
 

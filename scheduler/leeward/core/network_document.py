@@ -129,7 +129,8 @@ class _Table:
     def __init__(self, path: str, values: object) -> None:
         if not isinstance(values, Mapping):
             raise ConfigError(f"{path}: {values!r} is no table.", remedy="Write it as key = value lines.")
-        self._path, self._values, self._known = path, dict(values), []
+        self._path, self._values = path, dict(values)
+        self._known: list[str] = []
 
     def has(self, field: str) -> bool:
         return field in self._values

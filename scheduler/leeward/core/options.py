@@ -86,7 +86,7 @@ def _a(kind: type) -> str:
 
 def _typed(name: str, value: object, entry: Field[Any]) -> object:
     """A text of the command line as the field's type; values of other types as they are."""
-    kind = type(entry.default)
+    kind: type = type(entry.default)
     if not isinstance(value, Text):
         return value
     if kind is str:
@@ -96,7 +96,7 @@ def _typed(name: str, value: object, entry: Field[Any]) -> object:
             raise ConfigError(f"setting {name!r} is {str(value)!r}.", remedy="Give true or false.")
         return value.lower() == "true"
     try:
-        return kind(value)
+        return float(value) if kind is float else int(value)
     except ValueError:
         raise ConfigError(f"setting {name!r} is {str(value)!r}.", remedy=f"Give {_a(kind)}.") from None
 

@@ -178,8 +178,7 @@ def _homeless(
         if task in homes:
             continue
         slot = view.assignment.get(task)
-        gone = slot is None or slot.node not in nodes or slot.port not in nodes[slot.node].ports
-        if not gone and not (leave and nodes[slot.node].draining):
+        if slot is not None and _stays(slot, nodes) and not (leave and nodes[slot.node].draining):
             continue
         component = component_of.get(task)
         allowed = [node for node in usable if not component or not component.pinned or node in component.pinned]
@@ -187,6 +186,11 @@ def _homeless(
         result[task] = home
         load[home] += 1
     return result
+
+
+def _stays(slot: Slot, nodes: Mapping[str, Node]) -> bool:
+    """The slot is still there."""
+    return slot.node in nodes and slot.port in nodes[slot.node].ports
 
 
 def _slots(

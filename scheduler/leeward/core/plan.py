@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from leeward.core.errors import PlanError
 from leeward.core.table import Table, replicas
 
 PLACEMENT_VERSION = 1
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -83,7 +86,7 @@ def _placement(document: object) -> Placement:
     )
 
 
-def _get(document: object, name: str, kind: type) -> object:
+def _get(document: object, name: str, kind: type[T]) -> T:
     if not isinstance(document, dict) or name not in document:
         raise PlanError(f"placement field {name!r} is missing.", remedy=f"Give it as {kind.__name__}.")
     value = document[name]

@@ -269,7 +269,7 @@ class TaskProtocol:
         self.base = record.base
         self.mode = Mode.RUNNING
         drop_stale(self._channels, record.epoch, self.handover)
-        resumed = [self._unaligned(Kind.PROBE), Resumed(record, self.tables, new)]
+        resumed: list[Instruction] = [self._unaligned(Kind.PROBE), Resumed(record, self.tables, new)]
         resumed += self._begin_checkpoint(record)
         return resumed + self._copy_ahead(record) + self._begin_handover(record) + self._drain()
 

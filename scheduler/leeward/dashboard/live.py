@@ -109,7 +109,7 @@ def _operators(operators: Sequence[Operator]) -> Table:
         ("busy", "right"),
         ("where", "left"),
     ):
-        table.add_column(heading, justify=justify)
+        table.add_column(heading, justify="right" if justify == "right" else "left")
     for operator in operators:
         busy = "-" if operator.busy is None else f"{operator.busy:.0%}"
         places = ", ".join(f"{node}" + (f" x{count}" if count > 1 else "") for node, count in operator.places.items())

@@ -34,7 +34,7 @@ def build_report(
         "reconfigurations": [_reconfiguration(event) for event in ended],
         "resets": sum(event["action"] == "reset" for event in events),
         "plans": sum(event["action"] == "plan_made" for event in events),
-        "downtime_share": downtime_s(list(events)) / seconds,
+        "downtime_share": downtime_s(events) / seconds,
         "seconds": seconds,
         "response_s": _percentiles(responses_s),
         "storm_version": storm_version,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from leeward.adapters.results import Results
 from leeward.control.monitor import emitted, rates_between, read_samples
@@ -25,9 +26,9 @@ class EventFile:
 
     def __init__(self, path: Path) -> None:
         self._path, self._at = path, 0
-        self.all: list[dict] = []
+        self.all: list[dict[str, Any]] = []
 
-    def read(self) -> list[dict]:
+    def read(self) -> list[dict[str, Any]]:
         """Events since the last call."""
         if not self._path.exists():
             return []
@@ -40,7 +41,7 @@ class EventFile:
         self.all += new
         return new
 
-    def named(self, *actions: str) -> list[dict]:
+    def named(self, *actions: str) -> list[dict[str, Any]]:
         """All events so far with one of these actions."""
         return [event for event in self.all if event["action"] in actions]
 
@@ -99,7 +100,12 @@ class Watch:
             routes=_routes(newest[-1].text) if newest else [],
         )
 
-    def _operators(self, record: ControlRecord | None, streams: Mapping, emitted: Mapping) -> list[Operator]:
+    def _operators(
+        self,
+        record: ControlRecord | None,
+        streams: Mapping[tuple[str, str], float],
+        emitted: Mapping[str, float],
+    ) -> list[Operator]:
         if record is None:
             return []
         places = deployment(record.tables, {task: Slot("?", 0) for task in self._tasks} | dict(self._slots()))
@@ -149,15 +155,15 @@ def in_progress(record: ControlRecord | None, events: EventFile, now: float) -> 
     return f"{record.phase.upper()} (epoch {record.epoch}, cut {record.cut}{since}){why}"
 
 
-def downtime_s(events: list[dict]) -> float:
+def downtime_s(events: Iterable[Mapping[str, Any]]) -> float:
     """Seconds that the stream stood still in finished reconfigurations and resets.
 
     In a handover nothing stands still; the longest time that a tuple waited for its group counts all the same.
     """
-    return sum(event.get("pause_s", 0.0) for event in events if event["action"] == "reconfiguration_ended")
+    return sum(float(event.get("pause_s", 0.0)) for event in events if event["action"] == "reconfiguration_ended")
 
 
-def describe(event: dict) -> str:
+def describe(event: Mapping[str, Any]) -> str:
     """One line for people about a reconfiguration or a reset."""
     if event["action"] == "reset":
         return f"reset: {event.get('why', '')}"[:60]
@@ -165,7 +171,7 @@ def describe(event: dict) -> str:
     return f"{event.get('pause_s', 0):5.2f} s  {changes or event.get('result', '')}"
 
 
-def _places(change: dict) -> str:
+def _places(change: Mapping[str, Any]) -> str:
     def short(places: Mapping[str, int]) -> str:
         return "+".join(f".{node.rsplit('.', 1)[-1]}" + (f"x{n}" if n > 1 else "") for node, n in places.items())
 

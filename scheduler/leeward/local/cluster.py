@@ -334,7 +334,8 @@ class LocalCluster:
                     )
 
     def _await_members(self, until: float, report: Report) -> None:
-        wanted, seen = {node.name for node in self.nodes}, set()
+        wanted = {node.name for node in self.nodes}
+        seen: set[str] = set()
         while True:
             summary = self.summary()
             present = summary.supervisors & wanted if summary else frozenset()

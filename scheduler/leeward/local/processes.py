@@ -124,8 +124,8 @@ def listeners(ports: Collection[int]) -> dict[int, int | None]:
         with contextlib.suppress(OSError):
             for link in (PROC / str(pid) / "fd").iterdir():
                 with contextlib.suppress(OSError):  # a descriptor closed meanwhile hides no other
-                    if (port := inodes.get(os.readlink(link))) is not None:
-                        owners[port] = pid
+                    if (found := inodes.get(os.readlink(link))) is not None:
+                        owners[found] = pid
     return owners
 
 

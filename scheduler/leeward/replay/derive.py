@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from leeward.replay.errors import ReplayError
 from leeward.replay.trips import CELL_MILES, TripTable, cell_of, distance_cells
@@ -67,7 +68,10 @@ def week_text(path: Path) -> str:
 
 def trip_table(inputs: Path) -> TripTable:
     """Count cells, distances, speeds and payments over the real rows."""
-    pickups, dropoffs, payments, distances = Counter(), Counter(), Counter(), Counter()
+    pickups: Counter[Any] = Counter()
+    dropoffs: Counter[Any] = Counter()
+    payments: Counter[Any] = Counter()
+    distances: Counter[Any] = Counter()
     speeds: list[float] = []
     detours: list[float] = []
     total = zeros = outside = 0
@@ -118,13 +122,13 @@ def _rows(inputs: Path, names: tuple[str, ...]) -> Iterator[list[str]]:
                 yield line.rstrip("\n").split(",")
 
 
-def _busiest(pickups: Counter, dropoffs: Counter) -> tuple[tuple[int, int, int, int], ...]:
+def _busiest(pickups: Counter[Any], dropoffs: Counter[Any]) -> tuple[tuple[int, int, int, int], ...]:
     both = pickups + dropoffs
     order = sorted(both, key=lambda cell: (-both[cell], cell))[:CELLS]
     return tuple((*cell, pickups[cell], dropoffs[cell]) for cell in order)
 
 
-def _decay(pickups: Counter, dropoffs: Counter, observed: Counter) -> tuple[float, ...]:
+def _decay(pickups: Counter[Any], dropoffs: Counter[Any], observed: Counter[Any]) -> tuple[float, ...]:
     """Trips of each length over those expected of independent ends (one step of a gravity model)."""
     expected = [0.0] * DISTANCES
     trips = sum(pickups.values())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from leeward.core.errors import ClusterRefusedError, NotReadyError
 from leeward.core.secrets import FILE_VARIABLE, NO_SECRETS, Secrets, without_password
@@ -117,7 +117,7 @@ class Feed:
         """Append the final entry under `seq` (the last row's plus one)."""
         self._do(lambda client: self._append(client, seq, [{"end": "1", "t": t, "w": f"{wall_s:.6f}"}]))
 
-    def _append(self, client: redis.Redis, first_seq: int, entries: Sequence[dict]) -> None:
+    def _append(self, client: redis.Redis, first_seq: int, entries: Sequence[dict[str, Any]]) -> None:
         # MULTI: a Redis that is out of memory or read-only refuses the whole batch. In a plain pipeline it
         # could refuse one row and take the next, and such a gap can never be filled (ids only grow).
         pipe = client.pipeline(transaction=True)

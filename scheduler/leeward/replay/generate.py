@@ -115,7 +115,7 @@ def generate(
     counts = curve_of(settings).counts(settings.seed)
     manifest = manifest_of(settings, counts)
     tell("starting Spark")
-    scratch = out if out is not None else csv.absolute().parent
+    scratch = out or (csv or Path()).absolute().parent
     context = nullcontext(spark) if spark else spark_session(scratch, memory_mb=memory_mb, cores=cores)
     with context as session:
         rows = generated_rows(session, settings, counts, manifest)

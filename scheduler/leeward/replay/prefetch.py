@@ -29,7 +29,7 @@ class Prefetch(Generic[T]):
         except Exception as error:
             self._put((_END, error))
 
-    def _put(self, entry: tuple) -> bool:
+    def _put(self, entry: tuple[object, BaseException | None]) -> bool:
         while not self._closed.is_set():
             try:
                 self._queue.put(entry, timeout=0.1)

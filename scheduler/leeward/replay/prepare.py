@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from leeward.replay.errors import ReplayError
@@ -135,7 +135,7 @@ def _judged(spark: SparkSession, inputs: Sequence[Path], lookups: Path, slice_s:
     )
 
 
-def _table(spark: SparkSession, path: Path, rows: Sequence[tuple], columns: dict[str, str]) -> DataFrame:
+def _table(spark: SparkSession, path: Path, rows: Sequence[tuple[Any, ...]], columns: dict[str, str]) -> DataFrame:
     """A small table by way of a file: one made from Python values would start Python workers, 100 MB each."""
     path.write_text("".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows))
     schema = ", ".join(f"{name} {kind}" for name, kind in columns.items())
@@ -172,7 +172,9 @@ def _take_census(rows: DataFrame) -> _Census:
         F.min("t").alias("first"),
         F.max("t").alias("last"),
     )
-    good, slices, checks = Counter(), Counter(), Counter()
+    good: Counter[Any] = Counter()
+    slices: Counter[Any] = Counter()
+    checks: Counter[Any] = Counter()
     bad: dict[int, Counter[str]] = {}
     first: list[int] = []
     last: list[int] = []

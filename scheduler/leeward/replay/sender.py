@@ -102,9 +102,9 @@ class Sender:
     def _send_chunk(self, chunk: Chunk, first: int) -> None:
         due = moments(chunk.times)
         index = max(0, first - chunk.first_seq)
-        if self.pace is None and index < len(due):
-            self.pace = Pace(clock_s=self.clock.monotonic(), data_s=due[index], speed=self.speed)
         while index < len(due):
+            if self.pace is None:
+                self.pace = Pace(clock_s=self.clock.monotonic(), data_s=due[index], speed=self.speed)
             ready = min(self.pace.count_due(due, index, self.clock.monotonic()), BATCH_ROWS)
             if not ready:
                 self._sleep_until(self.pace.due_s(due[index]))
@@ -151,7 +151,8 @@ class Sender:
         self.progress = replace(self.progress, backlog=max(0, self.progress.sent - self.consumed))
 
     def _note_sent(self, chunk: Chunk, index: int, due_data_s: float, count: int) -> None:
-        late = max(0.0, self.clock.monotonic() - self.pace.due_s(due_data_s)) if self.speed else 0.0
+        paced = self.pace if self.speed else None
+        late = max(0.0, self.clock.monotonic() - paced.due_s(due_data_s)) if paced else 0.0
         self.progress = replace(
             self.progress,
             sent=chunk.first_seq + index - 1,

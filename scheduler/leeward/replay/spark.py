@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leeward.replay.errors import SparkStartError
 
@@ -96,14 +96,14 @@ def _signals_later() -> Iterator[None]:
             signal.raise_signal(signum)
         came.append(signum)
 
-    before = {signum: signal.signal(signum, note) for signum in (signal.SIGINT, signal.SIGTERM)}
+    before: dict[int, Any] = {int(s): signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
-    for signum in came[:1]:
-        signal.raise_signal(signum)
+    for first in came[:1]:
+        signal.raise_signal(first)
 
 
 def _settings(
@@ -186,7 +186,7 @@ def _not_started(log: Path, error: Exception) -> SparkStartError:
     )
 
 
-def _end_jvm(gateway) -> None:
+def _end_jvm(gateway: Any) -> None:
     """Close the gateway and wait for its process; PySpark alone would keep it until this program ends."""
     from pyspark import SparkContext
 

@@ -25,12 +25,12 @@ from leeward.core.secrets import NO_SECRETS, ZOOKEEPER_USER, Secrets
 _RETRY = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 
 
-class _Handler(SequentialThreadingHandler):
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     """kazoo makes a selector for each of the four waits of a request: 40 % of the processor that a request takes."""
 
     def select(
         self, readers: Sequence[Any], writers: Sequence[Any], _: object = (), timeout: float | None = None
-    ) -> tuple[list, list, list]:
+    ) -> tuple[list[Any], list[Any], list[Any]]:
         """As select.select, for descriptors of any number."""
         poll = select.poll()
         for file in readers:

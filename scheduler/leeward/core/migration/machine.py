@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from leeward.core.control import ControlRecord, Report
 from leeward.core.journal import Journal
 from leeward.core.orders import (
     Assigned,
     DropCuts,
-    Event,
     Instruction,
     Limits,
     PlanAccepted,
@@ -91,7 +91,8 @@ def saw(m: Machine, event: Assigned) -> Machine:
 
 
 Step = tuple[Machine, tuple[Instruction, ...]]
-Handler = Callable[[Machine, Event, float], Step]
+#: The event is of the type that stands beside the handler in `table.TRANSITIONS`.
+Handler = Callable[[Machine, Any, float], Step]
 
 
 def watch(m: Machine, state: State, barrier: str, due: float) -> Step:

@@ -35,7 +35,7 @@ def restore(m: Machine, now: float, *, again: bool = False, late: bool = False) 
     Tasks that are silent are left out where others can take their groups; not those that Storm is restarting.
     """
     epoch = m.next_epoch if again or m.lost else max(m.record.epoch, m.journal.epoch)
-    gone = (m.silent or set()) - (set() if late else set(m.record.restarts))
+    gone: set[int] = set(m.silent or ()) - (set() if late else set(m.record.restarts))
     if m.journal.kind != "reset" and not again:
         gone = set()
     tables, left_out = evacuate(m.tasks, m.journal.new_tables, gone)

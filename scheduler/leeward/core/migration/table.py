@@ -174,7 +174,9 @@ _BEGUN = (S.COPYING, S.HANDING, S.PAUSING)
 _MEND = (S.HANDING, S.PREPARING)
 
 
-def rows(states: Iterable[State], event: type, handler: Handler) -> dict[tuple[State, type], tuple]:
+def rows(
+    states: Iterable[State], event: type, handler: Handler
+) -> dict[tuple[State, type], tuple[Handler, tuple[State, ...]]]:
     return {(state, event): (handler, (state,)) for state in states}
 
 
