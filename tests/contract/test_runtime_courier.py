@@ -9,20 +9,21 @@ import msgpack
 import pytest
 from servers import RedisServer
 
-from leeward.runtime.handover import relay
 from leeward.runtime.handover.courier import Courier
 from leeward.runtime.handover.pieces import PIECE_BYTES, pack
+from leeward.runtime.pacing import Pacing
 
 LONG_S = 20
+PACING = Pacing()
 
 
 class Task:
     """A courier and what it calls back."""
 
-    def __init__(self, server, number, host=""):
+    def __init__(self, server, number, host="", pacing=PACING):
         self.server, self.called = server, threading.Event()
         owner = f"task {number} of count"
-        self.courier = Courier(server.url, "t-1", number, owner, self._post, host, self.called.set)
+        self.courier = Courier(server.url, "t-1", number, owner, self._post, host, self.called.set, pacing=pacing)
         self.said: queue.Queue = queue.Queue()
         self.groups: dict = {}
         self.bytes = 0
@@ -86,7 +87,7 @@ def test_groups_of_several_owners_come_together_and_leave_nothing_behind(server,
             break
         threading.Event().wait(0.02)
     assert client.keys("leeward:t-1:handover:3:3") == []
-    assert 0 < client.ttl(key(1)) <= relay.EXPIRY_S
+    assert 0 < client.ttl(key(1)) <= PACING.expiry_s
 
 
 def test_what_was_copied_counts_when_the_receiver_has_taken_it(server):
@@ -205,9 +206,8 @@ def test_what_is_sent_later_of_a_key_counts(server, client):
     assert receiver.groups == {0: {"a": 3, "b": 2}}
 
 
-def test_a_sender_that_is_far_ahead_waits_for_its_receiver(server, client, monkeypatch):
-    monkeypatch.setattr(relay, "AHEAD", 3)
-    sender, receiver = Task(server, 1), Task(server, 3)
+def test_a_sender_that_is_far_ahead_waits_for_its_receiver(server, client):
+    sender, receiver = Task(server, 1, pacing=Pacing(relay_pieces=3)), Task(server, 3)
     sender.send(3, {3: {0: dict.fromkeys(range(2000), "x" * 1000)}})
     with pytest.raises(queue.Empty):
         sender.said.get(timeout=0.5)

@@ -13,10 +13,9 @@ import msgpack
 import pytest
 from test_runtime_courier import Task, key
 
-from leeward.runtime.handover import courier as courier_module
-from leeward.runtime.handover import direct as direct_module
 from leeward.runtime.handover.direct import Incoming, Way
 from leeward.runtime.handover.pieces import PIECE_BYTES
+from leeward.runtime.pacing import Pacing
 
 STATE = {f"k{n}": [n, 2.5, None, b"\x00", {"nested": "x" * 1000}] for n in range(2000)}  # some sixteen pieces
 AT = "leeward:t-1:at"
@@ -84,10 +83,10 @@ def test_what_a_receiver_was_never_told_of_is_forgotten_with_the_next_handover(t
 
 
 @pytest.mark.parametrize("untold", (0, 3))
-def test_it_is_sent_only_when_it_is_taken(two, monkeypatch, untold):
+def test_it_is_sent_only_when_it_is_taken(two, untold):
     """A receiver that was not told takes little. Until it does it is nowhere but in this process."""
-    monkeypatch.setattr(courier_module, "_UNTOLD", untold)
     sender, receiver = two
+    receiver.courier._pacing = Pacing(untold_pieces=untold)
     sender.send(3, {3: {0: STATE}})
     with pytest.raises(queue.Empty):
         sender.said.get(timeout=0.6)
@@ -120,7 +119,7 @@ def test_a_sender_waits_for_a_receiver_that_is_far_behind(two, monkeypatch):
         with pytest.raises(queue.Empty):
             sender.said.get(timeout=0.6)
         before, behind = behind, len(way.untaken)
-    assert 0 < behind < direct_module._AHEAD + 32
+    assert 0 < behind < Pacing().ahead_pieces + 32
     receiver.receive(3, (0,))
     assert sender.word() == "sent" and receiver.word() == "whole" and receiver.groups == big
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leeward.core.keys import key_group
-from leeward.runtime.handover.ahead import NEAR_S, Ahead
+from leeward.runtime.handover.ahead import Ahead
 from leeward.runtime.handover.pieces import PIECE_BYTES, Assembly, Cutter, pack
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.state.keyed import KeyedState
 
 KEYS = [f"k{n}" for n in range(40)]
@@ -19,6 +20,8 @@ LISTS = st.tuples(st.just("append"), st.sampled_from(KEYS), st.integers(0, 9))
 DELETES = st.tuples(st.just("delete"), st.sampled_from(KEYS), st.none())
 STEPS = st.tuples(st.just("step"), st.none(), st.none())
 CHANGES = st.one_of(SETS, LISTS, DELETES)
+
+NEAR_S = Pacing().near_s
 
 
 def change(state: KeyedState, what: str, key: str, value: int) -> None:

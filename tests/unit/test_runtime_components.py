@@ -16,15 +16,14 @@ from streamparse import JavaBolt, JavaSpout, Spout, Stream
 from streamparse.thrift import Bolt, SpoutSpec
 from thriftpy2.utils import deserialize, serialize
 
-from leeward.core import protocol
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.keys import key_group
 from leeward.core.table import even_table, tables_text
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, keyed
-from leeward.runtime.pipe import loop
+from leeward.runtime.handover.courier import Courier
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.state import keyed as keyed_state
-from leeward.runtime.task import elastic
 from tests.pipe_twin import Twin, frame
 
 
@@ -59,6 +58,9 @@ class Source(StatefulSpout):
         self.emit([f"k{self.state['n']}"])
         if self.state["n"] % 2 == 0:
             self.emit_pulse(self.state["n"] // 2, {"t": 1})
+
+
+PACING = Pacing(practice=0)
 
 
 class FakeLink:
@@ -107,12 +109,10 @@ class Worker:
     """The Java side of the pipe."""
 
     _answered = False
-    practice = 0  # calls
 
-    def __init__(self, cls, monkeypatch, tmp_path, twin=None, **context):
+    def __init__(self, cls, tmp_path, twin=None, *, courier=Courier, pacing=PACING, **context):
         self.twin = twin  # None: it speaks JSON
-        monkeypatch.setattr(elastic, "Link", FakeLink)
-        monkeypatch.setattr(protocol, "PRACTICE", self.practice)
+        cls = type(cls.__name__, (cls,), {"_make_link": FakeLink, "_make_courier": courier, "_pacing": pacing})
         (tmp_path / "workers/w/pids").mkdir(parents=True, exist_ok=True)
         to_child, self._to_child = os.pipe()
         self._from_child, from_child = os.pipe()
@@ -238,8 +238,8 @@ def twin(request):
 
 
 @pytest.fixture
-def bolt(monkeypatch, tmp_path, twin):
-    worker = Worker(Count, monkeypatch, tmp_path, twin, **BOLT)
+def bolt(tmp_path, twin):
+    worker = Worker(Count, tmp_path, twin, **BOLT)
     yield worker
     worker.close()
 
@@ -259,9 +259,8 @@ def test_state_counts_and_tables_go_out_first(bolt):
         assert acks == [] and bolt.twin.taken >= 2
 
 
-def test_a_task_calls_in_time_also_if_it_is_never_idle(monkeypatch, tmp_path):
-    monkeypatch.setattr(Worker, "practice", 3)
-    worker = Worker(Count, monkeypatch, tmp_path, **BOLT)
+def test_a_task_calls_in_time_also_if_it_is_never_idle(tmp_path):
+    worker = Worker(Count, tmp_path, pacing=Pacing(practice=3), **BOLT)
     kinds, until = [], time.monotonic() + 10
     while kinds.count("call") < 3 and time.monotonic() < until:
         worker.tuple("pass", 3, ["a"])
@@ -272,8 +271,8 @@ def test_a_task_calls_in_time_also_if_it_is_never_idle(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def two_upstream(monkeypatch, tmp_path, twin):
-    worker = Worker(Count, monkeypatch, tmp_path, twin, conf={"leeward.replicas": {"pass": 2}}, **BOLT)
+def two_upstream(tmp_path, twin):
+    worker = Worker(Count, tmp_path, twin, conf={"leeward.replicas": {"pass": 2}}, **BOLT)
     yield worker
     worker.close()
 
@@ -366,10 +365,9 @@ def test_tuples_that_are_lost_together_with_the_marker_behind_them_are_missed(bo
     ]
 
 
-def test_spout_pauses_when_told_and_keeps_its_offset(monkeypatch, tmp_path, twin):
+def test_spout_pauses_when_told_and_keeps_its_offset(tmp_path, twin):
     spout = Worker(
         Source,
-        monkeypatch,
         tmp_path,
         twin,
         **{
@@ -469,8 +467,8 @@ class Careful(ElasticBolt):
         self.emit(["ids"], need_task_ids=True)
 
 
-def test_every_way_to_emit(monkeypatch, tmp_path, twin):
-    worker = Worker(Careful, monkeypatch, tmp_path, twin, **BOLT)
+def test_every_way_to_emit(tmp_path, twin):
+    worker = Worker(Careful, tmp_path, twin, **BOLT)
     worker.tuple("pass", 3, ["a"])
     said = []
     while not (said and said[-1].get("need_task_ids")):
@@ -494,8 +492,8 @@ class Asking(ElasticBolt):
         self.emit([tup.values.key], need_task_ids=True)
 
 
-def test_what_a_record_brings_while_user_code_waits_holds_for_the_next_tuple(monkeypatch, tmp_path):
-    worker = Worker(Asking, monkeypatch, tmp_path, Twin(ids=False), **BOLT)
+def test_what_a_record_brings_while_user_code_waits_holds_for_the_next_tuple(tmp_path):
+    worker = Worker(Asking, tmp_path, Twin(ids=False), **BOLT)
     worker.beat()
     os.write(worker._to_child, b"".join(worker.twin.tuple("", "pass", "default", 3, [key]) for key in "abc"))
     while not emitted([worker._next_message()]):
@@ -508,9 +506,9 @@ def test_what_a_record_brings_while_user_code_waits_holds_for_the_next_tuple(mon
     worker.close()
 
 
-def test_what_comes_of_input_that_was_waited_for_leaves_at_once_but_together(monkeypatch, tmp_path):
-    monkeypatch.setattr(loop, "LATE_S", 0.1)  # more than a busy machine takes for three tuples
-    worker = Worker(Pass, monkeypatch, tmp_path, Twin(ids=False), **BOLT)
+def test_what_comes_of_input_that_was_waited_for_leaves_at_once_but_together(tmp_path):
+    pacing = replace(PACING, late_s=0.1)  # more than a busy machine takes for three tuples
+    worker = Worker(Pass, tmp_path, Twin(ids=False), pacing=pacing, **BOLT)
     worker.beat()
     time.sleep(0.15)
     os.write(worker._to_child, b"".join(worker.twin.tuple("", "pass", "default", 3, [key]) for key in "abc"))
@@ -529,8 +527,8 @@ class Failing(ElasticBolt):
         self.emit([tup.values.key])
 
 
-def test_after_an_exception_that_is_let_pass_the_rest_of_the_batch_goes_on(monkeypatch, tmp_path, twin):
-    worker = Worker(Failing, monkeypatch, tmp_path, twin, **BOLT)
+def test_after_an_exception_that_is_let_pass_the_rest_of_the_batch_goes_on(tmp_path, twin):
+    worker = Worker(Failing, tmp_path, twin, **BOLT)
     worker.beat()
     for key in ("a", "bad", "b"):
         worker.tuple("pass", 3, [key])
@@ -550,14 +548,14 @@ class Burst(StatefulSpout):
             self.emit([n])
 
 
-def test_a_spout_that_emits_is_called_again_at_once_unless_storm_counts_its_tuples(monkeypatch, tmp_path, twin):
+def test_a_spout_that_emits_is_called_again_at_once_unless_storm_counts_its_tuples(tmp_path, twin):
     context = {
         "taskid": 1,
         "componentid": "source",
         "task->component": {"1": "source", "2": "count"},
         "stream->target->grouping": {"default": {"count": {}}, "marker": {"count": {}}},
     }
-    spout = Worker(Burst, monkeypatch, tmp_path, twin, **context)
+    spout = Worker(Burst, tmp_path, twin, **context)
     sent = [len(emitted(spout.next())) for _ in range(60)]
     if spout.component.serializer.form.ids:
         assert max(sent) == 1
@@ -578,14 +576,14 @@ class Waiting(StatefulSpout):
             self.gate.wait(30)
 
 
-def test_what_a_spout_has_emitted_does_not_wait_for_its_next_call(monkeypatch, tmp_path):
+def test_what_a_spout_has_emitted_does_not_wait_for_its_next_call(tmp_path):
     context = {
         "taskid": 1,
         "componentid": "source",
         "task->component": {"1": "source", "2": "count"},
         "stream->target->grouping": {"default": {"count": {}}, "marker": {"count": {}}},
     }
-    spout = Worker(Waiting, monkeypatch, tmp_path, Twin(ids=False), **context)
+    spout = Worker(Waiting, tmp_path, Twin(ids=False), **context)
     said = []
     for _ in range(3):  # by the third at the latest it runs, and waits at the gate
         spout.command("next")
@@ -596,14 +594,14 @@ def test_what_a_spout_has_emitted_does_not_wait_for_its_next_call(monkeypatch, t
     spout.close()
 
 
-def test_an_idle_spout_wakes_no_other_thread(monkeypatch, tmp_path):
+def test_an_idle_spout_wakes_no_other_thread(tmp_path):
     context = {
         "taskid": 1,
         "componentid": "source",
         "task->component": {"1": "source", "2": "count"},
         "stream->target->grouping": {"default": {"count": {}}, "marker": {"count": {}}},
     }
-    spout = Worker(Burst, monkeypatch, tmp_path, Twin(ids=False), **context)
+    spout = Worker(Burst, tmp_path, Twin(ids=False), **context)
     assert sum(len(emitted(spout.next())) for _ in range(60)) == 40
     pipe, woken = spout.component.serializer, []
     time.sleep(0.05)
@@ -646,8 +644,8 @@ class FakeSending:
 class FakeCourier:
     """Keeps what it was asked to do; the test answers."""
 
-    def __init__(self, url, topology_id, task, owner, post, host, called, secrets):
-        self.post, self.asked = post, []
+    def __init__(self, *_):
+        self.asked = []
 
     def warm(self):
         self.asked.append(("warm",))
@@ -664,14 +662,13 @@ class FakeCourier:
         self.asked.append(("cancel",))
 
 
-def count_of_two(monkeypatch, tmp_path, twin):
-    monkeypatch.setattr(elastic, "Courier", FakeCourier)
-    return Worker(Count, monkeypatch, tmp_path, twin, conf={"leeward.replicas": {"count": 2}}, **BOLT)
+def count_of_two(tmp_path, twin):
+    return Worker(Count, tmp_path, twin, courier=FakeCourier, conf={"leeward.replicas": {"count": 2}}, **BOLT)
 
 
 @pytest.fixture(params=[True, False], ids=["with ids", "without"])
-def keyed_bolt(monkeypatch, tmp_path, request):
-    worker = count_of_two(monkeypatch, tmp_path, Twin(ids=request.param, keyed={("pass", "default"): [0]}))
+def keyed_bolt(tmp_path, request):
+    worker = count_of_two(tmp_path, Twin(ids=request.param, keyed={("pass", "default"): [0]}))
     yield worker
     worker.close()
 
@@ -726,9 +723,9 @@ def test_a_tuple_waits_for_its_group_and_no_other_does(keyed_bolt):
     assert ("report", "handover-1", "") in keyed_bolt.link.done
 
 
-def test_where_the_worker_tells_no_groups_tuples_wait_until_all_are_in(monkeypatch, tmp_path):
+def test_where_the_worker_tells_no_groups_tuples_wait_until_all_are_in(tmp_path):
     """As with Storm's own serializer."""
-    bolt = count_of_two(monkeypatch, tmp_path, None)
+    bolt = count_of_two(tmp_path, None)
     mine = next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 5)
     begin_handover(bolt, even_table([5]))
     _, groups, arrived, _ = asked(bolt, "receive")

@@ -8,8 +8,11 @@ import pytest
 
 from leeward.core.instructions import CopyAhead
 from leeward.runtime.handover import handovers as handover
-from leeward.runtime.handover.handovers import SHARE, STEP_S, Handovers
+from leeward.runtime.handover.handovers import Handovers
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.state.keyed import KeyedState
+
+PACING = Pacing()
 
 
 class Loop:
@@ -47,8 +50,8 @@ class Loop:
 @pytest.mark.parametrize("rests", [0.02, 0.3, 0.7, 1.0])
 def test_copying_gets_its_share_however_often_the_loop_comes_by(monkeypatch, rests):
     """Each rest that became too long shortens the next one."""
-    every_s = rests * STEP_S * (1 / SHARE - 1)
-    assert Loop(monkeypatch).share(1.0, every_s) == pytest.approx(SHARE, abs=0.03)
+    every_s = rests * PACING.rest_s
+    assert Loop(monkeypatch).share(1.0, every_s) == pytest.approx(PACING.share, abs=0.03)
 
 
 def test_a_long_wait_for_room_is_not_made_good_at_once(monkeypatch):
@@ -56,4 +59,4 @@ def test_a_long_wait_for_room_is_not_made_good_at_once(monkeypatch):
     loop.sending.has_room = False
     assert loop.share(1.0, 0.0001) == 0
     loop.sending.has_room = True
-    assert loop.share(0.02, 0.0001) < SHARE + 0.06
+    assert loop.share(0.02, 0.0001) < PACING.share + 0.06

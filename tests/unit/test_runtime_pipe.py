@@ -18,6 +18,7 @@ import pytest
 from pystorm.exceptions import StormWentAwayError
 
 from leeward.core.errors import LeewardError
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.pipe.forms import BinaryForm, JsonForm, UnfitError
 from leeward.runtime.pipe.pipe import PipeSerializer
 from tests.pipe_twin import Twin, big, frame
@@ -212,7 +213,7 @@ class Ends:
     def __init__(self, **offer) -> None:
         to_child, self.write = os.pipe()
         self.read, from_child = os.pipe()
-        self.pipe = PipeSerializer(to_child, from_child, timer_s=0.05)
+        self.pipe = PipeSerializer(to_child, from_child, pacing=Pacing(idle_s=0.05))
         os.write(self.write, json.dumps({"pidDir": "/", "conf": {}, "context": {}, **offer}).encode() + b"\nend\n")
         self.pipe.answer(self.pipe.handshake(), 17)
         self.answer = json.loads(os.read(self.read, 1000).removesuffix(b"\nend\n"))

@@ -7,7 +7,10 @@ import threading
 import pytest
 
 from leeward.runtime.handover.pieces import PIECE_BYTES
-from leeward.runtime.handover.sending import FEW, NEAR, Sending
+from leeward.runtime.handover.sending import Sending
+from leeward.runtime.pacing import Pacing
+
+PACING = Pacing()
 
 
 class Receiver:
@@ -35,9 +38,9 @@ class Receiver:
 @pytest.mark.parametrize(
     ("pieces", "left", "looks"),
     [
-        (200, [40, NEAR + 1, NEAR, 0], 3),  # two megabytes
+        (200, [40, PACING.near_pieces + 1, PACING.near_pieces, 0], 3),  # two megabytes
         (50, [50, 11, 10, 0], 3),  # a fifth
-        (20, [20, FEW + 1, FEW, 0], 3),
+        (20, [20, PACING.few_pieces + 1, PACING.few_pieces, 0], 3),
         (4, [4, 3, 0], 2),
         (1, [1, 0], 2),  # and if it has not begun, nothing is near
     ],

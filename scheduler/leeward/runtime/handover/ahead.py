@@ -12,25 +12,18 @@ from itertools import islice
 import msgpack
 
 from leeward.runtime.handover.pieces import PIECE_BYTES, Rest, pack, taken
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.state.keyed import KeyedState
-
-#: A rest that is small enough to follow after the switch, in bytes.
-SMALL_BYTES = 4 * 1024
-#: The switch is asked for when what has never been packed takes so long to pack, in seconds: that is done before its
-#: markers are through.
-NEAR_S = 0.006
-#: Entries that are packed between two looks at the clock; fewer if they are large.
-_CHUNK = 32
-#: After so many rounds one that shrinks the rest by less than this factor is the last.
-_ROUNDS, _SHRINK = 3, 0.7
 
 
 class Ahead:
     """`step` until `small`; then `rest` gives, once and for all, what must still follow."""
 
-    def __init__(self, state: KeyedState, lost: Mapping[int, int], owner: str) -> None:
+    def __init__(
+        self, state: KeyedState, lost: Mapping[int, int], owner: str, pacing: Pacing = Pacing()
+    ) -> None:
         """`lost`: group -> the task that is to have it."""
-        self._state, self._lost, self._owner = state, lost, owner
+        self._state, self._lost, self._owner, self._pacing = state, lost, owner, pacing
         self._todo: deque[int] = deque(sorted(lost))
         self._keys: Iterator[object] = iter(())
         self._many = 1  # entries to be packed next: about a piece
@@ -79,8 +72,9 @@ class Ahead:
 
     @property
     def near(self) -> bool:
-        """The switch can be asked for: little will be left when it comes."""
-        return self.small or (self.entries > 0 and self._unpacked * self._packing_s <= NEAR_S * self.entries)
+        """The switch can be asked for: what is left will be little when it comes."""
+        near_s = self._pacing.near_s
+        return self.small or (self.entries > 0 and self._unpacked * self._packing_s <= near_s * self.entries)
 
     def _next_keys(self) -> list[object]:
         """Some that are to be packed, of one group; begins the next group, or the next round. None if nothing is."""
@@ -98,8 +92,8 @@ class Ahead:
     def _end_round(self) -> None:
         left = self.left
         self._round += 1
-        stuck = self._round >= _ROUNDS and left > _SHRINK * self._before
-        self.small = self.small or left <= SMALL_BYTES or stuck
+        stuck = self._round >= self._pacing.rounds and left > self._pacing.shrink * self._before
+        self.small = self.small or left <= self._pacing.small_bytes or stuck
         self._before = left
         self._todo.extend(group for group in sorted(self._lost) if self._state.marked(group))
 
@@ -114,7 +108,7 @@ class Ahead:
         before = len(packer.getbuffer())
         pack(packer, self._group, items, gone, last=False, owner=self._owner)
         size = len(packer.getbuffer()) - before
-        self._many = max(1, min(_CHUNK, PIECE_BYTES * len(keys) // size))
+        self._many = max(1, min(self._pacing.chunk, PIECE_BYTES * len(keys) // size))
         self.entries += len(keys)
         self._unpacked -= len(keys) if self._round == 0 else 0
 

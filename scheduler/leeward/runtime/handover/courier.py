@@ -21,13 +21,9 @@ from leeward.runtime.handover.pieces import Assembly, Cutter, pack
 from leeward.runtime.handover.relay import Relay
 from leeward.runtime.handover.sending import Sending
 from leeward.runtime.handover.ways import Ways
+from leeward.runtime.pacing import Pacing
 
 log = logging.getLogger(__name__)
-
-#: How long a connection may wait for its handover to begin here, in seconds.
-_EARLY_S = 60.0
-#: Pieces that are taken from a sender before this task knows of the handover: 8 MB, which may be for nothing.
-_UNTOLD = 64
 
 Post = Callable[[Callable[[], None]], None]
 Failed = Callable[[str], None]
@@ -92,12 +88,12 @@ class Courier:
 
     def __init__(
         self, url: str, topology_id: str, task: int, owner: str, post: Post, host: str = "",
-        called: Callable[[], None] = lambda: None, secrets: Secrets = NO_SECRETS,
+        called: Callable[[], None] = lambda: None, secrets: Secrets = NO_SECRETS, pacing: Pacing = Pacing(),
     ) -> None:  # fmt: skip
         """`host`: where other tasks reach this one, if they may; else all comes through Redis. `called()`: a donor
         has connected, and this task has not read the record of its handover.
         """
-        self._relay = Relay(url, topology_id, task, secrets)
+        self._relay, self._pacing = Relay(url, topology_id, task, secrets, pacing), pacing
         self._task, self._owner, self._post, self._host, self._called = task, owner, post, host, called
         self._stop = threading.Event()
         self._listener: Listener | None = None
@@ -117,7 +113,7 @@ class Courier:
     def _listen(self) -> None:
         if self._host and self._listener is None:
             try:
-                self._listener = Listener(self._host, self._welcome)
+                self._listener = Listener(self._host, self._welcome, self._pacing)
             except OSError as failure:
                 log.warning("%s cannot be reached at %r (%s): through Redis", self._owner, self._host, failure)
                 return
@@ -125,7 +121,8 @@ class Courier:
 
     def send(self, epoch: int, sent: Callable[[], None], failed: Failed) -> Sending:
         """Begin to send groups; `sent` when all that was given to it by `finish` is safe from this task's end."""
-        sending = Sending(Ways(epoch, self._way, self._relay), self._task, self._owner)
+        ways = Ways(epoch, self._way, self._relay, self._pacing)
+        sending = Sending(ways, self._task, self._owner, self._pacing)
         self._start("send", sending.run, sent, failed)
         return sending
 
@@ -167,7 +164,7 @@ class Courier:
         if not address or address in self._unreachable:
             return None
         try:
-            return Way(address, epoch=epoch, task=self._task)
+            return Way(address, epoch=epoch, task=self._task, pacing=self._pacing)
         except OSError as failure:
             log.info("handover %d, to task %d: %s; through Redis", epoch, target, failure)
             self._unreachable.add(address)
@@ -211,7 +208,7 @@ class Courier:
             self._called()
         try:
             taken = 0
-            while receiving.told or taken < _UNTOLD or self._told_in_time(receiving):
+            while receiving.told or taken < self._pacing.untold_pieces or self._told_in_time(receiving):
                 if (piece := incoming.next(receiving.stop)) is None:
                     break
                 receiving.take([piece])
@@ -223,4 +220,4 @@ class Courier:
 
     def _told_in_time(self, receiving: Receiving) -> bool:
         with self._begun:
-            return self._begun.wait_for(lambda: receiving.told, _EARLY_S)
+            return self._begun.wait_for(lambda: receiving.told, self._pacing.early_s)

@@ -25,18 +25,14 @@ from collections.abc import Callable
 import msgpack
 
 from leeward.runtime.handover.pieces import LONGEST_PIECE
+from leeward.runtime.pacing import Pacing
 
 log = logging.getLogger(__name__)
 
 VERSION = 1
-#: A sender waits when its receiver is so many pieces behind.
-_AHEAD = 64
 _MAGIC = b"LWD"
 _GREETING = struct.Struct(">3sB16sQI")
 _NUMBER = struct.Struct(">I")
-#: To reach a receiver; to receive a greeting; between two looks whether to give up. In seconds.
-_CONNECT_S, _GREET_S, _BLOCK_S = 1.0, 5.0, 0.25
-
 
 class Incoming:
     """The receiver's end of a connection."""
@@ -75,11 +71,11 @@ class Incoming:
 class Listener:
     """Where a task can be reached, from its start to its end. Raises OSError if it cannot listen there."""
 
-    def __init__(self, host: str, welcome: Callable[[Incoming], None]) -> None:
+    def __init__(self, host: str, welcome: Callable[[Incoming], None], pacing: Pacing = Pacing()) -> None:
         """`host`: the name by which Storm's workers reach this node; `welcome` has a thread for each connection."""
         # as Storm's workers: on all addresses; but what is of this machine alone stays there
         self._server = socket.create_server((host if host.startswith("127.") else "", 0))
-        self._secret, self._welcome = secrets.token_bytes(16), welcome
+        self._secret, self._welcome, self._pacing = secrets.token_bytes(16), welcome, pacing
         #: for `Way`
         self.address: bytes = msgpack.packb([host, self._server.getsockname()[1], self._secret])
         threading.Thread(target=self._accept, name="leeward-listen", daemon=True).start()
@@ -95,7 +91,7 @@ class Listener:
             try:
                 connection, _ = self._server.accept()
             except OSError:  # closed, or the process has too many files
-                time.sleep(_BLOCK_S)
+                time.sleep(self._pacing.block_s)
                 continue
             threading.Thread(target=self._greet, args=(connection,), name="leeward-receive", daemon=True).start()
 
@@ -106,15 +102,15 @@ class Listener:
                 if epoch is None:
                     log.warning("handover: refused a connection whose greeting is not for this task")
                     return
-                connection.settimeout(_BLOCK_S)
+                connection.settimeout(self._pacing.block_s)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._welcome(Incoming(connection, epoch))
             except OSError as failure:  # the sender goes another way
                 log.info("handover: a sender's connection broke: %s", failure)
 
     def _epoch_of(self, connection: socket.socket) -> int | None:
-        """The epoch in the greeting; None if it is not one for this task."""
-        connection.settimeout(_GREET_S)
+        """The sender's epoch and task by its greeting; None if the greeting is not for this task."""
+        connection.settimeout(self._pacing.greet_s)
         greeting = b""
         while len(greeting) < _GREETING.size:
             part = connection.recv(_GREETING.size - len(greeting))
@@ -129,14 +125,14 @@ class Listener:
 class Way:
     """The sender's end. All raise OSError when the connection is broken; `untaken` pieces then go another way."""
 
-    def __init__(self, address: bytes, *, epoch: int, task: int) -> None:
+    def __init__(self, address: bytes, *, epoch: int, task: int, pacing: Pacing = Pacing()) -> None:
         host, port, secret = msgpack.unpackb(address)
         self.untaken: deque[bytes] = deque()  #: pieces, in their order, that the receiver has not answered
-        self._taken, self._heard = 0, b""
-        self._socket = socket.create_connection((host, port), timeout=_CONNECT_S)
+        self._taken, self._heard, self._pacing = 0, b"", pacing
+        self._socket = socket.create_connection((host, port), timeout=self._pacing.connect_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.sendall(_GREETING.pack(_MAGIC, VERSION, secret, epoch, task))
-        self._socket.settimeout(_BLOCK_S)
+        self._socket.settimeout(self._pacing.block_s)
 
     def push(self, pieces: list[bytes], stop: threading.Event) -> None:
         self.untaken.extend(pieces)
@@ -144,18 +140,18 @@ class Way:
             self._send(_NUMBER.pack(len(piece)), stop)
             self._send(piece, stop)
         self.hear()
-        while len(self.untaken) >= _AHEAD and not stop.is_set():
-            self.hear(_BLOCK_S)
+        while len(self.untaken) >= self._pacing.ahead_pieces and not stop.is_set():
+            self.hear(self._pacing.block_s)
 
     def hear(self, wait_s: float = 0.0) -> None:
         """Take note of what the receiver has taken; wait for it so long."""
         self._socket.settimeout(wait_s)
         try:
-            data = self._socket.recv(_AHEAD * _NUMBER.size)
+            data = self._socket.recv(self._pacing.ahead_pieces * _NUMBER.size)
         except (BlockingIOError, TimeoutError):
             return
         finally:
-            self._socket.settimeout(_BLOCK_S)
+            self._socket.settimeout(self._pacing.block_s)
         if not data:
             raise ConnectionError("the receiver has closed the connection")
         self._heard += data

@@ -12,16 +12,8 @@ from leeward.core.instructions import CopyAhead, HandedOver, HandOver, Instructi
 from leeward.core.protocol import TaskProtocol
 from leeward.runtime.handover.ahead import Ahead
 from leeward.runtime.handover.pieces import Rest
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.ports import ControlLink, Outgoing, Shell, StateTransfer, Surroundings, UserCode
-
-#: Copying ahead takes the task's own thread for so long at a time, and at most this share of its time. With a half,
-#: 10 and 100 MB took up to five times what their bytes need, and no tuple was faster.
-STEP_S, SHARE = 0.001, 0.75
-_REST_S = STEP_S * (1 / SHARE - 1)
-#: Once little is left over, what changes is sent after it this often, in seconds.
-_SMALL_EVERY_S = 0.02
-#: Entries of groups given away that are freed in a row, about half a millisecond's work, and the rest after it.
-_FREED_AT_ONCE, _FREE_REST_S = 1000, 0.001
 
 
 class Owner(Protocol):
@@ -40,8 +32,10 @@ class Owner(Protocol):
 class Handovers:
     """Carries out CopyAhead, HandOver and HandedOver."""
 
-    def __init__(self, task: Owner, courier: StateTransfer, around: Surroundings) -> None:
-        self._task, self._courier, self._around = task, courier, around
+    def __init__(
+        self, task: Owner, courier: StateTransfer, around: Surroundings, pacing: Pacing = Pacing()
+    ) -> None:
+        self._task, self._courier, self._around, self._pacing = task, courier, around, pacing
         self._began = 0.0
         self._since: float | None = None  # when the first tuple began to wait
         self._waited = 0.0  # until the last group was in
@@ -72,11 +66,11 @@ class Handovers:
             self._receive(number, instruction.gained)
         if instruction.lost:
             owner = f"{shell.component_name} (task {shell.task_id})"
-            self._ahead = Ahead(shell.state, instruction.lost, owner)
+            self._ahead = Ahead(shell.state, instruction.lost, owner, self._pacing)
             self._sending = self._courier.send(number, lambda: self._sent(number), self._failed(number))
             self._sending.reach(sorted(set(instruction.lost.values())))
             self._due, self._told = 0.0, False
-            shell.pace(_REST_S)
+            shell.pace(self._pacing.rest_s)
         elif not instruction.gained:  # it has no state: it gives tuples only
             self._report(ahead_barrier(number))
 
@@ -87,7 +81,7 @@ class Handovers:
         if ahead is None or sending is None or now < self._due or not sending.has_room:
             return
         try:
-            parts = ahead.step(STEP_S, self._around.clock)
+            parts = ahead.step(self._pacing.step_s, self._around.clock)
         except LeewardError as failure:
             epoch = sending.epoch
             self.cancel()
@@ -95,11 +89,11 @@ class Handovers:
             return
         if parts:
             sending.put(parts)
-        began = max(self._due, now - _REST_S)  # a late call has rested already
-        self._due = began + (self._around.clock() - now) / SHARE
+        began = max(self._due, now - self._pacing.rest_s)  # a late start counts as rest
+        self._due = began + (self._around.clock() - now) / self._pacing.share
         if ahead.small:
-            self._due = max(self._due, now + _SMALL_EVERY_S)
-            self._task.shell.pace(_SMALL_EVERY_S)
+            self._due = max(self._due, now + self._pacing.small_every_s)
+            self._task.shell.pace(self._pacing.small_every_s)
         if ahead.near and not self._told:
             self._told = True
             sending.when_nearly_taken(lambda: self._task.shell.post(lambda: self._copied(sending, ahead)))
@@ -197,7 +191,7 @@ class Handovers:
 
     def _sent(self, epoch: int) -> None:
         released, self._released = self._released, ()
-        self._around.later(self._task.leisure_s, lambda: _free(released))
+        self._around.later(self._task.leisure_s, lambda: _free(released, self._pacing))
         self._task.carry_out(self._task.protocol.sent(epoch))
 
     def _failed(self, epoch: int) -> Callable[[str], None]:
@@ -221,7 +215,7 @@ class Handovers:
         )
 
 
-def _free(released: Iterable[dict]) -> None:
+def _free(released: Iterable[dict], pacing: Pacing) -> None:
     """Python lets no other thread run while it frees one object, and a group may be large: so entry by entry, with
     rests, as nobody waits for it.
     """
@@ -230,5 +224,5 @@ def _free(released: Iterable[dict]) -> None:
         while entries:
             entries.popitem()
             freed += 1
-            if freed % _FREED_AT_ONCE == 0:
-                time.sleep(_FREE_REST_S)
+            if freed % pacing.freed == 0:
+                time.sleep(pacing.free_rest_s)

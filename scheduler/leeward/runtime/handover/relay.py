@@ -20,27 +20,20 @@ import redis
 
 from leeward.core.errors import FencedError
 from leeward.core.secrets import NO_SECRETS, Secrets
+from leeward.runtime.pacing import Pacing
 
 log = logging.getLogger(__name__)
 
 _HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
-#: After this time nothing of a handover is left in Redis, in seconds.
-EXPIRY_S = 900
-#: Pieces that wait in Redis for one receiver; a sender that knows of so many waits. Several may add a batch each.
-AHEAD = 128
-#: Pieces read at once: 4 MB, as each turn waits for a processor first.
-_BATCH = 32
-#: Longest time that Redis keeps a reader waiting; between two tries; between two looks at what a receiver has not
-#: taken, if it is as much as may be; for an answer. In seconds.
-_BLOCK_S, _RETRY_S, _FULL_S, _TIMEOUT_S = 0.25, 0.1, 0.01, 5.0
-
 
 class Relay:
     """One task's access to the pieces in Redis. What takes `stop` asks until Redis answers, or until `stop`."""
 
-    def __init__(self, url: str, topology_id: str, task: int, secrets: Secrets = NO_SECRETS) -> None:
+    def __init__(
+        self, url: str, topology_id: str, task: int, secrets: Secrets = NO_SECRETS, pacing: Pacing = Pacing()
+    ) -> None:
         self._url, self._login, self._prefix = url, secrets.redis_login(), f"leeward:{topology_id}:"
-        self._task = task
+        self._task, self._pacing = task, pacing
         self._connection: redis.Redis | None = None
         self._lock = threading.Lock()
 
@@ -48,8 +41,9 @@ class Relay:
     def _client(self) -> redis.Redis:
         with self._lock:
             if self._connection is None:
+                wait_s = self._pacing.redis_s
                 self._connection = redis.Redis.from_url(
-                    self._url, **self._login, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
+                    self._url, **self._login, socket_timeout=wait_s, socket_connect_timeout=wait_s
                 )
             return self._connection
 
@@ -79,7 +73,7 @@ class Relay:
         """Through Redis. `waiting`: pieces for each receiving task, as far as is known. Raises FencedError."""
         key = self._key(epoch, target)
         while pieces and not stop.is_set():
-            some = pieces[: max(0, AHEAD - waiting[target])]
+            some = pieces[: max(0, self._pacing.relay_pieces - waiting[target])]
             before = self._patiently(lambda these=some: self._put(epoch, key, these), stop)
             if before is None:
                 return
@@ -89,8 +83,8 @@ class Relay:
                     remedy="Nothing is to be done: a reset has undone this handover.",
                 )
             waiting[target], pieces = before + len(some), pieces[len(some) :]
-            if pieces and waiting[target] >= AHEAD:
-                stop.wait(_FULL_S)
+            if pieces and waiting[target] >= self._pacing.relay_pieces:
+                stop.wait(self._pacing.full_s)
 
     def waiting(self, epoch: int, target: int, stop: threading.Event) -> int:
         """Pieces for this task in Redis."""
@@ -116,7 +110,7 @@ class Relay:
     def _put(self, epoch: int, key: str, pieces: list[bytes]) -> int:
         """Adds all of these pieces, or, fenced off, none; see the script."""
         with self._client.pipeline() as pipe:
-            pipe.eval(_HAND_OVER, 2, self._prefix + "fence", key, epoch, EXPIRY_S)
+            pipe.eval(_HAND_OVER, 2, self._prefix + "fence", key, epoch, self._pacing.expiry_s)
             for piece in pieces:
                 pipe.xadd(key, {"p": piece}, nomkstream=True)
             return pipe.execute()[0]
@@ -126,7 +120,7 @@ class Relay:
         with self._client.pipeline(transaction=False) as pipe:
             if taken:
                 pipe.xdel(key, *taken)
-            pipe.xread({key: after}, count=_BATCH, block=int(_BLOCK_S * 1000))
+            pipe.xread({key: after}, count=self._pacing.batch_pieces, block=int(self._pacing.block_s * 1000))
             *_, answer = pipe.execute()
         return answer[0][1] if answer else []
 
@@ -137,7 +131,7 @@ class Relay:
                 return ask()
             except (redis.ConnectionError, redis.TimeoutError, redis.ResponseError) as failure:
                 log.info("handover: Redis does not take part (%s); still trying", failure)
-                stop.wait(_RETRY_S)
+                stop.wait(self._pacing.retry_s)
         return None
 
     def _key(self, epoch: int, task: int) -> str:

@@ -12,32 +12,22 @@ import msgpack
 
 from leeward.runtime.handover.pieces import PIECE_BYTES, Cutter, Rest, pack, taken
 from leeward.runtime.handover.ways import Ways
-
-#: Packed chunks that wait for a sender's thread; a task that copies ahead stops there.
-ROOM = 16
-#: When the switch is asked for a receiver may have a few pieces still to take, if it has begun, or this share of all,
-#: but not more than so many: it does so while that is written down.
-FEW, NEAR_SHARE, NEAR = 8, 0.2, 16
-#: Entries packed at once; pieces sent at once: 4 MB, as each turn waits for a processor first.
-_CHUNK, _BATCH = 32, 32
-#: Between two looks whether there is something to do; at what a receiver has not taken, as somebody waits for that. In
-#: seconds.
-_BLOCK_S, _LITTLE_S = 0.25, 0.001
+from leeward.runtime.pacing import Pacing
 
 
 class Sending:
     """Groups on their way out in one handover, in a thread of its own."""
 
-    def __init__(self, ways: Ways, task: int, owner: str) -> None:
+    def __init__(self, ways: Ways, task: int, owner: str, pacing: Pacing = Pacing()) -> None:
         self.epoch = ways.epoch
-        self._ways, self._task, self._owner = ways, task, owner
+        self._ways, self._task, self._owner, self._pacing = ways, task, owner, pacing
         self._jobs: queue.SimpleQueue[Callable[[threading.Event], bool]] = queue.SimpleQueue()
         self._cutters: dict[int, Cutter] = {}
 
     @property
     def has_room(self) -> bool:
-        """Most of the parts put here are sent."""
-        return self._jobs.qsize() < ROOM
+        """Most of the work in the queue is sent."""
+        return self._jobs.qsize() < self._pacing.room
 
     def reach(self, targets: Iterable[int]) -> None:
         """Connect early; the connection prompts the receiver to read the record."""
@@ -66,7 +56,7 @@ class Sending:
             for target in self._cutters:
                 self._add(target, b"", stop, end=True)  # also what fills no piece
             while any(self._ways.untaken(target, stop) > self._near(target) for target in self._cutters):
-                if stop.wait(_LITTLE_S):
+                if stop.wait(self._pacing.little_s):
                     break
             if not stop.is_set():
                 call()
@@ -78,13 +68,13 @@ class Sending:
         """The last of each group: receiving task -> group -> what nobody changes any more."""
 
         def job(stop: threading.Event) -> bool:
-            packer = msgpack.Packer(strict_types=True, autoreset=False)
+            packer, chunk = msgpack.Packer(strict_types=True, autoreset=False), self._pacing.chunk
             for target, groups in parcels.items():
                 for group, (items, gone) in groups.items():
                     entries = iter(items)
-                    for left in range(len(items), 0, -_CHUNK):
-                        some = list(islice(entries, _CHUNK))
-                        if left > _CHUNK:
+                    for left in range(len(items), 0, -chunk):
+                        some = list(islice(entries, chunk))
+                        if left > chunk:
                             pack(packer, group, some, (), last=False, owner=self._owner)
                         else:
                             pack(packer, group, some, gone, last=True, owner=self._owner)
@@ -104,15 +94,16 @@ class Sending:
         with contextlib.closing(self._ways):
             while not done and not stop.is_set():
                 with contextlib.suppress(queue.Empty):
-                    done = self._jobs.get(timeout=_BLOCK_S)(stop)
+                    done = self._jobs.get(timeout=self._pacing.block_s)(stop)
 
     def _near(self, target: int) -> int:
-        pieces = self._cutters[target].pieces
-        return min(NEAR, max(int(NEAR_SHARE * pieces), min(FEW, pieces - 1)))
+        pieces, pacing = self._cutters[target].pieces, self._pacing
+        return min(pacing.near_pieces, max(int(pacing.near_share * pieces), min(pacing.few_pieces, pieces - 1)))
 
     def _add(self, target: int, data: bytes, stop: threading.Event, *, end: bool = False) -> None:
         if target not in self._cutters:
             self._cutters[target] = Cutter(epoch=self.epoch, sender=self._task)
         pieces = list(self._cutters[target].add(data, end=end))
-        for start in range(0, len(pieces), _BATCH):
-            self._ways.push(target, pieces[start : start + _BATCH], stop)
+        batch = self._pacing.batch_pieces
+        for start in range(0, len(pieces), batch):
+            self._ways.push(target, pieces[start : start + batch], stop)

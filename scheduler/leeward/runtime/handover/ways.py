@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator
 
 from leeward.runtime.handover.direct import Way
 from leeward.runtime.handover.relay import Relay
+from leeward.runtime.pacing import Pacing
 
 log = logging.getLogger(__name__)
-
-#: Between two looks at what a receiver has answered, in seconds.
-_BLOCK_S = 0.25
 
 #: epoch, task, stop -> the way to it; None if it cannot be reached
 Reach = Callable[[int, int, threading.Event], Way | None]
@@ -23,9 +21,9 @@ Reach = Callable[[int, int, threading.Event], Way | None]
 class Ways:
     """How the pieces of one handover go: straight to who can be reached, else through Redis. One thread's."""
 
-    def __init__(self, epoch: int, reach: Reach, relay: Relay) -> None:
+    def __init__(self, epoch: int, reach: Reach, relay: Relay, pacing: Pacing = Pacing()) -> None:
         self.epoch = epoch
-        self._reach, self._relay = reach, relay
+        self._reach, self._relay, self._pacing = reach, relay, pacing
         self._ways: dict[int, Way | None] = {}  # None: through Redis
         self._waiting: Counter[int] = Counter()  # in Redis, for each receiver, as far as is known
 
@@ -52,7 +50,7 @@ class Ways:
         for target in self._ways:
             while (way := self._ways[target]) and way.untaken and not stop.is_set():
                 with self._else_through_redis(target, way, stop):
-                    way.hear(_BLOCK_S)
+                    way.hear(self._pacing.block_s)
 
     def close(self) -> None:
         """Nothing more is sent."""

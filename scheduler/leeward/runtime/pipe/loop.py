@@ -20,12 +20,9 @@ from leeward.core.alignment import Channel
 from leeward.core.protocol import TaskProtocol
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.pipe.forms import DEFINE_CHANNEL
-from leeward.runtime.pipe.pipe import LATE_S, PipeSerializer
+from leeward.runtime.pipe.pipe import PipeSerializer
 from leeward.runtime.state.keyed import KeyedState
 from leeward.runtime.state.sampling import GroupLoad
-
-#: A tuple that takes longer leaves what it emits for others waiting. # seconds
-_LONG_S = 10 * LATE_S
 
 
 class Source:
@@ -128,6 +125,7 @@ class Loop:
     def _loop(self, batch: Iterator) -> None:
         pipe, sources, inbox, state = self._pipe, self._sources, self._inbox, self._state
         bolt, channels, meter, plain = self._bolt, self._clear, self._meter, self._plain
+        late_s, long_s = pipe.pacing.late_s, pipe.pacing.long_s
         clear, process, ids = self._protocol.clear, bolt.process, pipe.form.ids
         copier, number, clock, new = self._copier, self._numbers, time.perf_counter, tuple.__new__
         taken, done, busy, began = 0, 0, meter.busy_s, clock()
@@ -162,8 +160,8 @@ class Loop:
                             process(tup)
                         done += 1
                 now = clock()
-                if now - pipe.flushed_at > LATE_S:
-                    if now - last > _LONG_S:
+                if now - pipe.flushed_at > late_s:
+                    if now - last > long_s:
                         pipe.late(taken)
                     pipe.taken += taken
                     taken = 0

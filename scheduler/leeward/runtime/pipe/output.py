@@ -15,7 +15,7 @@ from pystorm.component import Tuple
 from leeward.core.errors import LeewardError
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.pipe.forms import UnfitError
-from leeward.runtime.pipe.pipe import MANY, PipeSerializer
+from leeward.runtime.pipe.pipe import PipeSerializer
 
 _LARGE_BYTES = 32 * 1024
 
@@ -61,7 +61,7 @@ class Output:
             return
         slot[1] += 1
         pipe.put(data)
-        if len(pipe.out) > MANY or len(data) > _LARGE_BYTES:
+        if len(pipe.out) > pipe.pacing.many or len(data) > _LARGE_BYTES:
             pipe.flush()
 
     def _emit(

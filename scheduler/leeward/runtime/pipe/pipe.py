@@ -20,15 +20,10 @@ from collections.abc import Callable
 
 from pystorm.exceptions import StormWentAwayError
 
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.pipe.forms import OFFER, TASK_IDS, VERSION, BinaryForm, Form, JsonForm
 
-#: Output is never held back longer than this. # seconds
-LATE_S = 0.001
-#: Messages that are written without waiting for more.
-MANY = 512
 _READ_BYTES = 256 * 1024
-#: Tuples that took long in a row, after which more of them are expected.
-_USUAL = 8
 
 _protocol_fd: int | None = None
 
@@ -59,12 +54,11 @@ class PipeSerializer:
     Only the task's own thread may read; any thread may write.
     """
 
-    TIMER_S = 0.25  #: usual `timer_s`
     output_stream = None  #: pystorm compares it with sys.stdout, to redirect that; protect_stdout has done so
 
-    def __init__(self, read_fd: int, write_fd: int, *, timer_s: float = TIMER_S) -> None:
+    def __init__(self, read_fd: int, write_fd: int, *, pacing: Pacing = Pacing()) -> None:
         self.on_idle: Callable[[], None] = lambda: None
-        self.timer_s = timer_s
+        self.pacing, self.timer_s = pacing, pacing.idle_s
         self.form: Form = JsonForm()
         self.taken = 0  #: tuples looked at and not yet reported to the worker
         self.waited = True  #: no input was there when it was asked for; the reader of this flag sets it back
@@ -205,7 +199,7 @@ class PipeSerializer:
         If tuples usually take long, output will no longer wait for them.
         """
         self._lates = self._lates + 1 if tuples <= 2 else 0
-        if self._lates == _USUAL:
+        if self._lates == self.pacing.long_tuples:
             self.flush_in_background()
 
     def flush_in_background(self) -> None:
@@ -226,6 +220,6 @@ class PipeSerializer:
             while True:
                 self._late.wait()
                 self._late.clear()
-                time.sleep(LATE_S)
+                time.sleep(self.pacing.late_s)
                 self._told = False
                 self.flush()

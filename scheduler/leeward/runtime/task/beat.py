@@ -21,11 +21,7 @@ import redis
 
 from leeward.core.control import GONE
 from leeward.core.secrets import NO_SECRETS, Secrets
-
-#: Between two beats; to wait for Redis when the process ends. # seconds
-BEAT_S, _FAREWELL_S = 0.5, 0.3
-#: A worker sends a heartbeat twice a second; a bolt that waits longer than this for its input has lost it. # seconds
-WORKER_SILENT_S = 1.5
+from leeward.runtime.pacing import Pacing
 
 
 class Stopped:
@@ -52,11 +48,13 @@ class Beat:
     """See the module."""
 
     def __init__(
-        self, url: str, topology_id: str, task: int, silence: Callable[[], float], *, secrets: Secrets = NO_SECRETS
-    ) -> None:
-        """`silence()`: seconds since the worker's last message; 0 if none is due. `secrets` hold Redis' password."""
+        self, url: str, topology_id: str, task: int, silence: Callable[[], float],
+        *, secrets: Secrets = NO_SECRETS, pacing: Pacing = Pacing(),
+    ) -> None:  # fmt: skip
+        """`silence()`: seconds since the worker was heard; 0 while it need not be. `secrets` hold Redis' password."""
+        self._pacing = pacing
         self._redis = redis.Redis.from_url(
-            url, **secrets.redis_login(), socket_timeout=_FAREWELL_S, socket_connect_timeout=5.0
+            url, **secrets.redis_login(), socket_timeout=pacing.farewell_s, socket_connect_timeout=5.0
         )
         self._key, self._task, self._silence = f"leeward:{topology_id}:alive", str(task), silence
         self._numbers = itertools.count()
@@ -74,9 +72,9 @@ class Beat:
 
     def _work(self) -> None:
         while True:
-            gone = self._silence() > WORKER_SILENT_S
+            gone = self._silence() > self._pacing.worker_silent_s
             self._say(f"{GONE if gone else ''}{os.getpid()}:{next(self._numbers)}")
-            if self._stop.wait(BEAT_S):
+            if self._stop.wait(self._pacing.beat_s):
                 return
 
     def _say(self, text: str) -> None:

@@ -47,13 +47,9 @@ from leeward.runtime.dsl.specs import (
 )
 from leeward.runtime.pipe.loop import Loop
 from leeward.runtime.pipe.output import BoltOutput, SpoutOutput
-from leeward.runtime.pipe.pipe import LATE_S
 from leeward.runtime.task.elastic import Elastic, Pulse
 
 __all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout"]
-
-#: A paused spout lets Storm ask this often. # seconds
-_IDLE_S = 0.005
 
 
 class ElasticBolt(BoltOutput, Elastic, Bolt):
@@ -223,7 +219,8 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
         start = time.perf_counter()
         emits = self._protocol.open and self._protocol.works
         if not emits or self._server.busy_for(start):
-            time.sleep(_IDLE_S if not emits else min(_IDLE_S, self._server.busy_for(start)))
+            paused_s = self._pacing.paused_s
+            time.sleep(paused_s if not emits else min(paused_s, self._server.busy_for(start)))
             return
         sent = self._next_tuples(start)
         if not sent:
@@ -235,7 +232,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
 
     def _next_tuples(self, start: float) -> int:
         """Storm asks for one call. While they emit, more of them share its way; with ackers Storm counts them."""
-        pipe, before = self.serializer, self._emitted()
+        pipe, before, until = self.serializer, self._emitted(), start + self._pacing.late_s
         self.next_tuple()
         total = self._emitted()
         if total == before or pipe.form.ids or self._server.seconds:
@@ -243,7 +240,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
         pipe.flush()  # the next call may find nothing, and wait for it
         pipe.flush_in_background()
         last = before
-        while total > last and not self._inbox and self._protocol.open and time.perf_counter() - start < LATE_S:
+        while total > last and not self._inbox and self._protocol.open and time.perf_counter() < until:
             self.next_tuple()
             last, total = total, self._emitted()
         return total - before

@@ -28,6 +28,7 @@ from leeward.core.table import first_tables, tables_text
 from leeward.core.topology_conf import REPLICAS, SWAP_DIR, ZOOKEEPER_ROOT
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.handover.courier import Courier
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.pipe.loop import Meter
 from leeward.runtime.pipe.output import Output
 from leeward.runtime.pipe.pipe import PipeSerializer, give_stdout_back, protect_stdout
@@ -54,11 +55,6 @@ class Pulse:
     data: dict[str, Any]  #: entries of the spout and of the operators on the way, merged over all channels
 
 
-#: Threads that encode, send and receive give way to the task's own so often, in seconds; Python's default is 5 ms.
-SWITCH_S = 0.0005
-#: Delay before an uninvolved task re-reads the record; about twice the duration of a small handover. # seconds
-_AFTER_S = 0.25
-
 
 class Elastic(Output):
     """The common part of spouts and bolts. Mixed in before streamparse's class."""
@@ -66,13 +62,15 @@ class Elastic(Output):
     kind = "stateless"
     reads = ""  #: a source sets it: the stream of the datastore that it reads; the service looks for backlog there
     writes = ""  #: a sink sets it: the stream that it writes, with the fields of `core/metrics.py`, for response times
-    _task: Task | None = None  # until Storm's handshake names it
+    #: The other parts; tests have their own.
+    _pacing, _make_courier, _make_link, _make_beat = Pacing(), Courier, Link, Beat
+    _task: Task | None = None  # until Storm has told which one it is
 
     def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
         options.pop("serializer", None)
         super().__init__(input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options)  # pystorm would close ours
         write_fd = protect_stdout() if output_stream is sys.stdout else output_stream.fileno()
-        self.serializer = PipeSerializer(input_stream.fileno(), write_fd)
+        self.serializer = PipeSerializer(input_stream.fileno(), write_fd, pacing=self._pacing)
         self.serializer.on_idle = self._on_idle
         self.counters: Counter[str] = Counter()  #: the user's own counts, published with the metrics
         self._inbox: deque[Callable[[], None]] = deque()
@@ -95,7 +93,7 @@ class Elastic(Output):
 
     def _setup_component(self, conf: dict, context: dict) -> None:
         super()._setup_component(conf, context)
-        sys.setswitchinterval(SWITCH_S)
+        sys.setswitchinterval(self._pacing.switch_s)
         _interrupt_nobody()
         self._node = conf.get("storm.local.hostname") or os.uname().nodename
         components = {int(task): name for task, name in context["task->component"].items()}
@@ -110,15 +108,16 @@ class Elastic(Output):
             component=self.component_name,
             group_of=itemgetter(0) if self.kind == "stateful" else None,
         )
+        self._protocol.practice(self._pacing.practice)
         self._direct = direct(conf)
         secrets = secrets_of(conf)
         owner = f"task {self.task_id} of {self.component_name}"
-        courier = Courier(
+        courier = self._make_courier(
             redis_url(conf), conf["storm.id"], self.task_id, owner, self._post, self._node if self._direct else "",
-            lambda: self._link.look(), secrets,
+            lambda: self._link.look(), secrets, self._pacing,
         )  # fmt: skip
         self._server = Server(service_time(conf))
-        self._task = Task(_Shell(self), _UserCode(self), self._protocol, courier)
+        self._task = Task(_Shell(self), _UserCode(self), self._protocol, courier, pacing=self._pacing)
         self._handovers = self._task.handovers
         paths = Paths(conf.get(ZOOKEEPER_ROOT.name) or "/leeward", conf["storm.id"])
         store = TaskStore(
@@ -130,7 +129,7 @@ class Elastic(Output):
             swap=self._swap,
             secrets=secrets,
         )
-        self._link = Link(
+        self._link = self._make_link(
             zookeeper=zookeeper(conf),
             secrets=secrets,
             paths=paths,
@@ -142,15 +141,18 @@ class Elastic(Output):
             metrics=self._metrics,
             hurry=lambda: self._task.hurries,
             leisure=self._until_told,
+            pacing=self._pacing,
         )
         self._task.link = self._link
         self._worker_stopped = Stopped(os.getppid())
-        self._beat = Beat(redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence, secrets=secrets)
+        self._beat = self._make_beat(
+            redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence, secrets=secrets, pacing=self._pacing
+        )
         self._before_start()
         self._beat.start()
         self._link.start()
         if not conf.get(SWAP_DIR.name):  # else it may be shared with tasks of another cluster
-            self._link.soon(lambda: self._drop_swaps(conf), _AFTER_S)
+            self._link.soon(lambda: self._drop_swaps(conf), self._pacing.after_s)
         if self.kind == "stateful":
             self._link.soon(courier.warm)
         _give_back()
@@ -174,7 +176,7 @@ class Elastic(Output):
             self._inbox.popleft()()
         now = time.monotonic()
         if now >= self._timer_due:
-            self._timer_due = now + 0.2
+            self._timer_due = now + self._pacing.timer_s
             self._carry_out(self._protocol.on_timer())
         if self._handovers.copying:
             self._handovers.step()
@@ -196,7 +198,7 @@ class Elastic(Output):
                 return 0.0
             if not self._direct:
                 return self._task.turn_s / 2
-        return _AFTER_S + self._task.turn_s
+        return self._pacing.after_s + self._task.turn_s
 
     def _carry_out(self, instructions: Iterable[Instruction]) -> None:
         self._task.carry_out(instructions)
@@ -314,7 +316,7 @@ class _Shell:
         self.changing, self.changed = component._changing, component._changed
 
     def pace(self, seconds: float | None) -> None:
-        self._pipe.timer_s = self._pipe.TIMER_S if seconds is None else seconds
+        self._pipe.timer_s = self._pipe.pacing.idle_s if seconds is None else seconds
 
 
 class _UserCode:

@@ -19,12 +19,11 @@ from kazoo.protocol.states import KazooState
 from leeward.core.control import ControlRecord, Loss, Paths, Report
 from leeward.core.errors import ConfigError, SnapshotError
 from leeward.core.secrets import FILE_KEY, NO_SECRETS, Secrets
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.state.store import TaskStore
 from leeward.wire.zookeeper import client
 
 log = logging.getLogger(__name__)
-
-_METRICS_S = 1.0
 
 Post = Callable[[Callable[[], None]], None]
 
@@ -46,13 +45,14 @@ class Link:
         metrics: Callable[[], str],
         hurry: Callable[[], bool],
         leisure: Callable[[], float],
+        pacing: Pacing = Pacing(),
     ) -> None:
         """`hurry()`: a new record must be known at once, else after `leisure()` seconds."""
         # a task without ZooKeeper goes on processing and reports when it is back
         self._client = client(zookeeper, secrets=secrets)
         self._paths, self._store, self._task = paths, store, task
         self._post, self._on_record, self._default, self._metrics = post, on_record, default, metrics
-        self._hurry, self._leisure = hurry, leisure
+        self._hurry, self._leisure, self._pacing = hurry, leisure, pacing
         self._asked = -1  # epoch in which it asked for a reset
         self._known = False  # there was a record: if there is none any more, somebody has deleted it
         self._numbers = itertools.count()
@@ -228,7 +228,7 @@ class Link:
             self._store.publish_metrics(self._metrics())
         except Exception as failure:
             log.debug("metrics not published: %s", failure)
-        self.soon(self._publish_metrics, _METRICS_S)
+        self.soon(self._publish_metrics, self._pacing.metrics_s)
 
     def _create(self, path: str, text: str) -> bool:
         """Create or overwrite; False if it was there."""

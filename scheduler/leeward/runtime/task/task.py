@@ -31,6 +31,7 @@ from leeward.core.instructions import (
 from leeward.core.protocol import TaskProtocol
 from leeward.core.table import Table, owned
 from leeward.runtime.handover.handovers import Handovers
+from leeward.runtime.pacing import Pacing
 from leeward.runtime.ports import ControlLink, Shell, StateTransfer, Surroundings, UserCode
 from leeward.runtime.state import snapshot
 from leeward.runtime.state.durable import Durable
@@ -46,11 +47,11 @@ class Task:
 
     def __init__(
         self, shell: Shell, user: UserCode, protocol: TaskProtocol, courier: StateTransfer,
-        *, around: Surroundings | None = None,
+        *, around: Surroundings | None = None, pacing: Pacing = Pacing(),
     ) -> None:  # fmt: skip
         self.shell, self.user, self.protocol = shell, user, protocol
-        self.around = around or Surroundings()
-        self.handovers = Handovers(self, courier, self.around)
+        self.around, self.pacing = around or Surroundings(), pacing
+        self.handovers = Handovers(self, courier, self.around, pacing)
         self.state_bytes = 0  #: as of the last export
         self._durable = Durable()
         self._imported = self._report()  # with the newest RESTORE
@@ -67,12 +68,12 @@ class Task:
         """Delay of work that nothing waits for, such as a part of a checkpoint: the markers of a handover or of a
         checkpoint should have passed, and the tasks of a node should not all work at the same moment.
         """
-        return 0.04 + self.turn_s
+        return self.pacing.leisure_s + self.turn_s
 
     @property
     def turn_s(self) -> float:
         """Spreads tasks over time."""
-        return 0.01 * (self.shell.task_id % 5)
+        return self.pacing.turn_s * (self.shell.task_id % self.pacing.turns)
 
     @property
     def hurries(self) -> bool:
