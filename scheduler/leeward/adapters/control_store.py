@@ -253,6 +253,6 @@ def commit(transaction: Any) -> list[Any]:
 
 
 def answer(transaction: Any, paths: Paths, name: str, result: Outcome) -> None:
-    """In one: whoever dies in between would leave a request undone, or to be carried out twice."""
+    """In one transaction: a death in between would lose a request, or let it be carried out twice."""
     transaction.create(f"{paths.answers}/{name}", result.to_json().encode())
     transaction.delete(f"{paths.requests}/{name}")

@@ -90,7 +90,7 @@ class Term:
             if not self._mine.lock.held():
                 raise LostLeadershipError("the session with ZooKeeper was lost.", remedy="Another service goes on.")
             self._round(coordinator)
-            coordinator.tidy()  # whoever waited for the end of a reconfiguration was told
+            coordinator.tidy()  # the requester of a reconfiguration has its answer
             answer = self._mine.requests.answer_to(until) if until else None
             if answer is not None:
                 return answer
@@ -192,7 +192,7 @@ class Term:
         coordinator.silence(self._liveness.observe({t: b for t, b in beats.items() if t in tasks}, now))
 
     def _learn(self, coordinator: Coordinator) -> None:
-        """What the last reconfiguration cost, if it was a handover."""
+        """Record the cost of the last reconfiguration, if it was a handover."""
         journal = coordinator.machine.journal
         if journal.kind == "handover" and journal.result == DONE:
             self._costs.add(journal.exported, journal.waited)
@@ -245,7 +245,7 @@ class Term:
             },
         )  # fmt: skip
 
-    # --- what people ask for
+    # --- requests of people
 
     def _request_came(self) -> None:
         self._asked = True

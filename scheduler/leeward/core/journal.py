@@ -62,7 +62,7 @@ class Journal:
     exported: int = 0  #: bytes of state in the cut, or (handover) that changed hands
     waited: float = 0.0  #: handover: longest time that a tuple waited for its group, in seconds
     reason: str = ""  #: why it was started
-    request: str = ""  #: id of the request that it carries out; whoever asked has the answer when it is closed
+    request: str = ""  #: id of the request that it carries out; closing the journal answers the requester
     result: Outcome | None = None  #: how it ended, or is to end
     times: Mapping[str, float] = field(default_factory=dict)  #: step -> when it was first taken
     version: int = JOURNAL_VERSION

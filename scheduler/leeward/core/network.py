@@ -1,6 +1,6 @@
 """The network between nodes: sites, the nodes in them, and the links that join the sites. Values only.
 
-The local cluster emulates such a network, and a simulator may compute with the same one. What counts between two
+The local cluster emulates such a network, and a simulator may compute with the same one. The way between two
 nodes is the `Link` that `Network.pair` gives, one direction at a time:
 
 - both in one site: the site's `inside`;
@@ -28,7 +28,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """What one node's packets meet on their way to another node."""
+    """The way of one node's packets to another node."""
 
     delay_ms: float = 0.0  #: one way, beside the time that the rate takes
     rate_mbps: float | None = None  #: Mbit/s of IP packets; None: as fast as the machine
@@ -108,7 +108,7 @@ class Network:
         return self._nodes[id]
 
     def pair(self, a: str, b: str) -> Link:
-        """What packets from node `a` to node `b` meet; raises KeyError for an unknown node."""
+        """The way of packets from node `a` to node `b`; raises KeyError for an unknown node."""
         here, there = self._nodes[a].site, self._nodes[b].site
         if a == b:
             return NOTHING

@@ -1,4 +1,4 @@
-"""A network as a document: what `tomllib` makes of a network file, and back. No I/O.
+"""A network as a document, as `tomllib` reads a network file, and back. No I/O.
 
     [inside]                        # between nodes of one site; also as `inside = {...}` of a site
     delay_ms = 0.5
@@ -31,7 +31,7 @@ from leeward.core.errors import ConfigError
 from leeward.core.network import NIMBUS, NOTHING, QUEUE_MS, ROLES, WORKER, Link, Network, NetworkNode, Pair, Site
 
 CLOUD = "cloud"
-#: What an id may be: nodes are host names.
+#: Form of an id: nodes are host names.
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 DELAY_MS_MAX = 10_000.0
@@ -104,7 +104,7 @@ def _links(tables: list[_Table]) -> dict[Pair, Link]:
 
 
 def _link(table: _Table, base: Link) -> Link:
-    """A link's fields; what is not said is as in `base`."""
+    """A link's fields; missing ones are as in `base`."""
     if table.has("queue_ms") and table.has("queue_packets"):
         raise table.error("queue_packets", table.value("queue_packets"), "Give either it or queue_ms.")
     packets = table.whole("queue_packets", base.queue_packets, 1, QUEUE_PACKETS_MAX)

@@ -73,10 +73,10 @@ class Chosen:
 
     service: Settings
     policies: Mapping[str, Mapping[str, object]]  #: policy -> setting -> value; `options.read` checks them
-    topologies: Mapping[str, Chosen] = field(default_factory=dict)  #: what holds for one topology alone
+    topologies: Mapping[str, Chosen] = field(default_factory=dict)  #: settings of one topology alone
 
     def of(self, topology: str) -> Chosen:
-        """What holds for this topology."""
+        """The settings in force for this topology."""
         return self.topologies.get(topology, self)
 
 

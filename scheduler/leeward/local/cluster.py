@@ -133,7 +133,7 @@ class LocalCluster:
         self._install = find_install(storm_home=self.spec.storm_home, plugin=self.spec.plugin)
         self._check_before(self._install.checkout)
         claim_folder(self.dir)
-        end_cluster(self.dir)  # what a crash left behind here
+        end_cluster(self.dir)  # processes that a crash left behind here
         if not self.network:
             check_free(self.layout.purposes(), remedy="End them, or give another --base-port.")
         self._write_files(report)
@@ -163,7 +163,7 @@ class LocalCluster:
         return ended
 
     def summary(self) -> Summary | None:
-        """What Nimbus says now; None when it does not answer."""
+        """Nimbus' view now; None when it does not answer."""
         return fetch_summary(self.layout.host, self.layout.nimbus)
 
     # -- one daemon: for tests of faults
@@ -221,7 +221,7 @@ class LocalCluster:
     # -- inside
 
     def _check_before(self, checkout: Path) -> None:
-        """What has to be there before anything is changed."""
+        """Check all that has to be there before anything is changed."""
         if self.network:
             self.network.check(checkout)
             return
@@ -379,7 +379,8 @@ def end_cluster(folder: Path, *, grace_s: float = GRACE_S) -> int:
     folder = Path(folder).resolve()
     known = dict(read_record(folder).daemons) if record_path(folder).exists() else {}
     recorded = set(known.values())
-    # Nimbus and supervisors say good-bye to ZooKeeper, workers may write to Redis: those end last, and what joins them
+    # Nimbus and supervisors close their sessions with ZooKeeper, workers may write to Redis: those end
+    # last, and the processes that join them
     last = {process for name, process in known.items() if name in ("zookeeper", "redis", RELAY)}
 
     def alive() -> set[Process]:

@@ -1,4 +1,4 @@
-"""The ports of a task: what it needs around it. A Storm worker has one set, the simulator (`leeward.sim`) another."""
+"""The ports of a task to the world around it. A Storm worker has one set, the simulator (`leeward.sim`) another."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Shell(Protocol):
         """Look for work again after so long without input; None: as usual."""
 
     def changing(self) -> None:
-        """Instructions are about to be carried out: what was learned from the protocol before holds no more."""
+        """Instructions are about to be carried out: drop everything learned from the protocol before."""
 
     def changed(self) -> None:
         """They were carried out."""
@@ -67,7 +67,7 @@ class UserCode(Protocol):
 
 
 class ControlLink(Protocol):
-    """What a task asks of ZooKeeper and Redis (`runtime/task/link.py`); nothing of it blocks."""
+    """A task's requests to ZooKeeper and Redis (`runtime/task/link.py`); no call blocks."""
 
     def export(
         self, cut: int, epoch: int, encode: Callable[[], tuple[Mapping[int, bytes], Mapping[int, bytes]]],
@@ -129,7 +129,7 @@ class StateTransfer(Protocol):
         """Receive these groups; `arrived(group -> entries, bytes)` as they become whole."""
 
     def cancel(self) -> None:
-        """Stop whatever is under way; nothing more is called back."""
+        """Stop copying, sending and receiving; no callback follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

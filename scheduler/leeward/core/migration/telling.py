@@ -15,7 +15,7 @@ def phase_note(m: Machine, phase: Phase, **fields: object) -> Note:
 
 
 def summary_of(m: Machine, result: Outcome, now: float) -> dict[str, object]:
-    """What is told of a reconfiguration that ended; `pause_s` is from the announcement to RUN.
+    """The event of a reconfiguration that ended; `pause_s` is from the announcement to RUN.
 
     A handover has no pause: there it is the longest time, in any step, that a tuple waited for its group's state.
     """

@@ -61,7 +61,7 @@ class Emulation:
         return self._statistics.exists()
 
     def statistics(self, relay: Process) -> Statistics:
-        """What the relay counted. Raises NotReadyError if it does not answer."""
+        """The relay's counters. Raises NotReadyError if it does not answer."""
         return fetch_statistics(relay, self._statistics, self.ends)
 
 

@@ -1,7 +1,7 @@
 """Measures round trips and rates between the nodes of an emulated network, with UDP sockets inside their namespaces.
 
 One process has all sockets, so one clock counts. The kernel's time of arrival is taken, and the time that a probe
-spends in this process before it is sent back is left out: what remains is the way.
+spends in this process before it is sent back is left out: the rest is the way.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def create(folder: Path, ends: Iterable[End], mtu: int) -> None:
 
 
 def remove(folder: Path) -> list[str]:
-    """Remove whatever namespaces and devices there are of a run folder, also after a crash; their names.
+    """Remove all namespaces and devices of a run folder, also after a crash; their names.
 
     No process of the cluster may run any more. Raises StopError if `ip` cannot.
     """

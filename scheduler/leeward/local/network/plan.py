@@ -65,7 +65,7 @@ def end_of(spec: ClusterSpec, daemon: str) -> End:
 
 
 def relay_config(network: Network, ends: Sequence[End]) -> str:
-    """What `relay.c` reads. Nodes of two sites whose link is shared go through one pipe."""
+    """Input of `relay.c`. Nodes of two sites whose link is shared go through one pipe."""
     subnet = ends[0].address.rpartition(".")[0]
     lines = [f"net {subnet} {network.seed} {network.mtu}"]
     lines += [f"end {end.path or '-'} {end.device} {end.address.rpartition('.')[2]}" for end in ends]

@@ -22,7 +22,7 @@ Made = TypeVar("Made")
 
 
 def within(end: End, make: Callable[[], Made]) -> Made:
-    """What `make` returns when a thread runs it inside the namespace of `end`. Raises OSError."""
+    """The result of `make`, run by a thread inside the namespace of `end`. Raises OSError."""
     if end.path is None:
         return make()
     with ThreadPoolExecutor(1) as thread:  # of its own: it never comes back from there

@@ -1,4 +1,4 @@
-"""What the relay counted since it began: packets, bytes, losses by pair, and the processor time that it took."""
+"""Counters of the relay since it began: packets, bytes, losses by pair, and the processor time that it took."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Courier:
         self._post(lambda: None if stop.is_set() else failed(why))
 
     def _receive(self, receiving: Receiving) -> None:
-        """What comes through Redis, until all is here by whatever way."""
+        """Receive through Redis, until all is here, on any way."""
         epoch, stop = receiving.epoch, receiving.stop
         pieces = self._relay.read(epoch, stop)
         while not receiving.whole and (some := next(pieces, None)) is not None:

@@ -26,7 +26,7 @@ class Owner(Protocol):
     leisure_s: float
 
     def carry_out(self, instructions: Iterable[Instruction]) -> None:
-        """What the protocol decides."""
+        """The protocol's decisions."""
 
 
 class Handovers:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
 
 class Relay:
-    """One task's access to the pieces in Redis. What takes `stop` asks until Redis answers, or until `stop`."""
+    """One task's access to the pieces in Redis. Methods with `stop` try until Redis answers, or until `stop`."""
 
     def __init__(
         self, url: str, topology_id: str, task: int, secrets: Secrets = NO_SECRETS, pacing: Pacing = Pacing()
@@ -91,8 +91,8 @@ class Relay:
         return self._patiently(lambda: self._client.xlen(self._key(epoch, target)), stop) or 0
 
     def read(self, epoch: int, stop: threading.Event) -> Iterator[list[bytes]]:
-        """The pieces for this task as they come, until `stop`; empty lists where none has come for a while. What was
-        read is deleted with the next read.
+        """The pieces for this task as they come, until `stop`; empty lists where none has come for a while. Pieces that
+        were read are deleted with the next read.
         """
         key = self._key(epoch, self._task)
         names: list[bytes] = []
@@ -125,7 +125,7 @@ class Relay:
         return answer[0][1] if answer else []
 
     def _patiently(self, ask: Callable, stop: threading.Event) -> object:
-        """What Redis answers; it is asked until it does, or until `stop`: the coordinator's deadline ends that."""
+        """Redis' answer; tries until there is one, or until `stop`: the coordinator's deadline ends that."""
         while not stop.is_set():
             try:
                 return ask()

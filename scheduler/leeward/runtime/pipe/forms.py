@@ -14,7 +14,7 @@ import msgpack
 
 from leeward.core.errors import LeewardError
 
-OFFER = "leeward.pipe"  #: key of the handshake by which either side says that it knows frames
+OFFER = "leeward.pipe"  #: key of the handshake by which either side offers frames
 VERSION = 2
 
 #: codes of input pairs; a code from 0 on is a channel's number, a text is a command for a spout

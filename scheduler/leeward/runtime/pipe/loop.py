@@ -42,14 +42,14 @@ class Source:
 
 @dataclass(slots=True)
 class Meter:
-    """What a task has done since its process began."""
+    """Counters of a task since its process began."""
 
     tuples: int = 0  #: processed or, by a source, emitted
     busy_s: float = 0.0
 
 
 class Bolt(Protocol):
-    """What the loop needs of a bolt."""
+    """The methods of a bolt that the loop calls."""
 
     @property
     def process(self) -> Any:
@@ -65,7 +65,7 @@ class Bolt(Protocol):
         """A data tuple that may have to wait."""
 
     def attend(self) -> None:
-        """Whatever other threads or the clock want."""
+        """Work posted by other threads or due by the clock."""
 
     def fields(self, component: str | None, stream: str) -> type | None:
         """The class of the values that come on this stream."""

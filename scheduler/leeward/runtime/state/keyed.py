@@ -204,7 +204,7 @@ class KeyedState(MutableMapping):
         self._groups = groups
 
     def begin(self, owner: str, groups: dict[int, dict]) -> None:
-        """Replace them, and forget which entries changed; `owner` is for messages. What is frozen stays as it was."""
+        """Replace them, and forget which entries changed; `owner` is for messages. Frozen entries stay as they were."""
         self._owner = owner
         self.replace(groups)
         self.untrack()

@@ -93,7 +93,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):
             self._current_tups = []
             self._carry_out(self._protocol.misrouted(f"a tuple of group {group} came to {error}"))
         except BaseException:
-            self._current_tups = self._current_tups or [self._loop.at]  # what pystorm reports, and fails
+            self._current_tups = self._current_tups or [self._loop.at]  # pystorm reports these, and fails them
             raise
 
     def _control(self, tup: Any) -> None:

@@ -1,7 +1,7 @@
 """Carries out what the protocol of a task decides: exports, loads, handovers, reports. Knows no Storm.
 
 Around it are ports (`runtime/ports.py`): a component in a Storm worker has one set of them, a process of the simulator
-another. The link and the courier do what may block; what they bring back is posted to the shell's own thread.
+another. The link and the courier make the calls that may block; their results are posted to the shell's own thread.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def spine_weight(r: Relaxation, g: int) -> float:
 
 @kernel
 def rate_price(r: Relaxation, g: int) -> float:
-    """What the traffic cost of the stream from g's tree parent counts, per $/h and tuple/s."""
+    """Weight of the traffic cost of the stream from g's tree parent, per $/h and tuple/s."""
     return r.B * r.p.rate[r.t.edge[g]]
 
 

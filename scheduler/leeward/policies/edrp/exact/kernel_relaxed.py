@@ -20,7 +20,7 @@ NONE = -1
 
 
 class Usage(NamedTuple):
-    """What the relaxed optimum uses: the subgradients of its bound, and how far the way down the tree has come."""
+    """Use of the relaxed optimum: the subgradients of its bound, and how far the way down the tree has come."""
 
     nodes: np.ndarray  # [n] units of each node
     totals: np.ndarray  # [2] response time and cost

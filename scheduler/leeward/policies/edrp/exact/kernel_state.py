@@ -1,4 +1,4 @@
-"""What the compiled branch and bound works on: tables of bounds, the operators fixed so far, children, the incumbent.
+"""Arrays of the compiled branch and bound: tables of bounds, the operators fixed so far, children, the incumbent.
 
 All are NamedTuples of arrays, because numba takes those as arguments; their contents change, they do not.
 """
@@ -68,7 +68,7 @@ class Incumbent(NamedTuple):
     dropped: np.ndarray  # [1] least bound of children dropped for want of space or time
     budget: np.ndarray  # [1] bounds that may still be computed before the search has to stop where it is
     depth: np.ndarray  # [1] of the search; -2 before the root is branched on, -1 when nothing is open
-    slack: np.ndarray  # [2] absolute and relative: what is not better by more is pruned
+    slack: np.ndarray  # [2] absolute and relative: nodes not better by more are pruned
     floor: np.ndarray  # [2] downtime that every configuration in question has at least, and at most
 
 
@@ -111,5 +111,5 @@ class Branching(NamedTuple):
 
 @kernel
 def cutoff(h: Incumbent) -> float:
-    """What has at least this as its bound is pruned: it cannot lead to anything worth having."""
+    """A node with at least this bound is pruned: it cannot lead to anything worth having."""
     return h.best[0] - h.slack[0] - h.slack[1] * h.best[0]

@@ -192,7 +192,7 @@ class BranchAndBound:
         return self.cutoff() if root >= self.cutoff() else self._depth_first(space, root)
 
     def _try_quickly(self, interval: Interval, bound: Bound, root: float) -> float | None:
-        """What `_close` returns, if a short search with the quick bound gets to the end; sharpening takes longer."""
+        """The result of `_close`, if a short search with the quick bound gets to the end; sharpening takes longer."""
         h, known = self.h, float(self.h.best[0])
         space = _search_space(self.p, bound, h)
         h.floor[:] = interval.low, interval.high
@@ -218,7 +218,7 @@ class BranchAndBound:
         """Depth first until nothing is open or the time is up; a lower bound on F."""
         h = self.h
         h.depth[0], h.dropped[0] = -2, math.inf
-        improving, since_improved = 0.0, 0.0  # s: what it took last time, and how long ago that is
+        improving, since_improved = 0.0, 0.0  # s: its last duration, and the time since then
         while h.depth[0] != -1 and not self._out_of_time():
             known, began, budget = float(h.best[0]), self.clock(), self._budget()
             h.budget[0] = budget
@@ -243,12 +243,12 @@ class BranchAndBound:
         return self.clock() >= self.deadline
 
     def _budget(self) -> int:
-        """What there is time for."""
+        """Work that there is time for."""
         left = self.deadline - self.clock()
         return ENDLESS if left == math.inf else int(min(float(ENDLESS), max(0.0, left) * self.pace))
 
     def cutoff(self) -> float:
-        """What a finished search has proven as a bound: nothing beats the incumbent by more than the slack."""
+        """The bound that a finished search has proven: nothing beats the incumbent by more than the slack."""
         best = float(self.h.best[0])
         return best - float(self.h.slack[0]) - float(self.h.slack[1]) * best
 

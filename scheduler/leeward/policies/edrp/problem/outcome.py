@@ -114,7 +114,7 @@ def relative_gap(value: float, bound: float) -> float:
 
 #: A difference of F that is worth a word.
 NOTABLE = 1e-6
-#: What a method is called in a reason.
+#: Name of a method in a reason.
 NAMES = {"exact": "the exact search", "restricted": "rEDRP"}
 
 
