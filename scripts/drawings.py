@@ -264,7 +264,7 @@ def tuple_way() -> Picture:
             520,
             ("Python task (receiver)", "state[key]; emit()", "a key group lives here alone"),
             ("TaskProtocol", "marker aligned? group awaited?", "then the tuple waits, in order"),
-            ("PipeBolt", "execute(): copied into a batch", "written at 64 KiB or after 1 ms"),
+            ("PipeBolt", "group of the key, by channel number", "batch: at 64 KiB or after 1 ms"),
         ),
     }
     for worker, (x, *boxes) in steps.items():
