@@ -17,6 +17,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.model import Node as ViewNode
@@ -81,6 +82,7 @@ class Edrp:
         if view.first:  # changes have no price
             reason = f"{plan.reason}, but workers restart"
             return replace(plan, reason=reason, estimate=replace(plan.estimate, restart=True))
+        assert problem.live is not None  # _is_too_cheap looked
         live = replace(problem.live, tasks=tasks_by_node(view))
         return self._plan(view, replace(problem, live=live), remarks)
 
@@ -180,7 +182,7 @@ def build_problem(view: ClusterView, settings: EdrpSettings) -> tuple[Problem, t
 def downtime_model(view: ClusterView, settings: EdrpSettings) -> DowntimeModel:
     """The strategy for T_D: the one of the settings; with "auto", the one that fits how plans are carried out."""
     if settings.downtime_model != "auto":
-        return settings.downtime_model
+        return cast(DowntimeModel, settings.downtime_model)  # one of its choices
     return "live" if view.live else "storm"
 
 

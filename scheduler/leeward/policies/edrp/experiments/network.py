@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from leeward.core.errors import ConfigError, LeewardError
 
@@ -49,7 +50,8 @@ def read_graphml(path: Path) -> Network:
     except (OSError, ET.ParseError) as error:
         raise NetworkError(f"{path} cannot be read: {error}.", remedy="Name a GraphML file.") from None
     keys = {(key.get("for"), key.get("attr.name")): key.get("id") for key in root.findall("g:key", _GRAPHML)}
-    cities, place = [], {}
+    cities: list[Any] = []
+    place: dict[Any, int] = {}
     for node in root.findall(".//g:node", _GRAPHML):
         values = {data.get("key"): data.text or "" for data in node.findall("g:data", _GRAPHML)}
         try:

@@ -22,7 +22,8 @@ def figure_of(rows: int, columns: int, *, size: tuple[float, float], sharey: boo
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    return plt.subplots(rows, columns, figsize=size, layout="constrained", sharey=sharey)
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", sharey=sharey)
+    return figure, axes
 
 
 def plain(axis: Axes) -> None:

@@ -149,9 +149,9 @@ def run_hour(
         problem = problem_at(network, assumptions, minute, weights, current)
         outcome = solver(problem)
         found = getattr(outcome, "deployment", None)
-        if found is None and current is None:
-            return
         placed = current if found is None else found
+        if placed is None:
+            return
         metrics = evaluate(problem, placed)
         yield Plan(
             objective=objective.name,

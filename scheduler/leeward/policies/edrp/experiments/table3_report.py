@@ -116,7 +116,7 @@ def _is_whole(hours: Hours) -> bool:
 
 
 def _over_objectives(hours: Hours, column: str) -> float:
-    return sum(getattr(row, column) for row in hours.rows)
+    return float(sum(getattr(row, column) for row in hours.rows))
 
 
 def write(folder: Path, reference: Hours, varied: Sequence[Hours], network: Network, *, method: str) -> list[Path]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -188,7 +188,7 @@ def stream_traffic(model: Compact, e: int, price: np.ndarray) -> list[cp.Constra
 
 
 def coupling(
-    model: Compact, e: int, delay: np.ndarray, price: np.ndarray, beside: dict[int, list]
+    model: Compact, e: int, delay: np.ndarray, price: np.ndarray, beside: dict[int, list[Any]]
 ) -> list[cp.Constraint]:
     """No more than the truth: with pi_uv = f_iu f_jv, a mean delay is at most the greatest.
 
@@ -214,7 +214,7 @@ def coupling(
     return [*rows, model.traffic[e] >= price[u, v] @ pi] if price.any() else rows
 
 
-def room_beside(model: Compact, beside: dict[int, list]) -> list[cp.Constraint]:
+def room_beside(model: Compact, beside: dict[int, list[Any]]) -> list[cp.Constraint]:
     """(18) of a node times the share f_iu of an operator there: its neighbours find room beside it.
 
     Sum over the neighbours j of Res_j U_j(u) f_iu <= (Res_u - Res_i U_i(u)) f_iu, where U_j(u) >= f_ju.
@@ -242,7 +242,7 @@ def build(model: Compact) -> cp.Problem:
         *worst_cases(model),
         *capacities(model),
     ]
-    beside: dict[int, list] = {i: [] for i in range(len(problem.operators))}
+    beside: dict[int, list[Any]] = {i: [] for i in range(len(problem.operators))}
     for e, stream in enumerate(problem.streams):
         price = stream.rate * link / problem.bounds.c
         rows += stream_delays(model, e, delay)

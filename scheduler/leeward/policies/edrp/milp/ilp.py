@@ -208,7 +208,7 @@ def source_to_sink_paths(problem: Problem, limit: int) -> list[tuple[int, ...]] 
     for e, (i, _) in enumerate(problem.edges):
         leaving[i].append(e)
     fed = {j for _, j in problem.edges}
-    open_paths = [(i, (i,)) for i in leaving if i not in fed]
+    open_paths: list[tuple[int, tuple[int, ...]]] = [(i, (i,)) for i in leaving if i not in fed]
     paths: list[tuple[int, ...]] = []
     while open_paths:
         at, path = open_paths.pop()

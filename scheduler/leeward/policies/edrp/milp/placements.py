@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,7 +59,9 @@ class Placements:
     def first_x(self) -> int:
         return len(self.sizes) + (self.kept is not None)
 
-    def rows(self, height: int, row: np.ndarray, value: np.ndarray, kept: Mapping[int, float] | None = None):
+    def rows(
+        self, height: int, row: np.ndarray, value: np.ndarray, kept: Mapping[int, float] | None = None
+    ) -> Any:
         """A matrix with `value` at (`row`, x) for each x, and `kept` at (row, keep)."""
         column = self.first_x + np.arange(len(self.node))
         if kept and self.kept is not None:
@@ -202,7 +205,7 @@ def _after(problem: Problem, p: Placements, node: int, count: int, size: int) ->
     return {problem.nodes[node].id: count, "": size - count}
 
 
-def _generic_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Generic):
+def _generic_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Generic) -> Any:
     """(25)-(27): any change; the code on its way to a node; state that one node gives and another takes."""
     operator, nodes = p.operator, problem.nodes
     nothing = np.zeros(p.length)
@@ -237,7 +240,7 @@ def _gives(problem: Problem, p: Placements, before: Mapping[str, int], u: int) -
     return _with(p, p.head(none), u, change), max([*none.values(), *some], default=0.0)
 
 
-def _storm_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Storm):
+def _storm_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Storm) -> Any:
     """(33)-(38): any change; state that arrives at each node from the slowest other one."""
     state, nodes, old = p.operator.state_bytes, problem.nodes, sum(before.values())
     rows = [(p.head(dict.fromkeys(map(int, p.sizes), max(strategy.sync_s, strategy.restart_s))), 0.0)]
@@ -254,7 +257,7 @@ def _storm_rows(problem: Problem, p: Placements, before: Mapping[str, int], stra
     return rows
 
 
-def _live_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Live):
+def _live_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Live) -> Any:
     """A constant, and the state that comes to each node; A.2 instead where a node has too few tasks."""
     moves = strategy.price.per_byte_s * p.operator.state_bytes
     most, old = strategy.price.constant_s + moves, sum(before.values())
@@ -268,7 +271,9 @@ def _live_rows(problem: Problem, p: Placements, before: Mapping[str, int], strat
     return [(row - most * over, 0.0), *_restart_rows(problem, p, before, strategy.restart, over)]
 
 
-def _restart_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Storm, over: np.ndarray):
+def _restart_rows(
+    problem: Problem, p: Placements, before: Mapping[str, int], strategy: Storm, over: np.ndarray
+) -> Any:
     """Those of A.2, each only where some x of `over` is 1: its own, or (a pair for each node) another's."""
     (change, _), *arrivals = _storm_rows(problem, p, before, strategy)
     at = np.concatenate([np.full(p.first_x, -1), p.node])

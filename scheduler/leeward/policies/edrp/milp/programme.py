@@ -134,8 +134,8 @@ def run(programme: cp.Problem, request: Request) -> Answer:
         except cp.error.SolverError:
             return Answer(status="solver_error", bound=None)
     stats = programme.solver_stats.extra_stats if programme.solver_stats else None
-    get = stats.get if isinstance(stats, dict) else lambda name: getattr(stats, name, None)
-    bound = get("mip_dual_bound")
+    name = "mip_dual_bound"
+    bound: Any = stats.get(name) if isinstance(stats, dict) else getattr(stats, name, None)
     if bound is None and programme.status == "optimal":
         bound = programme.value - request.gap * abs(programme.value)
     if bound is None or not math.isfinite(bound):
@@ -165,7 +165,7 @@ def conclude(
             return Feasible(deployment=deployment, metrics=metrics, bound=None, effort=effort, why=why)
         proven = answer.bound is not None and metrics.F - answer.bound <= max(gap, CLOSED) * abs(metrics.F) + 1e-9
         bound = answer.bound if answer.bound is None else min(answer.bound, metrics.F)
-        if finished and proven:
+        if finished and proven and bound is not None:
             return Optimal(deployment=deployment, metrics=metrics, bound=bound, effort=effort)
         return Feasible(deployment=deployment, metrics=metrics, bound=bound, effort=effort)
     if answer.status in ("infeasible", "infeasible_inaccurate") and whole:

@@ -131,7 +131,7 @@ def _tabulate(
 def delay_between(delay_s: np.ndarray, up: Configurations, down: Configurations) -> np.ndarray:
     """d_(U,V) (3) for every pair of configurations, [up, down], s."""
     to_node = delay_s[up.members].max(axis=1)  # [up, nodes]
-    result = to_node[:, down.members[:, 0]]
+    result: np.ndarray = to_node[:, down.members[:, 0]]
     for place in range(1, down.members.shape[1]):
         np.maximum(result, to_node[:, down.members[:, place]], out=result)
     return result
@@ -141,7 +141,8 @@ def traffic_cost_between(link_cost: np.ndarray, rate: float, up: Configurations,
     """C_(i,j),(U,V) (4) for every pair of configurations, [up, down], $/h."""
     shares_up = up.counts / up.size[:, None]
     shares_down = down.counts / down.size[:, None]
-    return rate * ((shares_up @ link_cost) @ shares_down.T)
+    cost: np.ndarray = rate * ((shares_up @ link_cost) @ shares_down.T)
+    return cost
 
 
 def node_matrices(problem: Problem) -> tuple[np.ndarray, np.ndarray]:

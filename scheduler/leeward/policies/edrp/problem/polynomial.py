@@ -135,7 +135,7 @@ def check_polynomial(field: str, curve: Polynomial) -> None:
     if curve.high_tps <= curve.low_tps:
         raise ProblemError(f"{field}.range[1]", curve.high_tps, "does not exceed the lowest rate", remedy="swap them")
     shape = np.polynomial.Polynomial(curve.coefficients)
-    turns = [float(root.real) for root in shape.deriv().roots() if abs(root.imag) < 1e-9 * (1 + abs(root))]
+    turns = [float(root.real) for root in shape.deriv().roots() if abs(root.imag) < 1e-9 * (1 + float(abs(root)))]
     points = [curve.low_tps, *sorted(t for t in turns if curve.low_tps < t < curve.high_tps), curve.high_tps]
     heights = shape(np.array(points))
     noise = NOISE * max(1e-12, float(np.abs(heights).max()))

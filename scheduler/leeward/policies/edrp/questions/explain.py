@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.configurations import neighbours
@@ -39,6 +39,9 @@ FIRST_SHARE = 0.5
 #: A relaxed bound is asked about in these steps: one millisecond, one $/h, one second.
 STEPS = {"r": 0.001, "c": 1.0, "d": 1.0}
 
+ChangeKind = Literal["fewer", "more", "leave", "thin", "move"]
+LimitKind = Literal["response", "cost", "downtime", "replicas", "nodes", "capacity"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
@@ -50,7 +53,7 @@ class Alternative:
     """
 
     operator: str
-    change: Literal["fewer", "more", "leave", "thin", "move"]
+    change: ChangeKind
     node: str | None
     others: Literal["solved anew", "fixed"]
     answer: Answer
@@ -60,7 +63,7 @@ class Alternative:
 class Limit:
     """One constraint with what it leaves over, and what less of it would gain."""
 
-    kind: Literal["response", "cost", "downtime", "replicas", "nodes", "capacity"]
+    kind: LimitKind
     #: The operator or node; for a bound its name in the paper.
     where: str
     used: float
@@ -159,7 +162,8 @@ def _alternatives(inquiry: Inquiry, deployment: Deployment) -> Iterator[Alternat
             if count > 1:
                 answers["thin", node] = _thinned(inquiry, operator, node, count, answers["leave", node])
         for (change, node), answer in answers.items():
-            yield Alternative(operator=operator.id, change=change, node=node, others="solved anew", answer=answer)
+            kind = cast(ChangeKind, change)
+            yield Alternative(operator=operator.id, change=kind, node=node, others="solved anew", answer=answer)
         yield from _neighbours(inquiry, operator, deployment)
 
 
@@ -196,7 +200,7 @@ def _neighbours(inquiry: Inquiry, operator: Operator, deployment: Deployment) ->
     for change in ("fewer", "more", "move"):
         if change in best:
             yield Alternative(
-                operator=operator.id, change=change, node=None, others="fixed", answer=best[change]
+                operator=operator.id, change=cast(ChangeKind, change), node=None, others="fixed", answer=best[change]
             )  # fmt: skip
 
 
@@ -213,7 +217,8 @@ def _bound_limits(inquiry: Inquiry, base: Metrics) -> Iterator[Limit]:
         if without.status != "optimal" or (without.gain(base) or 0.0) > NOTHING:
             more = replace(problem.bounds, **{key: limit + STEPS[key]})
             relaxed = inquiry.ask(f"{name}: {step}", with_bounds(problem, more))
-        yield Limit(kind=kind, where=name, used=used, limit=limit, step=step, relaxed=relaxed, without=without)
+        of = cast(LimitKind, kind)
+        yield Limit(kind=of, where=name, used=used, limit=limit, step=step, relaxed=relaxed, without=without)
 
 
 def _operator_limits(inquiry: Inquiry, deployment: Deployment) -> Iterator[Limit]:

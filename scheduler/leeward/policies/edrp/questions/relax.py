@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from leeward.policies.edrp.problem.downtime import code_download_s, state_downlo
 from leeward.policies.edrp.problem.evaluate import TOLERANCE
 from leeward.policies.edrp.problem.outcome import Change, Feasible, Infeasible, Optimal, Relaxation
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import Bounds, Operator, Weights
+from leeward.policies.edrp.problem.values import Bounds, Node, Operator, Weights
 
 #: Most replicas that are proposed for an operator that cannot keep up.
 MOST_REPLICAS = 64
@@ -70,7 +71,7 @@ def relaxations(problem: Problem, budget: Budget) -> tuple[Relaxation, ...]:
     if changes and isinstance(solve_exact(problem, time_limit_s=max(0.01, budget.left_s())), Optimal | Feasible):
         return (Relaxation(changes=changes),)
     for together in (1, 2, 3):
-        found = []
+        found: list[Any] = []
         for which in permutations("rcd", together):
             raised = raise_bounds(problem, which, budget)
             if raised and not any({c.field for c in raised} == {c.field for c in r.changes} for r in found):
@@ -242,7 +243,7 @@ def _longest_downtime_s(problem: Problem) -> float:
     code, k = sum(op.code_bytes for op in problem.operators), max(op.k for op in problem.operators)
     held = max((sum(placed.values()) for placed in (problem.current or {}).values()), default=0)
 
-    def at(node) -> float:
+    def at(node: Node) -> float:
         swap = state / node.swap_write_rate + state / node.swap_read_rate
         transfers = code_download_s(node, code) + state_upload_s(node, state) + state_download_s(node, state)
         return transfers + swap + max(k, held) * node.spawn_s

@@ -119,7 +119,8 @@ def limit_table(document: Document) -> TableOfWords:
 
 def _split_limits(limits: Sequence[Document]) -> tuple[list[Document], list[str]]:
     """Nodes worth a row, and a word about the others."""
-    shown, idle = [], []
+    shown: list[Any] = []
+    idle: list[Any] = []
     for limit in limits:
         (idle if limit["kind"] == "capacity" and limit["used"] == 0 else shown).append(limit)
     gaining = [limit for limit in idle if limit["binds"]]
@@ -151,7 +152,7 @@ def _limit_name(limit: Document) -> tuple[str, Any]:
     kind, where = limit["kind"], limit["where"]
     names = {"replicas": f"k of {where}", "nodes": f"nodes for {where}", "capacity": f"units on {where}"}
     shows = {"response": ms, "cost": lambda c: f"{c:.2f} $/h", "downtime": lambda s: f"{s:.3f} s"}
-    return names.get(kind, where), shows.get(kind, lambda x: f"{x:g}")
+    return str(names.get(kind, where)), shows.get(kind, lambda x: f"{x:g}")
 
 
 def _differences(answer: Document, *, gain: bool) -> tuple[str, str, str, str]:
@@ -173,7 +174,9 @@ def _differences(answer: Document, *, gain: bool) -> tuple[str, str, str, str]:
 
 def alternative_table(document: Document) -> TableOfWords:
     """The cost of a different choice for one operator; the next best of each operator is marked."""
-    rows, marked, missing = [], [], []
+    rows: list[Any] = []
+    marked: list[Any] = []
+    missing: list[Any] = []
     for operator in (entry["id"] for entry in document["operators"]):
         best = document["next_best"][operator]
         if best is not None and not best["exact"]:
