@@ -2,8 +2,6 @@
 
 from typing import ClassVar
 
-from streamparse import Topology
-
 from bolts.query1.compute_route_id import ComputeRouteId
 from bolts.query1.count_by_window import CountByWindow
 from bolts.query1.data_source import DataSource
@@ -13,7 +11,7 @@ from bolts.query1.metronome import Metronome
 from bolts.query1.parser import Parser
 from bolts.query1.partial_rank import PartialRank
 from bolts.query1.service_times import TABLE2_RATE
-from leeward.runtime import balanced, keyed
+from leeward.runtime import Topology, balanced, keyed
 
 MAX_REPLICAS = {
     "data_source": 1,

@@ -4,7 +4,7 @@ Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, poli
 """
 
 from leeward.runtime.dsl.specs import balanced, keyed
-from leeward.runtime.dsl.topology import DEFAULTS
+from leeward.runtime.dsl.topology import DEFAULTS, Topology
 from leeward.runtime.state.fencing import FencedRedis, FencingToken
 from leeward.runtime.task.components import ElasticBolt, Pulse, StatefulBolt, StatefulSpout
 from leeward.runtime.task.conf import open_redis
@@ -18,6 +18,7 @@ __all__ = [
     "Pulse",
     "StatefulBolt",
     "StatefulSpout",
+    "Topology",
     "balanced",
     "keyed",
     "open_redis",

@@ -1,16 +1,10 @@
-"""Defaults of every topology with Leeward components, in any way of submission.
-
-streamparse knows no place for such defaults, but a topology is a class, so Python itself calls the hook below when one
-is defined. A topology of stock components only is left alone.
-"""
+"""The base class of topologies with Leeward components: it gives them the configuration that they need."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from streamparse import Topology
-
-from leeward.runtime.dsl.specs import MARKER_STREAM
+import streamparse
 
 #: Where a topology sets nothing else, in its `config` or by `-o key=value` (which streamparse prefers to it).
 DEFAULTS = {
@@ -25,9 +19,23 @@ DEFAULTS = {
 }
 
 
-def _add_defaults(cls: type[Topology], **options: Any) -> None:
-    if any(MARKER_STREAM in spec.common.streams for spec in cls.specs):
+class _Defaults:
+    """Mixed in before streamparse's class."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         cls.config = DEFAULTS | cls.config
 
 
-Topology.__init_subclass__ = classmethod(_add_defaults)
+class _Base:
+    """Stands for two classes in a list of bases.
+
+    streamparse submits the first topology class that it finds in a module. A real base class would be found first.
+    """
+
+    def __mro_entries__(self, bases: tuple) -> tuple:
+        return _Defaults, streamparse.Topology
+
+
+#: To derive a topology from, instead of streamparse's class of this name.
+Topology = _Base()

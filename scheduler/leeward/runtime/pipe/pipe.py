@@ -2,7 +2,7 @@
 
 Differences from pystorm's serializers:
 - binary frames, if the worker offers them in its handshake, else JSON (`forms`);
-- file descriptor 1 is taken away from user code at once, so that a print() cannot reach the protocol stream;
+- file descriptor 1 is taken away from user code, so that nothing it writes can reach the protocol stream;
 - output collects until the input is drained, or for a millisecond, instead of two flushes for each message;
 - `wake()` from any thread interrupts a read that waits, so that a paused task resumes at once.
 """
@@ -25,26 +25,12 @@ from leeward.runtime.pipe.forms import OFFER, TASK_IDS, VERSION, BinaryForm, For
 
 _READ_BYTES = 256 * 1024
 
-_protocol_fd: int | None = None
-
 
 def protect_stdout() -> int:
-    """Move the protocol stream to a private descriptor; from now on standard output goes to standard error."""
-    global _protocol_fd
-    if _protocol_fd is None:
-        sys.stdout.flush()
-        _protocol_fd = os.dup(1)
-        os.dup2(2, 1)
-    return _protocol_fd
-
-
-def give_stdout_back() -> None:
-    """Undo `protect_stdout`: a stock component writes to standard output itself."""
-    global _protocol_fd
-    if _protocol_fd is not None:
-        sys.stdout.flush()
-        os.dup2(_protocol_fd, 1)
-        _protocol_fd = None
+    """Move the protocol stream to a private descriptor; from now on standard output goes to standard error. Once."""
+    protocol_fd = os.dup(1)
+    os.dup2(2, 1)
+    return protocol_fd
 
 
 class PipeSerializer:

@@ -17,7 +17,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pystorm.component import Component
 from pystorm.exceptions import StormWentAwayError
 
 from leeward.core.control import ControlRecord, Paths
@@ -29,9 +28,10 @@ from leeward.core.topology_conf import REPLICAS, SWAP_DIR, ZOOKEEPER_ROOT
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.handover.courier import Courier
 from leeward.runtime.pacing import Pacing
+from leeward.runtime.pipe.forms import BinaryForm
 from leeward.runtime.pipe.loop import Meter
 from leeward.runtime.pipe.output import Output
-from leeward.runtime.pipe.pipe import PipeSerializer, give_stdout_back, protect_stdout
+from leeward.runtime.pipe.pipe import PipeSerializer, protect_stdout
 from leeward.runtime.state.fencing import FencingToken
 from leeward.runtime.state.keyed import KeyedState
 from leeward.runtime.state.sampling import GroupLoad
@@ -69,7 +69,8 @@ class Elastic(Output):
     def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
         options.pop("serializer", None)
         super().__init__(input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options)  # pystorm would close ours
-        write_fd = protect_stdout() if output_stream is sys.stdout else output_stream.fileno()
+        write_fd = output_stream.fileno()
+        write_fd = protect_stdout() if write_fd == 1 else write_fd
         self.serializer = PipeSerializer(input_stream.fileno(), write_fd, pacing=self._pacing)
         self.serializer.on_idle = self._on_idle
         self.counters: Counter[str] = Counter()  #: the user's own counts, published with the metrics
@@ -88,6 +89,8 @@ class Elastic(Output):
         (pid_dir / str(self.pid)).touch()
         self.serializer.answer(handshake, self.pid)
         self._open_output()
+        if not isinstance(self.serializer.form, BinaryForm):
+            log.warning("no frames, as topology.multilang.serializer is another: derive from leeward.runtime.Topology")
         self._swap = Path(handshake["conf"].get(SWAP_DIR.name) or pid_dir.parents[2] / "leeward-swap")
         return handshake["conf"], handshake["context"]
 
@@ -341,18 +344,7 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _protect_early() -> None:
-    """While the user's module is being imported; a stock component that is in it gets standard output back."""
-    protect_stdout()
-    plain = Component.__init__
-
-    def init(self: Component, *args: Any, **options: Any) -> None:
-        if not isinstance(self, Elastic):
-            give_stdout_back()
-        plain(self, *args, **options)
-
-    Component.__init__ = init
-
-
 if os.path.basename(sys.argv[0]) == "streamparse_run":
-    _protect_early()
+    # what the user's module prints while it is imported is not for Storm; a stock component that is in it has the
+    # stream itself from the default of its constructor
+    sys.stdout = sys.stderr

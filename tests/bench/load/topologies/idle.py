@@ -1,9 +1,8 @@
 """Source, one replica and eleven warm tasks of a worker with state, sink."""
 
 from load_idle import Sink, Source, Work
-from streamparse import Topology
 
-from leeward.runtime import keyed
+from leeward.runtime import Topology, keyed
 
 
 class Idle(Topology):

@@ -1,9 +1,8 @@
 """Source, bolt, bolt: one task each."""
 
 from load_ours import Pass, Sink, Source
-from streamparse import Topology
 
-from leeward.runtime import keyed
+from leeward.runtime import Topology, keyed
 
 
 class Ours(Topology):

@@ -2,9 +2,8 @@
 
 from load_ours import Sink, Source
 from load_scale import Keyed
-from streamparse import Topology
 
-from leeward.runtime import keyed
+from leeward.runtime import Topology, keyed
 
 FAST = {"leeward.service_rate": 100_000}
 

@@ -2,9 +2,8 @@
 
 from load_ours import Sink, Source
 from load_scale import Rotated
-from streamparse import Topology
 
-from leeward.runtime import balanced, keyed
+from leeward.runtime import Topology, balanced, keyed
 
 FAST = {"leeward.service_rate": 100_000}
 

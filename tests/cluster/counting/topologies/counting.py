@@ -1,9 +1,8 @@
 """Numbers, counted by key (see src/counting_bolts.py)."""
 
 from counting_bolts import Count, Numbers, Pass, Sink
-from streamparse import Topology
 
-from leeward.runtime import balanced, keyed
+from leeward.runtime import Topology, balanced, keyed
 
 
 class Counting(Topology):

@@ -2,9 +2,8 @@
 
 from counting_bolts import Count, Numbers
 from sink_bolts import Buffered, Fenced
-from streamparse import Topology
 
-from leeward.runtime import keyed
+from leeward.runtime import Topology, keyed
 
 ONE = {"leeward.max_replicas": 1}
 

@@ -1,9 +1,8 @@
 """The topology of the fault run (see src/faulty_bolts.py)."""
 
 from faulty_bolts import Count, Join, Left, Pass, Right, Sink
-from streamparse import Topology
 
-from leeward.runtime import balanced, keyed
+from leeward.runtime import Topology, balanced, keyed
 
 
 class Faulty(Topology):

@@ -1,9 +1,9 @@
 """See src/pipe_bolts.py."""
 
 from pipe_bolts import Echo, Last, Source, Stock
-from streamparse import Grouping, Topology
+from streamparse import Grouping
 
-from leeward.runtime import keyed
+from leeward.runtime import Topology, keyed
 
 
 class Pipe(Topology):
