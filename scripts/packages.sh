@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Distribution packages: a JDK (17 or newer), Maven, a C compiler, redis-server, rabbitmq-server, Python's venv.
+# Distribution packages: a JDK (17 or newer), Maven, a C compiler, iproute2, redis-server, rabbitmq-server, Python's venv.
 # Installs what is missing with apt when it may; never starts a service. Changes nothing when all is there.
 source "$(dirname "$0")/common.sh"
 
@@ -20,6 +20,7 @@ missing() {        # one Debian package a line
   [ "$(java_release)" -ge 17 ] || echo default-jdk-headless
   command -v mvn >/dev/null || echo maven
   compiles_c || printf '%s\n' gcc libc6-dev
+  command -v ip >/dev/null || [ -x /usr/sbin/ip ] || echo iproute2    # for `leeward cluster up --network`
   command -v redis-server >/dev/null || echo redis-server
   [ -x /usr/sbin/rabbitmq-server ] || command -v rabbitmq-server >/dev/null || echo rabbitmq-server
   command -v "$python" >/dev/null || echo python3

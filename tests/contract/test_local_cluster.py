@@ -84,6 +84,7 @@ def test_the_record_tells_others_where_everything_is(cluster: LocalCluster):
     assert record["nodes"] == [
         {
             "name": "127.0.0.11",
+            "address": "127.0.0.11",
             "daemon": "supervisor-1",
             "thrift_port": BASE + 31,
             "ports": [BASE + 100, BASE + 101],

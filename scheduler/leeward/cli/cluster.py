@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from leeward.core.network import Network
     from leeward.local.status import Status
 
 DEFAULT_DIR = Path("out/cluster")
+DEFAULT_SUPERVISORS = 5
 #: Every command finds the cluster by these two, so one shell may have a cluster beside another's.
 CLUSTER_VARIABLE, BASE_PORT_VARIABLE = "LEEWARD_CLUSTER", "LEEWARD_BASE_PORT"
 Folder = Annotated[Path, typer.Option("--dir", envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")]
@@ -35,13 +37,16 @@ def register(app: typer.Typer) -> None:
 def up(
     folder: Folder = DEFAULT_DIR,
     base_port: BasePort = 6600,
-    supervisors: Annotated[int, typer.Option(help="Number of supervisors.")] = 5,
+    supervisors: Annotated[int | None, typer.Option(help="Number of supervisors; default: 5.")] = None,
     slots: Annotated[int, typer.Option(help="Worker slots of each supervisor.")] = 2,
     plugin: Annotated[bool, typer.Option(help="Leeward's scheduler plugin, or Storm's default.")] = True,
     storm_home: Annotated[Path | None, typer.Option(help="Storm install; default: set-up's.")] = None,
     loopback: Annotated[
         bool, typer.Option("--loopback/--any-address", help="Where Storm's servers listen; --any-address needs no cc.")
     ] = True,
+    network: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Nodes, and the network between them, which is emulated.")
+    ] = None,
 ) -> None:
     """Start ZooKeeper, Redis, Nimbus and the supervisors; wait until all are registered."""
     from rich.console import Console
@@ -49,6 +54,7 @@ def up(
     from leeward.local import ClusterSpec, LocalCluster
 
     console, start = Console(highlight=False), time.monotonic()
+    nodes, emulated = network_of(network, supervisors)
 
     def report(line: str) -> None:
         console.print(f"  {time.monotonic() - start:5.1f} s  {line}")
@@ -57,15 +63,38 @@ def up(
         spec = ClusterSpec(
             dir=folder,
             base_port=base_port,
-            supervisors=supervisors,
+            supervisors=DEFAULT_SUPERVISORS if supervisors is None else supervisors,
             slots=slots,
             plugin=plugin,
             storm_home=storm_home,
             loopback=loopback,
+            network=nodes,
+            emulated=emulated,
         )
         cluster = LocalCluster(spec).up(report)
-    line = f"Nimbus {cluster.nimbus}, ZooKeeper {cluster.zookeeper}, {supervisors * slots} slots, {folder}"
+    line = f"Nimbus {cluster.nimbus}, ZooKeeper {cluster.zookeeper}, {spec.supervisors * slots} slots, {folder}"
     console.print(f"cluster up: {line}", soft_wrap=True)
+
+
+def network_of(file: Path | None, supervisors: int | None) -> tuple[Network | None, bool]:
+    """The network of a file, and whether this machine can emulate it; says so in a sentence if it cannot."""
+    from leeward.cli.network import read_network
+    from leeward.core.errors import ConfigError
+    from leeward.local.network.namespaces import hindrance
+
+    if file is None:
+        return None, False
+    if supervisors is not None:
+        raise ConfigError(
+            f"supervisors: {supervisors}, but {file} says which nodes there are.",
+            remedy="Give --supervisors or --network, not both.",
+        )
+    network, why = read_network(file), hindrance()
+    if why:
+        typer.echo(
+            f"The network is not emulated ({why}): all nodes are on loopback addresses, without delay.", err=True
+        )
+    return network, why is None
 
 
 def status(
@@ -94,7 +123,7 @@ def print_status(seen: Status) -> None:
     daemons = Table("daemon", "port", "pid", "state", "MB", box=None)
     for row in seen.daemons:
         state = "[green]up[/]" if row.up else "[red]down[/]"
-        daemons.add_row(row.name, str(row.port), str(row.pid or ""), state, f"{row.memory_mb:.0f}")
+        daemons.add_row(row.name, str(row.port or ""), str(row.pid or ""), state, f"{row.memory_mb:.0f}")
     console.print(daemons)
     nodes = Table("node", "registered", "slots", "workers", box=None)
     for node in seen.nodes:
@@ -106,6 +135,9 @@ def print_status(seen: Status) -> None:
         for topology in seen.topologies:
             table.add_row(*map(str, topology))
         console.print(table)
+    if seen.network != "none":
+        no_delay = "" if seen.network == "emulated" else ": all nodes are on loopback addresses, without delay"
+        console.print(f"network: {seen.network}{no_delay}")
     console.print(
         f"{seen.processes} processes, {seen.memory_mb:.0f} MB in all"
         f" ({seen.workers} workers, {seen.python_tasks} Python tasks)"
