@@ -155,6 +155,31 @@ def test_everything_ends_after_a_crash_even_without_the_record(tmp_path: Path):
     assert end_cluster(folder) == 0, "a second time there is nothing to do"
 
 
+def test_a_network_that_cannot_be_emulated_runs_on_loopback_and_is_shown_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from leeward.cli import _build
+
+    folder, file = tmp_path / "run", tmp_path / "network.toml"
+    file.write_text('site = [{id = "a"}]\nnode = [{id = "cloud", site = "a"}, {id = "a-1", site = "a"}]\n')
+    monkeypatch.setattr("leeward.local.network.namespaces.hindrance", lambda: "it needs root")
+    options = ["--dir", str(folder), "--base-port", str(BASE + 200), "--no-plugin", "--network", str(file)]
+    try:
+        done = CliRunner().invoke(_build(), ["cluster", "up", *options])
+        assert done.exit_code == 0 and "The network is not emulated (it needs root)" in done.output, done.output
+        record = json.loads((folder / "cluster.json").read_text())
+        assert record["network"]["emulated"] is False
+        assert [(node["id"], node["name"]) for node in record["network"]["nodes"]] == [
+            ("cloud", "127.0.0.1"),
+            ("a-1", "127.0.0.11"),
+        ]
+        seen = CliRunner().invoke(_build(), ["cluster", "status", "--dir", str(folder)])
+        assert seen.exit_code == 0, seen.output
+        assert "network: not emulated: all nodes are on loopback addresses, without delay" in seen.output
+    finally:
+        assert end_cluster(folder) == 4
+
+
 def test_it_outlives_the_terminal_that_it_was_started_from(tmp_path: Path):
     folder, is_up = tmp_path / "run", tmp_path / "up"
     program = str(Path(sys.executable).with_name("leeward"))

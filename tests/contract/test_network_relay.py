@@ -109,7 +109,7 @@ def three() -> dict[str, Any]:
         "link": [
             {"between": ["core", "north"], "delay_ms": 20, "rate_mbps": 100},
             {"between": ["core", "south"], "delay_ms": 60, "rate_mbps": 20},
-            {"from": "south", "to": "core", "delay_ms": 60, "rate_mbps": 5},
+            {"from": "south", "to": "core", "delay_ms": 60, "rate_mbps": 0.5},
         ],
     }
 
@@ -139,7 +139,7 @@ def test_round_trips_and_rates_are_within_a_tenth_of_the_files(tmp_path: Path):
             assert trip.least_ms == pytest.approx(trip.expected_ms, rel=0.1), found.round_trips
         for rate in found.rates:
             assert rate.mbps == pytest.approx(rate.expected_mbps, rel=0.1), found.rates
-        assert {(rate.source, rate.target): rate.expected_mbps for rate in found.rates}["s1", "n1"] == 5
+        assert {(rate.source, rate.target): rate.expected_mbps for rate in found.rates}["s1", "n1"] == 0.5
         assert running.statistics().failed == 0
 
 

@@ -139,10 +139,12 @@ def test_every_node_finds_every_other_by_its_name():
 
 def test_a_namespace_has_a_loopback_of_its_own_and_no_way_out():
     inner, outer = ends_of(spec_of())[0], ends_of(spec_of())[-1]
-    assert set_up(inner, 9000).splitlines()[0] == "link set lo up"
-    assert "addr add 198.18.51.1/24 dev lw0" in set_up(inner, 9000)
-    assert "link set lo up" not in set_up(outer, 9000)
-    assert "default" not in set_up(inner, 9000) + set_up(outer, 9000)
+    assert set_up(inner, 9000, ipv6=True).splitlines()[0] == "link set lo up"
+    assert "addr add 198.18.51.1/24 dev lw0" in set_up(inner, 9000, ipv6=True)
+    assert "link set lo up" not in set_up(outer, 9000, ipv6=False)
+    assert "addrgenmode none" in set_up(inner, 9000, ipv6=True)
+    assert "addrgenmode" not in set_up(inner, 9000, ipv6=False)
+    assert "default" not in set_up(inner, 9000, ipv6=True) + set_up(outer, 9000, ipv6=False)
 
 
 def test_a_command_inside_a_node_keeps_its_words():

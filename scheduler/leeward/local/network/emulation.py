@@ -28,7 +28,7 @@ class Emulation:
         self._statistics = folder / "statistics.json"
 
     def check(self, checkout: Path) -> None:
-        """Before anything is changed. Raises NotInstalledError, PortsTakenError."""
+        """Before anything is changed. Raises NotInstalledError."""
         namespaces.check_possible()
         relay_program(checkout)
 

@@ -32,6 +32,7 @@ _TRAIN_S, _FASTER = 0.2, 1.3
 #: The relay lets an idle link catch up a little: the first packets of a train do not count.
 _SKIPPED_NS = 10_000_000
 _TRAIN_LEAST, _TRAIN_MOST = 24, 4000
+_SMALLEST = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +147,13 @@ class _Prober:
         names = self._names(a, b)
         link = self._network.pair(*names)
         assert link.rate_mbps is not None
-        size = self._network.mtu
-        count = round(link.rate_mbps * 1e6 / 8 * _TRAIN_S * _FASTER / size)
-        count = min(max(count, _TRAIN_LEAST), _TRAIN_MOST)
+        carried = link.rate_mbps * 1e6 / 8 * _TRAIN_S
+        size = min(max(int(carried / _TRAIN_LEAST), _SMALLEST), self._network.mtu)
+        count = min(max(round(carried * _FASTER / size), _TRAIN_LEAST), _TRAIN_MOST)
         each_s = size * 8 / (link.rate_mbps * 1e6) / _FASTER
         longest_s = (link.delay_ms + (link.queue_ms or 0)) / 1000 + count * each_s * _FASTER + 0.3
-        seen = [rate_of(self._train(a, b, count, each_s, longest_s)) for _ in range(trains)]
+        payload = bytes(size - _UDP_HEADERS)
+        seen = [rate_of(self._train(a, b, payload, count, each_s, longest_s)) for _ in range(trains)]
         rates = [rate for rate in seen if rate is not None]
         return Rate(
             source=names[0],
@@ -160,10 +162,11 @@ class _Prober:
             mbps=statistics.median(rates) if rates else None,
         )
 
-    def _train(self, a: int, b: int, count: int, each_s: float, longest_s: float) -> list[tuple[int, int]]:
+    def _train(
+        self, a: int, b: int, payload: bytes, count: int, each_s: float, longest_s: float
+    ) -> list[tuple[int, int]]:
         """Send `count` packets, one each `each_s`; (arrival in ns, bytes) of those that came."""
         source, target = self._sockets[a], self._sockets[b]
-        payload = bytes(self._network.mtu - _UDP_HEADERS)
         came: list[tuple[int, int]] = []
         start, sent = time.monotonic(), 0
         while (now := time.monotonic()) < start + longest_s:
@@ -171,7 +174,8 @@ class _Prober:
                 source.sendto(payload, self._addresses[b])
                 sent += 1
             while (got := receive(target, len(payload))) is not None:
-                came.append((got[1], len(got[0]) + _UDP_HEADERS))
+                if got[2] == self._addresses[a]:
+                    came.append((got[1], len(got[0]) + _UDP_HEADERS))
             if len(came) == count:
                 break
             time.sleep(0.001)

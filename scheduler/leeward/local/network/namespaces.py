@@ -24,6 +24,7 @@ PROGRAMS = {
     "hostname": "hostname",
 }
 DEVICES = Path("/sys/class/net")
+IPV6 = Path("/proc/sys/net/ipv6")
 #: `ip` is where users' shells do not look.
 SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"
 _WAIT_S = 30.0
@@ -77,7 +78,7 @@ def create(folder: Path, ends: Iterable[End], mtu: int) -> None:
         where = ["-n", end.namespace] if end.namespace else []
         if end.namespace:
             _ip("netns", "add", end.namespace)
-        _ip(*where, "-batch", "-", text=set_up(end, mtu))
+        _ip(*where, "-batch", "-", text=set_up(end, mtu, ipv6=IPV6.exists()))
         if not end.namespace:
             _ip("link", "set", "dev", end.device, "alias", str(folder)[:250])
 

@@ -88,15 +88,20 @@ def hosts(ends: Iterable[End]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def set_up(end: End, mtu: int) -> str:
-    """Lines for `ip -batch`, in the end's namespace. The device stays when no relay reads it."""
+def set_up(end: End, mtu: int, *, ipv6: bool) -> str:
+    """Lines for `ip -batch`, in the end's namespace. The device stays when no relay reads it.
+
+    `ipv6`: this kernel has IPv6, which then is told to look for no neighbours.
+    """
     device = end.device
     loopback = ["link set lo up"] if end.namespace else []
+    silent = [f"link set {device} addrgenmode none"] if ipv6 else []
     return "\n".join(
         [
             *loopback,
             f"tuntap add dev {device} mode tun",
-            f"link set {device} mtu {mtu} txqueuelen 10000 addrgenmode none",  # none: no IPv6 neighbours to look for
+            f"link set {device} mtu {mtu} txqueuelen 10000",
+            *silent,
             f"addr add {end.address}/24 dev {device}",
             f"link set {device} up",
             "",
