@@ -61,7 +61,7 @@ class Storm:
         self._published = seen
         self.pair.world.snapshot = snapshot_text(
             nodes={node: ports for node, ports in self.nodes.items() if node not in self.down},
-            topology_id=self.pair.topology_id, name="sim", tasks=self.pair.shape.tasks, slots=self.slots,
+            topology_id=self.pair.topology_id, name=self.pair.topology, tasks=self.pair.shape.tasks, slots=self.slots,
             managed=not reason, epoch=wanted.epoch if wanted else None, reason=reason,
         )  # fmt: skip
         self.pair.world.changed()
