@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from leeward.control.coordinator import Coordinator
 from leeward.control.ports import ComponentFacts, EventSink, StreamFacts, Structure
-from leeward.control.service import Ports, TopologyPorts
+from leeward.control.service import MEASURE_S, Ports, TopologyPorts
 from leeward.core.migration import Machine
 from leeward.core.orders import State
 from leeward.core.settings import Settings
@@ -103,6 +103,7 @@ class SimulatedCluster:
         self._counters = {task: Counters() for task in self._rig.shape.tasks}
         self._held: list[Sample] = []  # steps in which nothing flowed: their tuples leave when it flows again
         self._response_s = 0.0
+        self._busy_at, self._measured_at = -math.inf, 0.0  # when something was last in progress, and measured
         self._laid_out: tuple[object, object] = (None, None)
         self._rig.world.structures[world.name] = structure_of(world, self._rig.topology_id)
         self.clock.wait = self._wait
@@ -136,6 +137,8 @@ class SimulatedCluster:
         self._pass(until - now)
         self.clock.time = until
         if not quiet:
+            if machine is None or machine.state is not State.CHECKPOINTING:
+                self._busy_at = until
             self._rig.world.changed()
         if until >= self._end:
             self.stop.set()
@@ -153,8 +156,10 @@ class SimulatedCluster:
         return now + seconds if due is None else due
 
     def _next_look(self, now: float) -> float:
-        """The next time of a plan, or one window before it."""
+        """The next time of a plan, or one window before it; or of the first measurement after a reconfiguration."""
         period, window = self._settings.period_s, self._settings.window_s
+        if self._measured_at <= self._busy_at:
+            return now + MEASURE_S
         plan = EPOCH_S + (math.floor((now - EPOCH_S) / period) + 1) * period
         return plan - window if now < plan - window else plan
 
@@ -221,6 +226,7 @@ class SimulatedCluster:
 
     def lines(self) -> dict[int, str]:
         """Task -> what it publishes."""
+        self._measured_at = self.clock.time
         return {task: self._line(task, name) for task, name in self._rig.shape.tasks.items()}
 
     def _line(self, task: int, name: str) -> str:

@@ -136,6 +136,8 @@ class TimedBarriers(MemoryBarriers):
         self._record = ControlRecord(tables=rig.first_tables)
         self._before: Mapping[str, Table] = rig.first_tables  # tables before the newest handover
         self.tables: Mapping[str, Table] = rig.first_tables  #: by which tuples go, or went before the pause
+        self._owned: dict[int, int] = {}  # task -> bytes that it owns by those tables
+        self._owned_by: object = None  # the tables that it was made of
 
     def recorded(self, record: ControlRecord) -> None:
         """The coordinator wrote this."""
@@ -184,7 +186,7 @@ class TimedBarriers(MemoryBarriers):
     def _checkpoint(self, known: set[int]) -> dict[int, Report]:
         away = known.union(self._record.absent)
         return {
-            task: Report(task=task, component=name, bytes=self._owned_bytes(task, name))
+            task: Report(task=task, component=name, bytes=self._owned_bytes(task))
             for task, name in self._rig.shape.tasks.items()
             if task not in away
         }
@@ -211,14 +213,21 @@ class TimedBarriers(MemoryBarriers):
     def _weighed(self, kind: str, report: Report) -> Report:
         """With the state that is not really there."""
         if kind == "cut":
-            return replace(report, bytes=self._owned_bytes(report.task, report.component))
+            return replace(report, bytes=self._owned_bytes(report.task))
         if kind == "handover" and self._before != self.tables:
             lost = self._lost_bytes(report.task, report.component)
             return replace(report, bytes=lost, waited=round(self._waited_s(), 6))
         return report
 
-    def _owned_bytes(self, task: int, component: str) -> int:
-        return round(shares(self.tables[component]).get(task, 0.0) * self._state[component])
+    def _owned_bytes(self, task: int) -> int:
+        if self._owned_by is not self.tables:
+            self._owned_by = self.tables
+            self._owned = {
+                owner: round(share * self._state[name])
+                for name, table in self.tables.items()
+                for owner, share in shares(table).items()
+            }
+        return self._owned.get(task, 0)
 
     def _lost_bytes(self, task: int, component: str) -> int:
         pairs = zip(self._before[component], self.tables[component], strict=True)
