@@ -8,7 +8,6 @@ waits last until the tasks' reports are due, or as long as they are asked for.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import threading
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from leeward.control.coordinator import Coordinator
 from leeward.control.ports import ComponentFacts, EventSink, StreamFacts, Structure
 from leeward.control.service import MEASURE_S, Ports, TopologyPorts
+from leeward.core.metrics import TaskMetrics
 from leeward.core.migration import Machine
 from leeward.core.orders import State
 from leeward.core.settings import Settings
@@ -233,12 +233,11 @@ class SimulatedCluster:
         counters, process = self._counters[task], self._rig.receiver(task)
         if counters.process is not process:
             counters = self._counters[task] = Counters(pid=counters.pid + 1, process=process)
-        return json.dumps({
-            "component": name, "pid": counters.pid, "t": self.clock.time,
-            "in": {source: round(count) for source, count in counters.received.items()},
-            "out": {"default": round(counters.sent)}, "processed": round(counters.processed),
-            "busy_s": counters.busy_s, "buffered": 0,
-        })  # fmt: skip
+        return TaskMetrics(
+            component=name, pid=counters.pid, t=self.clock.time,
+            received={source: round(count) for source, count in counters.received.items()},
+            sent={"default": round(counters.sent)}, processed=round(counters.processed), busy_s=counters.busy_s,
+        ).to_line()  # fmt: skip
 
     def beats(self) -> dict[int, str]:
         """Task -> a sign of life."""
@@ -265,7 +264,7 @@ class _Measurements(MemorySnapshots):
     def beats(self, topology_id: str) -> Mapping[int, str]:
         return self._cluster.beats()
 
-    def streams(self, source: str | None, results: str | None) -> StreamFacts:
+    def streams(self, source: str, results: str) -> StreamFacts:
         return self._cluster.stream_facts()
 
 
