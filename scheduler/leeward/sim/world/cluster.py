@@ -36,7 +36,7 @@ from leeward.sim.world.rates import RateTrace
 from leeward.sim.world.tasks import SilentTasks, TimedBarriers, WatchedControl
 
 #: A rate holds for so long at most, s.
-STEP_S = 10.0
+STEP_S = 30.0
 #: The same while tuples wait.
 FINE_S = 1.0
 #: When a simulation begins, s since 1970: a round number, so that sums of seconds stay exact.
