@@ -126,8 +126,8 @@ class Edrp:
         seconds = 0.0
         for method, instance, more in attempts:
             outcome = self._solve(  # the next attempt is the answer to "why not", and the clock runs
-                instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed, reasons=False,
-                exact_limit_s=self._settings.exact_limit_s,
+                instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed, gap=self._settings.gap,
+                reasons=False, exact_limit_s=self._settings.exact_limit_s,
             )  # fmt: skip
             seconds += outcome.effort.seconds
             match outcome:

@@ -34,6 +34,7 @@ class EdrpSettings:
     method: str = setting("both", "", "how S-EDRP is solved", choices=METHODS)
     solve_limit_s: float = setting(8.0, "s", "time for solving; then the best so far", least=0.1)
     exact_limit_s: float = setting(4.0, "s", "of that, with method both: most for the exact search", least=0.1)
+    gap: float = setting(0.0, "", "a plan this near to the best one, relative to the objective, is good enough")
     rebalance_over: float = setting(0.25, "", "groups change owners if a replica's load is this share over the mean")
     headroom: float = setting(0.1, "", "plan for this share more than the measured rates")
     drain_s: float = setting(30.0, "s", "plan to work off a backlog in this time", least=1.0)
