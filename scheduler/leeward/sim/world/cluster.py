@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from leeward.control.coordinator import Coordinator
-from leeward.control.ports import ComponentFacts, EventSink, StreamFacts, Structure
-from leeward.control.service import MEASURE_S, Ports, TopologyPorts
+from leeward.control.ports import ComponentFacts, EventSink, Ports, StreamFacts, Structure, TopologyPorts
+from leeward.control.term import MEASURE_S
 from leeward.core.metrics import TaskMetrics
 from leeward.core.migration import Machine
 from leeward.core.orders import State
