@@ -32,6 +32,7 @@ from leeward.core.settings import Settings
 from leeward.core.table import even_table, redistribute, replicas
 from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
 from leeward.local.install import checkout
+from leeward.local.processes import command_line
 from tests.cluster.tally import KEYS, Stream
 
 ROOT = "/leeward"
@@ -131,9 +132,14 @@ class Stage:
     def _kill(self, name: str) -> None:
         from streamparse.thrift import storm_thrift
 
+        identity = self.nimbus.topologies()[name]
         options = storm_thrift.KillOptions(wait_secs=0)
         self.nimbus._call(lambda client: client.killTopologyWithOpts(name, options))
-        await_(lambda: not self.cluster.worker_pids(), f"the workers of {name} to end", 60)
+
+        def ended() -> bool:
+            return not any(identity in command_line(pid) for pid in self.cluster.worker_pids().values())
+
+        await_(ended, f"the workers of {name} to end", 60)
 
 
 class Running:

@@ -10,6 +10,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.harness import Running, Stage, await_, leeward
 
 
@@ -50,6 +52,7 @@ def reconfigured_together(both: list[Running], replicas: str) -> None:
         assert process.returncode == 0 and said.startswith("done"), said
 
 
+@pytest.mark.timeout(400)
 def test_one_service_leads_both_and_its_standby_takes_over_both(stage_: Stage, tmp_path: Path):
     with ExitStack() as stack:
         both = [stack.enter_context(stage_.counting(name, rate=100, workers=2)) for name in ("twin_a", "twin_b")]

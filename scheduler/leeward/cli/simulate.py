@@ -84,7 +84,7 @@ def simulate_command(
 
 
 def _chosen(policy: str, options: list[str], seed: int, period: float, world: WorldFile) -> Chosen:
-    """Settings of service and policy: what a simulation takes, overridden by the options."""
+    """Settings of service and policy for a simulation, overridden by the options."""
     from leeward.control.registry import setting_names
     from leeward.core.settings import settings_from
 

@@ -1,4 +1,4 @@
-"""The faults of a `Pair`. A fault is an event that the seed draws; drawn again, most faults are undone."""
+"""The faults of a `Ends`. A fault is an event that the seed draws; drawn again, most faults are undone."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from leeward.control.errors import LostLeadershipError
 from leeward.core.errors import ClusterRefusedError
 
 if TYPE_CHECKING:
-    from leeward.sim.pair import Pair
+    from leeward.sim.ends import Ends
     from leeward.sim.process import Process
 
-Fault = Callable[["Pair"], None]
+Fault = Callable[["Ends"], None]
 
 #: Share of the runs that have no faults.
 CALM = 0.15
 
 
-def disturb(pair: Pair) -> None:
+def disturb(pair: Ends) -> None:
     """One of the faults."""
     if not pair.faults:
         return
@@ -37,7 +37,7 @@ def some_of(rng: random.Random) -> tuple[Fault, ...]:
     return tuple(rng.sample(FAULTS, rng.randint(2, len(FAULTS))))
 
 
-def forgive(pair: Pair) -> None:
+def forgive(pair: Ends) -> None:
     """Undo all that is not mended by the protocol itself."""
     pair.fuse, pair.vault.full, pair.storm.refuses, pair.damage = None, False, False, 0
     pair.world.refuse.clear()
@@ -53,40 +53,40 @@ def forgive(pair: Pair) -> None:
 # --- processes
 
 
-def kill_process(pair: Pair) -> None:
+def kill_process(pair: Ends) -> None:
     process = pair.some_process()
     if process is not None:
         pair.story.append(f"  task {process.task_id}")
         pair.storm.kill_process(process)
 
 
-def kill_worker(pair: Pair) -> None:
+def kill_worker(pair: Ends) -> None:
     if pair.storm.workers:
         slot = pair.rng.choice(sorted(pair.storm.workers))
         pair.story.append(f"  tasks {sorted(pair.storm.workers[slot].tasks)}")
         pair.storm.kill_worker(slot)
 
 
-def stop_or_continue_process(pair: Pair) -> None:
+def stop_or_continue_process(pair: Ends) -> None:
     if process := _any_process(pair):
         process.stopped = not process.stopped
         pair.story.append(f"  task {process.task_id} {'stopped' if process.stopped else 'goes on'}")
 
 
-def stop_or_continue_worker(pair: Pair) -> None:
+def stop_or_continue_worker(pair: Ends) -> None:
     if pair.storm.workers:
         worker = pair.storm.workers[pair.rng.choice(sorted(pair.storm.workers))]
         worker.stopped = not worker.stopped
         pair.story.append(f"  tasks {sorted(worker.tasks)} {'stopped' if worker.stopped else 'go on'}")
 
 
-def stores_answer_a_process_late(pair: Pair) -> None:
+def stores_answer_a_process_late(pair: Ends) -> None:
     if process := _any_process(pair):
         process.hangs = not process.hangs
         pair.story.append(f"  task {process.task_id} {'waits' if process.hangs else 'goes on'}")
 
 
-def _any_process(pair: Pair) -> Process | None:
+def _any_process(pair: Ends) -> Process | None:
     """Also one that does not run, or that was replaced."""
     everything = pair.everything()
     return pair.rng.choice(everything) if everything else None
@@ -95,18 +95,18 @@ def _any_process(pair: Pair) -> Process | None:
 # --- coordinators
 
 
-def kill_coordinator(pair: Pair) -> None:
+def kill_coordinator(pair: Ends) -> None:
     pair.fuse = pair.rng.randint(0, 8)
 
 
-def usurp(pair: Pair) -> None:
+def usurp(pair: Ends) -> None:
     if pair.coordinator is not None:
         pair.zombies.append(pair.coordinator)
         pair.fuse = None
         pair.lead()
 
 
-def zombie_coordinator_works(pair: Pair) -> None:
+def zombie_coordinator_works(pair: Ends) -> None:
     if pair.zombies and pair.coordinator is not None:
         world = pair.world
         before = world.record, world.journal, world.placement
@@ -121,15 +121,15 @@ def zombie_coordinator_works(pair: Pair) -> None:
 # --- stores
 
 
-def redis_refuses_or_is_back(pair: Pair) -> None:
+def redis_refuses_or_is_back(pair: Ends) -> None:
     pair.world.refuse ^= {"redis"}
 
 
-def redis_is_full_or_not(pair: Pair) -> None:
+def redis_is_full_or_not(pair: Ends) -> None:
     pair.vault.full = not pair.vault.full
 
 
-def redis_loses_a_cut(pair: Pair) -> None:
+def redis_loses_a_cut(pair: Ends) -> None:
     """Never the only one that every node can read: nobody could go on from that. Often a process is lost as well, else
     the next checkpoint is there before anybody needs this one.
     """
@@ -141,28 +141,28 @@ def redis_loses_a_cut(pair: Pair) -> None:
             kill_process(pair)
 
 
-def a_piece_is_damaged(pair: Pair) -> None:
+def a_piece_is_damaged(pair: Ends) -> None:
     pair.damage = 1
 
 
 # --- Storm
 
 
-def nimbus_refuses_or_is_back(pair: Pair) -> None:
+def nimbus_refuses_or_is_back(pair: Ends) -> None:
     pair.world.refuse ^= {"nimbus"}
 
 
-def plugin_refuses_or_agrees_again(pair: Pair) -> None:
+def plugin_refuses_or_agrees_again(pair: Ends) -> None:
     pair.storm.refuses = not pair.storm.refuses
     pair.storm.plugin_passes()
 
 
-def a_supervisor_stops_or_is_back(pair: Pair) -> None:
+def a_supervisor_stops_or_is_back(pair: Ends) -> None:
     """Workers that it was to end go on beside their successors."""
     pair.storm.frozen ^= {pair.rng.choice(sorted(pair.storm.nodes))}
 
 
-def storm_drops_a_batch(pair: Pair) -> None:
+def storm_drops_a_batch(pair: Ends) -> None:
     network, rng = pair.network, pair.rng
     if network.busy:
         channel = rng.choice(sorted(network.busy))
@@ -172,15 +172,15 @@ def storm_drops_a_batch(pair: Pair) -> None:
         network.drop(channel, first, last)
 
 
-def a_channel_is_cut(pair: Pair) -> None:
+def a_channel_is_cut(pair: Ends) -> None:
     pair.network.down.add(pair.rng.choice(pair.network.order))
 
 
-def a_channel_is_slow_or_not(pair: Pair) -> None:
+def a_channel_is_slow_or_not(pair: Ends) -> None:
     pair.network.slow ^= {pair.rng.choice(pair.network.order)}
 
 
-def a_node_goes_or_comes_back(pair: Pair) -> None:
+def a_node_goes_or_comes_back(pair: Ends) -> None:
     storm = pair.storm
     node = pair.rng.choice(sorted(storm.nodes))
     if node in storm.down:

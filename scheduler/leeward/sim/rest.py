@@ -1,4 +1,4 @@
-"""The end of a `Pair`'s run: faults stop, and everything must come to rest in bounded steps, with all results there."""
+"""The end of a `Ends`'s run: faults stop, and everything must come to rest in bounded steps, with all results there."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from leeward.core.orders import State
 from leeward.sim import faults
 
 if TYPE_CHECKING:
-    from leeward.sim.pair import Pair
+    from leeward.sim.ends import Ends
     from leeward.sim.process import Process
 
 #: Rounds until all must be at rest. In each everybody does all that it can.
 ROUNDS = 400
 
 
-def come_to_rest(pair: Pair) -> None:
+def come_to_rest(pair: Ends) -> None:
     """Faults stop. Everything must come to rest, in bounded steps, with all results there."""
     pair.story.append("faults stop")
     faults.forgive(pair)
@@ -37,7 +37,7 @@ def come_to_rest(pair: Pair) -> None:
     raise AssertionError(f"it does not come to rest: {_state(pair)}")
 
 
-def get_going(pair: Pair, cuts: int) -> None:
+def get_going(pair: Ends, cuts: int) -> None:
     """Before the faults begin: all tasks work until so many cuts are committed. A restore or a restart needs them, and
     the few steps of a run would seldom come to one.
     """
@@ -48,7 +48,7 @@ def get_going(pair: Pair, cuts: int) -> None:
         pair.check()
 
 
-def go_round(pair: Pair, numbers: int = 12) -> bool:
+def go_round(pair: Ends, numbers: int = 12) -> bool:
     """Everybody does all that it can, a source so many numbers; True if all is at rest then."""
     if pair.coordinator is None:
         pair.lead()
@@ -78,11 +78,11 @@ def go_round(pair: Pair, numbers: int = 12) -> bool:
     return _at_rest(pair)
 
 
-def _machine(pair: Pair) -> Machine | None:
+def _machine(pair: Ends) -> Machine | None:
     return pair.coordinator.machine if pair.coordinator else None
 
 
-def _pass_time(pair: Pair, busy: bool) -> None:
+def _pass_time(pair: Ends, busy: bool) -> None:
     """Where all wait for a deadline of the coordinator it may come at once."""
     pair.clock.time += 0.5
     machine = _machine(pair)
@@ -92,7 +92,7 @@ def _pass_time(pair: Pair, busy: bool) -> None:
         pair.clock.time = max(pair.clock.time, machine.due)
 
 
-def _exhaust(pair: Pair, process: Process, numbers: int) -> bool:
+def _exhaust(pair: Ends, process: Process, numbers: int) -> bool:
     """Let it do all that it can; False if that was nothing."""
     done = pair.exhaust(process)
     if process.kind == "source":
@@ -103,7 +103,7 @@ def _exhaust(pair: Pair, process: Process, numbers: int) -> bool:
     return done
 
 
-def _at_rest(pair: Pair) -> bool:
+def _at_rest(pair: Ends) -> bool:
     coordinator, record = pair.coordinator, pair.world.record
     if coordinator is None or record is None or record.phase is not Phase.RUN or record.absent:
         return False
@@ -120,7 +120,7 @@ def _at_rest(pair: Pair) -> bool:
     )
 
 
-def _state(pair: Pair) -> str:
+def _state(pair: Ends) -> str:
     modes = {
         task: [(str(p.mode), p.protocol.base, p.protocol.handover, p.protocol.buffered) for p in processes]
         for task, processes in pair.processes.items()

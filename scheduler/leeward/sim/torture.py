@@ -21,7 +21,8 @@ import typer
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-from leeward.sim.pair import Broken, Pair
+from leeward.sim.ends import Broken
+from leeward.sim.pair import Pair
 
 #: Seeds that a process runs before it answers, at most.
 BATCH = 50

@@ -45,7 +45,7 @@ EPOCH_S = 1024.0
 
 @dataclass(slots=True)
 class Counters:
-    """What one task's process has counted since its start."""
+    """Counts of one task's process since its start."""
 
     pid: int = 0
     process: object = None
@@ -114,7 +114,7 @@ class SimulatedCluster:
         return tuple(self._rig.losses)
 
     def ports(self) -> Ports:
-        """What the service is given."""
+        """The ports that the service gets."""
         twin = self._rig.world
         return Ports(
             nimbus=MemoryNimbus(twin, place=self._rig.rebalanced), snapshots=_Measurements(self, twin),
@@ -193,7 +193,7 @@ class SimulatedCluster:
             self._held.append(sample)
 
     def _release(self, now: float, passed: Passed) -> None:
-        """What came during a stop has waited until now, and then goes on as all others do."""
+        """Tuples that arrived during a stop have waited until now; they go on like all others."""
         for held in self._held:
             response_s = now - held.at_s + passed.response_s
             self.samples.append(Sample(

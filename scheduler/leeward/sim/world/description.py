@@ -49,7 +49,7 @@ class StreamEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What a change takes, s. The defaults were measured on the local cluster (docs/measurements.md)."""
+    """Time that a change takes, s. The defaults were measured on the local cluster (docs/measurements.md)."""
 
     handover_s: float = 0.05  #: longest wait of a tuple in a handover of no state
     per_byte_s: float = 1e-8  #: more of it for each byte that changes hands

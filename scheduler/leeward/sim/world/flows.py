@@ -1,12 +1,12 @@
-"""What flows and what waits: rates, queues and response time of a topology between two moments. Pure.
+"""Rates, queues and response time of a topology between two moments. Pure.
 
-A component with the service rate mu (tuples/s of one replica) whose busiest replica owns the share s of its key groups
-takes mu / s in all. What comes faster waits in a queue. The response time of a component is that of an M/M/1 queue at
-that replica, 1 / (mu - s lambda), and the time that the queue in front of it takes to work off; a topology's is that of
-its longest path, with a delay where two components are not on one node. In front of a component wait at most QUEUE_MAX
-tuples; what is more waits at the sources, as Storm holds spouts back. This is the response time R of EDRP (Cardellini
-et al., equations 1, 3, 5 to 7), with a queue where the formula is infinite: near saturation, over RHO_MAX, the
-stationary time says nothing of the minutes that a rate lasts, and RHO_MAX is taken.
+A component with the service rate mu (tuples/s of one replica) whose busiest replica owns the share s of its key
+groups takes mu / s in all. Tuples that arrive faster wait in a queue. The response time of a component is that of an
+M/M/1 queue at that replica, 1 / (mu - s lambda), and the time that the queue in front of it takes to work off; a
+topology's is that of its longest path, with a delay where two components are not on one node. In front of a component
+wait at most QUEUE_MAX tuples; the rest waits at the sources, as Storm holds spouts back. This is the response time R
+of EDRP (Cardellini et al., equations 1, 3, 5 to 7), with a queue where the formula is infinite: near saturation, over
+RHO_MAX, the stationary time says nothing of the minutes that a rate lasts, and RHO_MAX is taken.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def sojourn_s(rate: float, mu: float, share: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where the work is: what a deployment means for the flows."""
+    """Which replicas a deployment has, and where."""
 
     share: Mapping[str, float]  #: component -> share of its busiest replica
     by_task: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  #: component -> task -> share
@@ -57,7 +57,7 @@ class Layout:
 
 @dataclass(slots=True)
 class Passed:
-    """What one step brought."""
+    """The result of one step."""
 
     processed: dict[str, float] = field(default_factory=dict)  #: component -> tuples
     sent: dict[tuple[str, str], float] = field(default_factory=dict)  #: stream -> tuples
@@ -131,5 +131,5 @@ class Flows:
 
     @property
     def lost(self) -> float:
-        """Tuples that are neither processed nor wait: what must be 0 but for rounding."""
+        """Tuples that are neither processed nor wait: 0, but for rounding."""
         return self.offered + self.created - self.taken - self.consumed - self.waiting

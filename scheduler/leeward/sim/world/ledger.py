@@ -1,4 +1,4 @@
-"""What a simulation came to: its events, and the figures of its end. Pure, but for the list of events."""
+"""Events of a simulation, and the figures of its end. Pure, but for the list of events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WALL = {"solve_s"}
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What the service, its coordinator or the loop has told."""
+    """Events of the service, its coordinator and the loop."""
 
     at_s: float  #: since the beginning
     action: str

@@ -27,7 +27,7 @@ COLLECT_AFTER = (100_000, 50, 50)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a simulation gives."""
+    """The result of a simulation."""
 
     figures: Figures
     events: tuple[Event, ...]
