@@ -36,7 +36,7 @@ class Ranked(NamedTuple):
     """A route, how often it is in the window, and the sequence number of its most recent row there."""
 
     route: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of tuples
     last: int
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import error as ZlibError
 
 from bolts.query1.grid import Grid, route_id
@@ -151,7 +151,8 @@ class _Window:
 
 def rows_per_event(rides: Iterable[Ride], *, window_s: int = WINDOW_S) -> Iterator[Result]:
     """A result for each valid row that changed the ten."""
-    window, ten = _Window(window_s), []
+    window = _Window(window_s)
+    ten: list[Any] = []
     for number, ride in enumerate(rides, 1):
         window.add(number, ride)
         lost = window.expire(ride.dropoff_s)
@@ -166,7 +167,8 @@ def rows_per_event(rides: Iterable[Ride], *, window_s: int = WINDOW_S) -> Iterat
 
 def rows_per_pulse(rides: Iterable[Ride], *, pulse_s: int, window_s: int = WINDOW_S) -> Iterator[Result]:
     """A result for each interval of data time with valid rows at whose end the ten had changed."""
-    window, ten, number = _Window(window_s), [], 0
+    window = _Window(window_s)
+    ten: list[Any] = []
     for interval, inside in groupby(rides, key=lambda ride: ride.dropoff_s // pulse_s):
         for ride in inside:
             number += 1

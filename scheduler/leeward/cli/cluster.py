@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leeward.cli.common import BASE_PORT_VARIABLE, CLUSTER_VARIABLE, DEFAULT_DIR
+
 if TYPE_CHECKING:
     from leeward.core.network import Network
     from leeward.local.status import Status
 
-DEFAULT_DIR = Path("out/cluster")
 DEFAULT_SUPERVISORS = 5
-#: Every command finds the cluster by these two, so one shell may have a cluster beside another's.
-CLUSTER_VARIABLE, BASE_PORT_VARIABLE = "LEEWARD_CLUSTER", "LEEWARD_BASE_PORT"
 Folder = Annotated[Path, typer.Option("--dir", envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")]
 SecretsOption = Annotated[
     Path | None,

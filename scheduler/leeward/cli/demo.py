@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli.cluster import CLUSTER_VARIABLE, DEFAULT_DIR, BasePort
+from leeward.cli.cluster import BasePort
+from leeward.cli.common import CLUSTER_VARIABLE, DEFAULT_DIR
 from leeward.core.errors import LeewardError
 
 if TYPE_CHECKING:

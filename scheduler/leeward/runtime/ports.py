@@ -77,7 +77,7 @@ class ControlLink(Protocol):
 
     def load(
         self, cut: int, groups: Iterable[int], done: Callable[[dict[int, dict], int, float], None],
-        failed: Callable[[str], None],
+        failed: Callable[[str, bool], None],
     ) -> None:  # fmt: skip
         """Read groups of a cut; `done(entries, bytes, seconds)` or `failed(why)` is posted."""
 

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leeward.core.instructions import DeliverPulse, Kind, Marker, Send
 from leeward.core.keys import GROUPS, key_group
-
-if TYPE_CHECKING:
-    from leeward.sim.process import Process
+from leeward.sim.parts import AProcess
 
 #: Keys of the keyed bolt.
 KEYS = 7
@@ -108,7 +106,7 @@ class Application:
     def __init__(self, shape: Shape, outside: Outside, limit: int) -> None:
         self.shape, self.outside, self.limit = shape, outside, limit
 
-    def next_tuple(self, process: Process) -> bool:
+    def next_tuple(self, process: AProcess) -> bool:
         """A source emits its next number; False at the end."""
         number, name = process.state.get("at", 0) + 1, process.component_name
         if number > self.limit:
@@ -122,13 +120,13 @@ class Application:
             process.send(Send(Marker(kind=Kind.PULSE, number=number // EVERY, body=number)))
         return True
 
-    def key(self, component: str, item: tuple) -> str | None:
+    def key(self, component: str, item: tuple[Any, ...]) -> str | None:
         """The key of a tuple for a component that keeps state."""
         if component == "count":
             return key_of(item[1]) if has_key(item) else None
         return "all" if self.shape.pulses else f"{item[0]}{item[1] % KEYS}"
 
-    def process(self, process: Process, item: tuple) -> None:
+    def process(self, process: AProcess, item: tuple[Any, ...]) -> None:
         """A data tuple at a bolt."""
         match process.component_name:
             case "pass":
@@ -138,7 +136,7 @@ class Application:
             case "sink":
                 self._collect(process, item)
 
-    def pulse(self, process: Process, instruction: DeliverPulse) -> None:
+    def pulse(self, process: AProcess, instruction: DeliverPulse) -> None:
         """A pulse at a bolt."""
         assert len(set(instruction.bodies)) == 1
         if process.component_name == "count":
@@ -151,13 +149,13 @@ class Application:
             assert numbers == list(range(1, instruction.number * EVERY + 1)), f"pulse {instruction.number}: {numbers}"
             self.outside.write(process.task.fencing_token.base, instruction.number, tuple(numbers))
 
-    def durable(self, process: Process, state: dict | None) -> None:
+    def durable(self, process: AProcess, state: dict[Any, Any] | None) -> None:
         """A source may forget its input up to here."""
         if state is not None:
             name = process.component_name
             self.outside.trimmed[name] = max(self.outside.trimmed.get(name, 0), state.get("at", 0))
 
-    def _count(self, process: Process, item: Item) -> None:
+    def _count(self, process: AProcess, item: Item) -> None:
         if has_key(item):
             key = key_of(item[1])
         else:
@@ -167,14 +165,14 @@ class Application:
         if not self.shape.pulses:
             process.emit("sink", item, self.key("sink", item))
 
-    def _collect(self, process: Process, item: tuple) -> None:
+    def _collect(self, process: AProcess, item: tuple[Any, ...]) -> None:
         if self.shape.pulses:
             process.state["all"] = [*process.state.get("all", []), [item[0], list(item[1])]]
             return
-        self._keep(process, self.key("sink", item), item)
+        self._keep(process, str(self.key("sink", item)), item)
         self.outside.write(process.task.fencing_token.base, item[:2], item[1] * 7)
 
-    def _keep(self, process: Process, key: str, item: Item) -> None:
+    def _keep(self, process: AProcess, key: str, item: Item) -> None:
         """Under one key, tuples of one task come in their order, for every series of owners of the key."""
         values = process.state.get(key, [])
         source, number, sender = item
@@ -183,7 +181,7 @@ class Application:
             assert last < number, f"{process.component_name}: {source}{number} of task {sender} came after {last}"
         process.state[key] = [*values, list(item)]
 
-    def _check_all_before(self, process: Process, item: Item) -> None:
+    def _check_all_before(self, process: AProcess, item: Item) -> None:
         """A tuple without a key waits for all groups, and comes after all that its sender sent before.
 
         Not where Storm has lost some of them: the next marker shows that, and a restore follows.

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgpack
 
 from leeward.core.errors import LeewardError
 from leeward.runtime.handover.pieces import Assembly, Cutter, Rest, pack
-
-if TYPE_CHECKING:
-    from leeward.sim.process import Process
+from leeward.sim.parts import AProcess
 
 Work = Callable[[], None]
 Job = Callable[[], bool]  # False: there was nothing to do yet
@@ -25,7 +23,7 @@ Job = Callable[[], bool]  # False: there was nothing to do yet
 class Carrier:
     """One process's courier. A cancelled handover calls nothing back."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: AProcess) -> None:
         self.process = process
         self._jobs: deque[Job] = deque()
         self._generation = 0
@@ -49,7 +47,11 @@ class Carrier:
         return Outgoing(self, epoch, sent)
 
     def receive(
-        self, epoch: int, groups: Iterable[int], arrived: Callable[[dict, int], None], failed: Callable[[str], None]
+        self,
+        epoch: int,
+        groups: Iterable[int],
+        arrived: Callable[[dict[int, Any], int], None],
+        failed: Callable[[str], None],
     ) -> None:
         wanted, assembly = set(groups), Assembly(epoch)
         mail = self.process.pair.mail.setdefault((epoch, self.process.task_id), [])

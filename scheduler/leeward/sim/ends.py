@@ -9,6 +9,7 @@ import random
 from bisect import bisect
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from leeward.control.coordinator import Coordinator
 from leeward.control.errors import LostLeadershipError
@@ -63,7 +64,7 @@ class Ends(Rig):
         seed: int,
         *,
         steps: int,
-        choose: Callable[[random.Random], frozenset[str]],
+        choose: Callable[[random.Random], tuple[Callable[[Any], None], ...]],
         weigh: Callable[[random.Random], list[float]],
     ) -> None:
         rng = random.Random(seed)

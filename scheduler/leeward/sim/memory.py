@@ -209,7 +209,7 @@ class MemorySnapshots:
         self._world.check("redis")
         return dict(self._world.beats.get(topology_id, {}))
 
-    def streams(self, source: str | None, results: str | None) -> StreamFacts:
+    def streams(self, source: str, results: str) -> StreamFacts:
         self._world.check("redis")
         return self._world.streams
 

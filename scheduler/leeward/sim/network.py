@@ -37,7 +37,7 @@ class Network:
     tasks: Mapping[int, str]  #: task -> component
     targets: Mapping[str, tuple[str, ...]]  #: component -> components that read from it
     keyed: frozenset[tuple[str, str]]  #: (from, to) routed by key; others rotate
-    queues: dict[tuple[int, int], deque] = field(default_factory=dict)
+    queues: dict[tuple[int, int], deque[Any]] = field(default_factory=dict)
     down: set[tuple[int, int]] = field(default_factory=set)  #: channels whose connection is not up
     busy: dict[tuple[int, int], None] = field(default_factory=dict)  #: channels with something in them, oldest first
     slow: set[tuple[int, int]] = field(default_factory=set)  #: channels that deliver nothing for a while

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from leeward.core.control import ControlRecord, Loss, Report
 from leeward.core.errors import NotOwnedError, SnapshotError
@@ -19,10 +19,7 @@ from leeward.runtime.ports import Surroundings
 from leeward.runtime.state.keyed import KeyedState
 from leeward.runtime.task.task import Task
 from leeward.sim.carrier import Carrier
-
-if TYPE_CHECKING:
-    from leeward.sim.rig import Rig
-    from leeward.sim.storm import Worker
+from leeward.sim.parts import ARig, AWorker
 
 Work = Callable[[], None]
 
@@ -40,7 +37,7 @@ class NoCollector:
 class Process:
     """`Shell`, `UserCode` and `ControlLink` of `runtime.ports` in one, for one task."""
 
-    def __init__(self, pair: Rig, task: int, worker: Worker) -> None:
+    def __init__(self, pair: ARig, task: int, worker: AWorker) -> None:
         self.pair, self.task_id, self.worker = pair, task, worker
         self.node, self.outbox = worker.slot.node, worker.outboxes[task]
         self.component_name = pair.shape.tasks[task]
@@ -61,7 +58,7 @@ class Process:
         self.task.link = self
         self.protocol = protocol
 
-    def _group(self, item: tuple) -> int | None:
+    def _group(self, item: tuple[Any, ...]) -> int | None:
         key = self.pair.application.key(self.component_name, item)
         return None if key is None else key_group(key)
 
@@ -104,7 +101,7 @@ class Process:
         """A source is asked for a tuple."""
         if not self.protocol.open or not self.protocol.works:
             return False
-        return self.pair.application.next_tuple(self)
+        return bool(self.pair.application.next_tuple(self))
 
     def work(self) -> bool:
         """One job of the link; False if there is none, or the stores do not answer."""
@@ -156,7 +153,7 @@ class Process:
 
     def changed(self) -> None: ...
 
-    def durable(self, cut: int, state: dict | None) -> None:
+    def durable(self, cut: int, state: dict[Any, Any] | None) -> None:
         self.pair.application.durable(self, state)
 
     # --- runtime.ports: ControlLink
@@ -176,9 +173,15 @@ class Process:
         self.post(lambda: self.task.on_record(found, self._first))
 
     def export(
-        self, cut: int, epoch: int, encode: Callable, owned: Iterable[int], barrier: str, report: Callable,
+        self,
+        cut: int,
+        epoch: int,
+        encode: Callable[..., Any],
+        owned: Iterable[int],
+        barrier: str,
+        report: Callable[..., Report],
         after_s: float = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         def job() -> None:
             error, began = "", self.pair.clock.time
             try:
@@ -193,7 +196,9 @@ class Process:
 
         self.jobs.append(job)
 
-    def load(self, cut: int, groups: Iterable[int], done: Callable, failed: Callable) -> None:
+    def load(
+        self, cut: int, groups: Iterable[int], done: Callable[..., None], failed: Callable[[str, bool], None]
+    ) -> None:
         def job() -> None:
             try:
                 entries, size = self.pair.vault.load(

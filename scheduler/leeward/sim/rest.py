@@ -25,13 +25,15 @@ def come_to_rest(pair: Ends) -> None:
     still: int | None = None  # newest cut when it was at rest first; one after it shows that nothing was lost since
     for _ in range(ROUNDS):
         if go_round(pair):
-            newest = max(pair.world.record.committed, default=0)
+            record, journal = pair.world.record, pair.world.journal
+            assert record is not None and journal is not None
+            newest = max(record.committed, default=0)
             still = newest if still is None else still
             if newest > still:
                 pair.check()
                 pair.check_end()
                 results = [str(fields["result"]) for fields in pair.sink.of("reconfiguration_ended")]
-                pair.rules.end(pair.world.record, pair.world.journal, results)
+                pair.rules.end(record, journal, results)
                 return
         pair.check()
     raise AssertionError(f"it does not come to rest: {_state(pair)}")
@@ -115,9 +117,7 @@ def _at_rest(pair: Ends) -> bool:
         process.mode is Mode.RUNNING and process.protocol.base == record.base for process in newest
     )
     still = not any(process.protocol.buffered for process in newest) and pair.application.finished()
-    return running and still and all(
-        p.protocol.tables == record.tables for p in newest if p.task_id in owners
-    )
+    return running and still and all(p.protocol.tables == record.tables for p in newest if p.task_id in owners)
 
 
 def _state(pair: Ends) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from leeward.control.coordinator import Coordinator
 from leeward.core.control import ControlRecord
@@ -49,7 +50,7 @@ class Rig:
         self.world, self.clock, self.outside = World(), ManualClock(), Outside()
         self.vault = Vault(self.world, self.topology_id)
         self.network = Network(shape.tasks, shape.targets, shape.keyed)
-        self.application = Application(shape, self.outside, limit)
+        self.application: Any = Application(shape, self.outside, limit)
         self.processes: dict[int, list[Process]] = {task: [] for task in shape.tasks}  #: newest last
         self.joined: set[int] = set()  #: tasks of which a process has run
         self.mail: dict[tuple[int, int], list[bytes]] = {}  #: (epoch, receiver) -> pieces of a handover

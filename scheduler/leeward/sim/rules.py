@@ -20,9 +20,7 @@ RESULTS = ("done", "aborted", "undone", "reset")
 
 def unmarked(record: ControlRecord) -> ControlRecord:
     """The record without what the markers of checkpoints and handovers bring to every task."""
-    return replace(
-        record, epoch=0, handover=0, witnesses=(), tables={}, ahead=0, coming={}, checkpoint=0, committed=()
-    )
+    return replace(record, epoch=0, handover=0, witnesses=(), tables={}, ahead=0, coming={}, checkpoint=0, committed=())
 
 
 class Rules:

@@ -7,15 +7,12 @@ old process goes on with what it knows (a *zombie*) until its supervisor ends it
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from leeward.core.plan import Placement, Slot
 from leeward.sim.memory import snapshot_text
 from leeward.sim.network import Outbox
+from leeward.sim.parts import ARig
 from leeward.sim.process import Process
-
-if TYPE_CHECKING:
-    from leeward.sim.rig import Rig
 
 
 @dataclass(slots=True)
@@ -33,7 +30,7 @@ class Worker:
 class Storm:
     """Nodes, the assignment, and the workers that are there."""
 
-    pair: Rig
+    pair: ARig
     nodes: dict[str, tuple[int, ...]]
     slots: dict[int, Slot]  #: the assignment
     workers: dict[Slot, Worker] = field(default_factory=dict)

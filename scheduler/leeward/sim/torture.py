@@ -1,7 +1,7 @@
 """Runs many seeds of `leeward.sim.pair` on all processors, and shows those that fail: seed, story, how to replay it.
 
-    python -m leeward.sim.torture --seeds 10000
-    python -m leeward.sim.torture --replay 4711
+python -m leeward.sim.torture --seeds 10000
+python -m leeward.sim.torture --replay 4711
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -93,7 +93,7 @@ def torture(first: int, seeds: int, jobs: int, most: int, progress: Progress) ->
     outcome, began = Outcome(first, seeds), time.monotonic()
     todo, bar = batches(first, seeds, jobs), progress.add_task("seeds", total=seeds)
     with ProcessPoolExecutor(jobs, initializer=_begin_process) as pool:
-        running: set[Future] = set()
+        running: set[Future[Any]] = set()
         try:
             while True:
                 while len(running) < 2 * jobs and (batch := next(todo, None)):

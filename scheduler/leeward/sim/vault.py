@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from leeward.core.errors import FencedError, SnapshotError
 from leeward.runtime.state import snapshot
@@ -48,7 +49,9 @@ class Vault:
         self.parts.setdefault(cut, {}).setdefault(component, {})[task] = part
         self.world.cuts.setdefault(self.topology_id, set()).add(cut)
 
-    def load(self, *, cut: int, component: str, task: int, node: str, groups: Iterable[int]) -> tuple[dict, int]:
+    def load(
+        self, *, cut: int, component: str, task: int, node: str, groups: Iterable[int]
+    ) -> tuple[dict[int, Any], int]:
         """Entries of these groups, and their size. Raises SnapshotError if one cannot be had."""
         self.world.check("redis")
         wanted = list(groups)
@@ -78,7 +81,7 @@ class Vault:
         parts = [part for tasks in self.parts.get(cut, {}).values() for part in tasks.values()]
         return cut not in self.unreadable and bool(parts) and not any(part.swap for part in parts)
 
-    def entries(self, cut: int) -> dict[str, list[dict]]:
+    def entries(self, cut: int) -> dict[str, list[dict[Any, Any]]]:
         """Component -> all that the cut holds of it, by task; for tests."""
         return {
             component: [

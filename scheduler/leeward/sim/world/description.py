@@ -111,7 +111,8 @@ def parse_world(document: Mapping[str, Any]) -> WorldFile:
     if not isinstance(costs, Mapping):
         raise ConfigError(f"costs is {costs!r}.", remedy="Write a [costs] table.")
     values["costs"] = _entry(Costs, "costs", costs)
-    return _entry(WorldFile, "", values)
+    world: WorldFile = _entry(WorldFile, "", values)
+    return world
 
 
 def _entry(kind: Any, where: str, values: Mapping[str, Any]) -> Any:

@@ -49,9 +49,7 @@ def simulate(
     ledger = Ledger()
     cluster = SimulatedCluster(world, trace, settings, hours=hours, sink=ledger)
     ledger.clock = cluster.clock
-    service = Service(
-        topology=world.name, ports=cluster.ports(), settings=settings, policy=policy, executor=Inline()
-    )
+    service = Service(topology=world.name, ports=cluster.ports(), settings=settings, policy=policy, executor=Inline())
     cluster.coordinator = lambda: service.term.coordinator if service.term is not None else None
     if progress is not None:
         cluster.progress = progress
@@ -63,7 +61,10 @@ def simulate(
         lost=lost if abs(lost) > ROUNDING else 0.0, resets=len(cluster.losses),
     )  # fmt: skip
     return Outcome(
-        figures=figures, events=tuple(ledger.events), wall_s=time.monotonic() - began, solving_s=ledger.solving_s,
+        figures=figures,
+        events=tuple(ledger.events),
+        wall_s=time.monotonic() - began,
+        solving_s=ledger.solving_s,
         slowest_s=ledger.slowest_s,
     )
 

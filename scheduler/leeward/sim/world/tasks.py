@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from leeward.control.ports import Wake
 from leeward.core.control import ControlRecord, Phase, Report
@@ -51,7 +52,7 @@ class SilentTasks(Rig):
     def __init__(self, world: WorldFile, clock: ManualClock) -> None:
         self.topology, self.topology_id = world.name, f"{world.name}-1-1"
         super().__init__(_shape(world), rng=random.Random(0), sink=ListSink(), limit=0)
-        self.application = Silent()
+        self.application: Any = Silent()
         self.clock = clock
         nodes = {node.id: tuple(range(FIRST_PORT, FIRST_PORT + node.slots)) for node in world.nodes}
         slots = [Slot(id, FIRST_PORT + at) for at in range(max(map(len, nodes.values()))) for id in nodes]

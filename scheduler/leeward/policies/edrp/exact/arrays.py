@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,7 +127,7 @@ def arrays_of(problem: Problem) -> Arrays:
     )
 
 
-def _column(items: tuple, field: str) -> np.ndarray:
+def _column(items: tuple[Any, ...], field: str) -> np.ndarray:
     return np.array([getattr(item, field) for item in items], dtype=float)
 
 
@@ -177,7 +177,7 @@ def units(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     if not values:
         return np.zeros(len(rooms), dtype=np.int64), np.zeros(len(demands), dtype=np.int64)
     common = math.lcm(*(value.denominator for value in values))
-    measure = Fraction(math.gcd(*(int(value * common) for value in values)), common)
+    measure: Fraction | float = Fraction(math.gcd(*(int(value * common) for value in values)), common)
     largest = max(min(room, most) for room in rooms)
     if largest / measure > LEVELS:
         measure = largest / LEVELS

@@ -85,12 +85,13 @@ def lay_out(
     if len(p.speed) < SPLIT_FROM:
         return [whole]
     best = [whole]
-    doubtful = set().union(*paths) - set(paths[0]).intersection(*paths)
+    doubtful: set[int] = set().union(*paths) - set(paths[0]).intersection(*paths)
     for g in sorted(doubtful):
         for few in range(1, int(p.k[g])):
             if not in_time():
                 return best
-            enough, parts = best[0].value + 1e-3 * abs(whole.value), []
+            enough = best[0].value + 1e-3 * abs(whole.value)
+            parts: list[Layout] = []
             for side in (np.arange(sizes.shape[1]) <= few, np.arange(sizes.shape[1]) > few):
                 own = sizes.copy()
                 own[g] = side

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numba
 
@@ -47,6 +48,7 @@ def clear_if_stale(folder: Path) -> bool:
 clear_if_stale(HERE)
 
 
-def kernel(function: Callable) -> Callable:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles `function` at its first call, or loads what an earlier process compiled."""
-    return numba.njit(cache=True)(function)
+    compiled: Callable[..., Any] = numba.njit(cache=True)(function)
+    return compiled

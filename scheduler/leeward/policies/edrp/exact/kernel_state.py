@@ -55,7 +55,7 @@ class Children(NamedTuple):
     bound: np.ndarray  # [G, cap]
     values: np.ndarray  # [G, cap, 4] finish, cost, downtime, response
     order: np.ndarray  # [G, cap] by bound
-    count: np.ndarray  # [G]
+    count: np.ndarray  # type: ignore[assignment]  # [G]; hides the method of tuples
     at: np.ndarray  # [G] how many were tried
 
 

@@ -129,7 +129,7 @@ class BranchAndBound:
 
     problem: Problem
     p: Arrays
-    h: Search
+    h: Incumbent
     gap: float
     deadline: float
     clock: Callable[[], float]

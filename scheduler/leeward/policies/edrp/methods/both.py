@@ -55,8 +55,8 @@ def solve_both(
         return replace(near or full, effort=effort)
     if near is not None and near.metrics.F <= full.metrics.F + SLACK:
         effort = replace(effort, found_by=RESTRICTED, other=EXACT, other_F=full.metrics.F)
-        bound = full.bound if full.bound is None else min(full.bound, near.metrics.F)
-        return replace(full, deployment=near.deployment, metrics=near.metrics, bound=bound, effort=effort)
+        found = replace(full, deployment=near.deployment, metrics=near.metrics, effort=effort)
+        return found if full.bound is None else replace(found, bound=min(full.bound, near.metrics.F))
     other = RESTRICTED if few is not None else None
     other_F = near.metrics.F if near is not None else None
     return replace(full, effort=replace(effort, found_by=EXACT, other=other, other_F=other_F))
