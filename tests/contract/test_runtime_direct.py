@@ -206,7 +206,7 @@ def test_who_does_not_know_the_secret_is_sent_away(two, client, caplog):
     receiver.receive(3, (0,))
     sender.send(3, {3: {0: {"a": 1}}})
     assert sender.word() == "sent" and receiver.word() == "whole", "by Redis"
-    assert "does not know this task" in caplog.text
+    assert "greeting is not for this task" in caplog.text
     with socket.create_connection((host, port)) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\nHost: of a stranger\r\n\r\n")
         with contextlib.suppress(ConnectionResetError):  # as not all of it was read
