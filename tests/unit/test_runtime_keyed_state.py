@@ -152,6 +152,21 @@ def test_the_group_of_the_tuple_at_hand_changes_no_answer(key, here):
     assert key not in state
 
 
+def test_the_group_of_the_tuple_at_hand_is_looked_up_in_the_state_that_is_in_force():
+    state = KeyedState("test")
+    state["a"] = 1
+    state.here = group = key_group("a")
+    released = state.release([group])
+    with pytest.raises(NotOwnedError, match=f"no key group {group}"):
+        state["a"] = 2
+    state.add(released)
+    assert state["a"] == 1
+    state.begin("test", {group: {"a": 3}})
+    assert state["a"] == 3
+    state["a"] = 4
+    assert state.group(group) == {"a": 4}
+
+
 @pytest.mark.parametrize("key", [True, 1.0, ["a"], None])
 def test_a_key_of_another_type_is_refused_although_python_takes_it_for_one_that_is_there(key):
     state = KeyedState("test")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from leeward.core.control import Report
 from leeward.core.instructions import Deliver, DeliverPulse, Send
 from leeward.runtime.handover.pieces import Rest
-from leeward.runtime.state.keyed import KeyedState
+from leeward.runtime.state.keyed import Entries, KeyedState
 
 Work = Callable[[], None]
 
@@ -62,7 +62,7 @@ class UserCode(Protocol):
     def before_checkpoint(self, cut: int) -> None:
         """The state of this moment is about to become part of a cut."""
 
-    def durable(self, cut: int, state: dict | None) -> None:
+    def durable(self, cut: int, state: Entries | None) -> None:
         """No restore goes back behind this cut any more. `state`: a source's own as of that cut."""
 
 
@@ -76,10 +76,10 @@ class ControlLink(Protocol):
         """Encode and write this task's part of a cut, then report at the barrier."""
 
     def load(
-        self, cut: int, groups: Iterable[int], done: Callable[[dict[int, dict], int, float], None],
+        self, cut: int, groups: Iterable[int], done: Callable[[dict[int, Entries], int, float], None],
         failed: Callable[[str, bool], None],
     ) -> None:  # fmt: skip
-        """Read groups of a cut; `done(entries, bytes, seconds)` or `failed(why)` is posted."""
+        """Read groups of a cut; `done(entries, bytes, seconds)` or `failed(why, bad_cut)` is posted."""
 
     def report(self, barrier: str, report: Report, after_s: float = 0.0) -> None:
         """Arrive at a barrier."""
@@ -123,7 +123,7 @@ class StateTransfer(Protocol):
         self,
         epoch: int,
         groups: Iterable[int],
-        arrived: Callable[[dict[int, dict], int], None],
+        arrived: Callable[[dict[int, Entries], int], None],
         failed: Callable[[str], None],
     ) -> None:
         """Receive these groups; `arrived(group -> entries, bytes)` as they become whole."""

@@ -13,7 +13,7 @@ import msgpack
 
 from leeward.runtime.handover.pieces import PIECE_BYTES, Rest, pack, taken
 from leeward.runtime.pacing import Pacing
-from leeward.runtime.state.keyed import KeyedState
+from leeward.runtime.state.keyed import Entries, Key, KeyedState
 
 
 class Ahead:
@@ -25,7 +25,7 @@ class Ahead:
         """`lost`: group -> the task that is to have it."""
         self._state, self._lost, self._owner, self._pacing = state, lost, owner, pacing
         self._todo: deque[int] = deque(sorted(lost))
-        self._keys: Iterator[object] = iter(())
+        self._keys: Iterator[Key] = iter(())
         self._many = 1  # entries to be packed next: about a piece
         self._group = -1
         self._round = 0
@@ -76,7 +76,7 @@ class Ahead:
         near_s = self._pacing.near_s
         return self.small or (self.entries > 0 and self._unpacked * self._packing_s <= near_s * self.entries)
 
-    def _next_keys(self) -> list[object]:
+    def _next_keys(self) -> list[Key]:
         """Some that are to be packed, of one group; begins the next group, or the next round. None if nothing is."""
         while not (keys := list(islice(self._keys, self._many))):
             if not self._todo:
@@ -97,7 +97,7 @@ class Ahead:
         self._before = left
         self._todo.extend(group for group in sorted(self._lost) if self._state.marked(group))
 
-    def _pack(self, keys: list[object]) -> None:
+    def _pack(self, keys: list[Key]) -> None:
         items, gone = _split(self._state.group(self._group), keys)
         if marks := self._state.marked(self._group):
             marks.difference_update(keys)
@@ -113,7 +113,7 @@ class Ahead:
         self._unpacked -= len(keys) if self._round == 0 else 0
 
 
-def _split(entries: dict, keys: Collection) -> Rest:
+def _split(entries: Entries, keys: Collection[Key]) -> Rest:
     """Those keys that are there, with their values, and those that are gone."""
     try:
         return list(zip(keys, map(entries.__getitem__, keys), strict=True)), ()  # nearly always: none is gone

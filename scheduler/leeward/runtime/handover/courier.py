@@ -22,13 +22,14 @@ from leeward.runtime.handover.relay import Relay
 from leeward.runtime.handover.sending import Sending
 from leeward.runtime.handover.ways import Ways
 from leeward.runtime.pacing import Pacing
+from leeward.runtime.state.keyed import Entries
 
 log = logging.getLogger(__name__)
 
 Post = Callable[[Callable[[], None]], None]
 Failed = Callable[[str], None]
 #: group -> entries, bytes
-Arrived = Callable[[dict[int, dict], int], None]
+Arrived = Callable[[dict[int, Entries], int], None]
 
 
 class Receiving:
@@ -41,8 +42,10 @@ class Receiving:
         self.epoch, self.stop = epoch, threading.Event()
         self._task = task
         self._wanted: set[int] | None = None
+        self._arrived: Arrived
+        self.failed: Failed
         self._assembly, self._lock = Assembly(epoch), threading.Lock()
-        self._whole: dict[int, dict] = {}  # groups that no record has named yet
+        self._whole: dict[int, Entries] = {}  # groups that no record has named yet
         self._size = 0  # of what has come since groups became whole
 
     def expect(self, groups: Iterable[int], arrived: Arrived, failed: Failed) -> None:
@@ -67,10 +70,12 @@ class Receiving:
             for piece in pieces:
                 self._whole |= self._assembly.take(piece)
                 self._size += len(piece)
-            if self.told:
-                self._tell()
+            self._tell()
 
     def _tell(self) -> None:
+        """Pass on what is whole, if the task knows what is to come."""
+        if self._wanted is None:
+            return
         if foreign := self._whole.keys() - self._wanted:
             raise LeewardError(
                 f"handover {self.epoch} brought group {min(foreign)}, which task {self._task} does not gain.",
@@ -130,7 +135,7 @@ class Courier:
         """Receive these groups; `arrived(group -> entries, bytes)` as they become whole."""
         stop = self._stop
 
-        def deliver(groups: dict[int, dict], size: int) -> None:
+        def deliver(groups: dict[int, Entries], size: int) -> None:
             self._post(lambda: None if stop.is_set() else arrived(groups, size))
 
         with self._begun:
@@ -172,7 +177,9 @@ class Courier:
 
     # --- threads
 
-    def _start(self, name: str, work: Callable, done: Callable[[], None], failed: Failed) -> None:
+    def _start(
+        self, name: str, work: Callable[[threading.Event], None], done: Callable[[], None], failed: Failed
+    ) -> None:
         stop = self._stop
 
         def run() -> None:

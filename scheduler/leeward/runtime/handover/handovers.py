@@ -14,6 +14,7 @@ from leeward.runtime.handover.ahead import Ahead
 from leeward.runtime.handover.pieces import Rest
 from leeward.runtime.pacing import Pacing
 from leeward.runtime.ports import ControlLink, Outgoing, Shell, StateTransfer, Surroundings, UserCode
+from leeward.runtime.state.keyed import Entries
 
 
 class Owner(Protocol):
@@ -23,7 +24,10 @@ class Owner(Protocol):
     user: UserCode
     protocol: TaskProtocol
     link: ControlLink
-    leisure_s: float
+
+    @property
+    def leisure_s(self) -> float:
+        """Delay of work that nothing waits for."""
 
     def carry_out(self, instructions: Iterable[Instruction]) -> None:
         """The protocol's decisions."""
@@ -42,8 +46,8 @@ class Handovers:
         self._bytes = self._keys = 0  # received
         self.epoch = 0  #: of the handover that is in progress here, from its marker on; 0: none
         self._receiving = 0  # handover whose pieces are read
-        self._early: dict[int, dict] = {}  # groups that were whole before this task had passed the marker
-        self._released: Iterable[dict] = ()  # groups that are on their way out
+        self._early: dict[int, Entries] = {}  # groups that were whole before this task had passed the marker
+        self._released: Iterable[Entries] = ()  # groups that are on their way out
         self._sending: Outgoing | None = None
         self._ahead: Ahead | None = None
         self._due = 0.0  # of the next step
@@ -101,7 +105,7 @@ class Handovers:
     def _copied(self, sending: Outgoing, ahead: Ahead) -> None:
         """The rest will be packed by the switch, and few sent pieces wait before the receivers."""
         if sending is self._sending:  # it was not given up meanwhile
-            self._report(ahead_barrier(sending.epoch), bytes=ahead.bytes, keys=ahead.entries)
+            self._report(ahead_barrier(sending.epoch), copied=ahead)
 
     # --- the switch
 
@@ -174,7 +178,7 @@ class Handovers:
             epoch, gained, lambda groups, size: self._arrived(epoch, groups, size), self._failed(epoch)
         )
 
-    def _arrived(self, epoch: int, groups: dict[int, dict], size: int) -> None:
+    def _arrived(self, epoch: int, groups: dict[int, Entries], size: int) -> None:
         self._bytes += size
         if self.epoch != epoch:
             self._early |= groups
@@ -200,22 +204,24 @@ class Handovers:
 
         return failed
 
-    def _report(self, barrier: str, error: str = "", **counts: int) -> None:
-        self._task.link.report(barrier, self._report_of(error, **counts))
+    def _report(self, barrier: str, error: str = "", copied: Ahead | None = None) -> None:
+        self._task.link.report(barrier, self._report_of(error, copied))
 
-    def _report_of(self, error: str = "", **counts: int) -> Report:
+    def _report_of(self, error: str = "", copied: Ahead | None = None) -> Report:
+        """With what was received, or with what was copied ahead."""
         now, shell = self._around.clock(), self._task.shell
         return Report(
             task=shell.task_id,
             component=shell.component_name,
             error=error,
-            **({"bytes": self._bytes, "keys": self._keys} | counts),
+            bytes=copied.bytes if copied else self._bytes,
+            keys=copied.entries if copied else self._keys,
             seconds=round(now - self._began, 6) if self._began else 0.0,
             waited=round(self._waited, 6),
         )
 
 
-def _free(released: Iterable[dict], pacing: Pacing) -> None:
+def _free(released: Iterable[Entries], pacing: Pacing) -> None:
     """Python lets no other thread run while it frees one object, and a group may be large: so entry by entry, with
     rests, as nobody waits for it.
     """

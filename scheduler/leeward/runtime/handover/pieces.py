@@ -19,6 +19,7 @@ from zlib import crc32
 import msgpack
 
 from leeward.core.errors import SnapshotError
+from leeward.runtime.state.keyed import Entries, Key
 from leeward.runtime.state.snapshot import extension, portable, untravellable
 
 VERSION = 2  #: with keys of several fields, as in `state/snapshot.py`
@@ -31,10 +32,13 @@ _REMEDY = "The coordinator restores the newest cut; look after the disk and memo
 
 
 #: Unsent part of a group: entries as (key, value), and keys that are gone.
-Rest = tuple[Collection[tuple[object, object]], Collection[object]]
+Rest = tuple[Collection[tuple[Key, Any]], Collection[Key]]
 
 
-def pack(packer: msgpack.Packer, group: int, items: Collection, gone: Collection, *, last: bool, owner: str) -> None:
+def pack(
+    packer: msgpack.Packer, group: int, items: Collection[tuple[Key, Any]], gone: Collection[Key],
+    *, last: bool, owner: str,
+) -> None:  # fmt: skip
     """Adds one chunk to the packer's buffer; raises SnapshotError for what cannot travel."""
     packer.pack(group)
     packer.pack(last)
@@ -48,7 +52,7 @@ def pack(packer: msgpack.Packer, group: int, items: Collection, gone: Collection
 
 def taken(packer: msgpack.Packer) -> bytes:
     """Empty the buffer, and return its bytes."""
-    data = packer.bytes()
+    data: bytes = packer.bytes()
     packer.reset()
     return data
 
@@ -92,7 +96,7 @@ class Assembly:
         self._epoch = epoch
         self._senders: dict[int, _Sender] = {}
 
-    def take(self, piece: bytes) -> dict[int, dict]:
+    def take(self, piece: bytes | memoryview) -> dict[int, Entries]:
         """The groups that this piece completes. A piece that is there twice counts once."""
         if len(piece) < _HEADER.size or piece[:3] != _MAGIC:
             raise SnapshotError(f"a piece of a handover is none ({len(piece)} bytes).", remedy=_REMEDY)
@@ -127,12 +131,12 @@ class _Sender:
     def __init__(self) -> None:
         self.next = 0  #: number of the piece to come
         self._unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=0, ext_hook=extension)
-        self._groups: dict[int, dict] = {}
-        self._done: dict[int, dict] = {}
+        self._groups: dict[int, Entries] = {}
+        self._done: dict[int, Entries] = {}
         self._read = self._chunks()
         next(self._read)
 
-    def take(self, payload: memoryview) -> dict[int, dict]:
+    def take(self, payload: memoryview) -> dict[int, Entries]:
         """The groups whose last chunk is in now."""
         self._unpacker.feed(payload)
         for item in self._unpacker:

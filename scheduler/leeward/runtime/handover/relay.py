@@ -14,7 +14,9 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib.resources import files
+from typing import TypeVar
 
 import redis
 
@@ -25,6 +27,11 @@ from leeward.runtime.pacing import Pacing
 log = logging.getLogger(__name__)
 
 _HAND_OVER = files("leeward.runtime").joinpath("lua/hand_over.lua").read_text()
+
+Answer = TypeVar("Answer")
+#: Name in the stream, and fields.
+Named = tuple[bytes, dict[bytes, bytes]]
+
 
 class Relay:
     """One task's access to the pieces in Redis. Methods with `stop` try until Redis answers, or until `stop`."""
@@ -74,7 +81,7 @@ class Relay:
         key = self._key(epoch, target)
         while pieces and not stop.is_set():
             some = pieces[: max(0, self._pacing.relay_pieces - waiting[target])]
-            before = self._patiently(lambda these=some: self._put(epoch, key, these), stop)
+            before = self._patiently(partial(self._put, epoch, key, some), stop)
             if before is None:
                 return
             if before < 0:
@@ -98,7 +105,7 @@ class Relay:
         names: list[bytes] = []
         last: bytes | str = "0"
         while not stop.is_set():
-            pieces = self._patiently(lambda after=last, these=names: self._read(key, after, these), stop) or ()
+            pieces = self._patiently(partial(self._read, key, last, names), stop) or ()
             yield [fields[b"p"] for _, fields in pieces]
             names = [name for name, _ in pieces]
             last = names[-1] if names else last
@@ -113,18 +120,20 @@ class Relay:
             pipe.eval(_HAND_OVER, 2, self._prefix + "fence", key, epoch, self._pacing.expiry_s)
             for piece in pieces:
                 pipe.xadd(key, {"p": piece}, nomkstream=True)
-            return pipe.execute()[0]
+            before: int = pipe.execute()[0]
+            return before
 
-    def _read(self, key: str, after: bytes | str, taken: Iterable[bytes]) -> list:
+    def _read(self, key: str, after: bytes | str, taken: Iterable[bytes]) -> list[Named]:
         """The next pieces, with their names; those named are deleted."""
         with self._client.pipeline(transaction=False) as pipe:
             if taken:
                 pipe.xdel(key, *taken)
             pipe.xread({key: after}, count=self._pacing.batch_pieces, block=int(self._pacing.block_s * 1000))
             *_, answer = pipe.execute()
-        return answer[0][1] if answer else []
+        pieces: list[Named] = answer[0][1] if answer else []
+        return pieces
 
-    def _patiently(self, ask: Callable, stop: threading.Event) -> object:
+    def _patiently(self, ask: Callable[[], Answer], stop: threading.Event) -> Answer | None:
         """Redis' answer; tries until there is one, or until `stop`: the coordinator's deadline ends that."""
         while not stop.is_set():
             try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from leeward.core.errors import NotOwnedError
 from leeward.core.keys import GROUPS, key_group
@@ -14,7 +14,15 @@ from leeward.core.keys import GROUPS, key_group
 #: Values of these types cannot change without being set.
 _UNCHANGING = frozenset({int, float, str, bytes, bool, type(None)})
 _KEYS = frozenset({str, int, tuple})
-_NONE: dict = {}
+
+#: What state is kept by.
+Key = str | int | tuple[str | int, ...]
+#: What one key group holds: plain values by key.
+Entries = dict[Key, Any]
+
+_NONE: Entries = {}
+#: Number of a group, or None; what it holds, or the second argument.
+_Find = Callable[[int | None, Entries], Entries]
 
 
 class Frozen:
@@ -24,12 +32,12 @@ class Frozen:
     million entries at once would stop the stream for 0.2 s.
     """
 
-    def __init__(self, groups: Mapping[int, dict]) -> None:
+    def __init__(self, groups: Mapping[int, Entries]) -> None:
         self._live = dict(groups)  # of which there is no copy yet
-        self._copies: dict[int, dict] = {}
+        self._copies: dict[int, Entries] = {}
         self._lock = threading.Lock()
 
-    def group(self, number: int) -> dict:
+    def group(self, number: int) -> Entries:
         """Its entries; empty if it was not there, or was forgotten."""
         with self._lock:
             if (live := self._live.pop(number, None)) is not None:
@@ -43,15 +51,17 @@ class Frozen:
             self._copies.pop(number, None)
 
 
-class _Items(ItemsView):
-    def __iter__(self) -> Iterator:
+class _Items(ItemsView[Any, Any]):
+    _mapping: KeyedState  # as ItemsView sets it
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
         state = self._mapping
         if state._watched:  # the caller may change the value it gets
             return super().__iter__()
         return chain.from_iterable(entries.items() for entries in state._groups.values())
 
 
-class KeyedState(MutableMapping):
+class KeyedState(MutableMapping[Any, Any]):  # any Key goes in; of what type all are is the user's to know
     """`self.state` of a stateful component: plain values by str or int keys, or by tuples of these.
 
     Only keys of groups that this task owns may be read or written; anything else means that tuples are routed by
@@ -63,15 +73,15 @@ class KeyedState(MutableMapping):
 
     def __init__(self, owner: str, groups: Iterable[int] = range(GROUPS)) -> None:
         self._owner = owner
-        self._groups: dict[int, dict] = {group: {} for group in groups}
-        self._marks: dict[int, set] = {}  # of groups that are being copied: keys that may have changed since
+        self.replace({group: {} for group in groups})
+        self._marks: dict[int, set[Key]] = {}  # of groups that are being copied: keys that may have changed since
         self._frozen: list[Frozen] = []  # its content at moments that are still being written
         self._watched = False  # one of the two wants to know of changes
         #: Group of the tuple that is being processed, as its frame has it. A key that this group has is not hashed;
         #: one that it has not is, so a wrong or missing number here costs time only.
         self.here: int | None = None
 
-    def _of(self, key: object) -> dict:
+    def _of(self, key: object) -> Entries:
         """The entries of the key's group, wherever the key is."""
         group = key_group(key)
         try:
@@ -83,8 +93,8 @@ class KeyedState(MutableMapping):
                 "keyed('a', 'b') and state[tup.a, tup.b].",
             ) from None
 
-    def __getitem__(self, key: object) -> Any:
-        entries = self._groups.get(self.here, _NONE)
+    def __getitem__(self, key: Key) -> Any:
+        entries = self._find(self.here, _NONE)
         if key.__class__ not in _KEYS or key not in entries:
             entries = self._of(key)
         value = entries[key]
@@ -92,23 +102,23 @@ class KeyedState(MutableMapping):
             self._touch(key, value)
         return value
 
-    def __setitem__(self, key: object, value: Any) -> None:
-        entries = self._groups.get(self.here, _NONE)
+    def __setitem__(self, key: Key, value: Any) -> None:
+        entries = self._find(self.here, _NONE)
         if key.__class__ not in _KEYS or key not in entries:
             entries = self._of(key)
         if self._watched:
             self._touch(key, None)
         entries[key] = value
 
-    def __delitem__(self, key: object) -> None:
+    def __delitem__(self, key: Key) -> None:
         entries = self._of(key)
         if self._watched:
             self._touch(key, None)
         del entries[key]
 
-    def get(self, key: object, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> Any:
         """The value of `key`, or `default`."""
-        entries = self._groups.get(self.here, _NONE)
+        entries = self._find(self.here, _NONE)
         if key.__class__ not in _KEYS or key not in entries:
             entries = self._of(key)
         value = entries.get(key, default)
@@ -116,9 +126,10 @@ class KeyedState(MutableMapping):
             self._touch(key, value)
         return value
 
-    def _touch(self, key: object, value: object) -> None:
+    def _touch(self, key: Key, value: object) -> None:
         """A key is about to change, or (with its value) may change in the caller's hands."""
-        group = self.here if key in self._groups.get(self.here, _NONE) else key_group(key)
+        here = self.here
+        group = here if here is not None and key in self._groups.get(here, _NONE) else key_group(key)
         marks = self._marks.get(group)
         if marks is not None:
             marks.add(key)
@@ -130,10 +141,10 @@ class KeyedState(MutableMapping):
     def __contains__(self, key: object) -> bool:
         return key in self._of(key)
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         return chain.from_iterable(self._groups.values())
 
-    def items(self) -> ItemsView:
+    def items(self) -> ItemsView[Any, Any]:
         """As of any mapping; fast, because user code goes over all of it whenever groups come or go."""
         return _Items(self)
 
@@ -150,11 +161,11 @@ class KeyedState(MutableMapping):
         """The groups owned, as a set (live)."""
         return self._groups.keys()
 
-    def group(self, number: int) -> dict:
+    def group(self, number: int) -> Entries:
         """The entries of an owned group (live, not a copy)."""
         return self._groups[number]
 
-    def track(self, group: int) -> set:
+    def track(self, group: int) -> set[Key]:
         """From now on remember which keys of an owned group may have changed; those remembered until now.
 
         A key counts as changed when it is set or deleted, and when a list or dict is looked up under it.
@@ -163,7 +174,7 @@ class KeyedState(MutableMapping):
         self._watched = True
         return before
 
-    def marked(self, group: int) -> set:
+    def marked(self, group: int) -> set[Key]:
         """The keys remembered for a tracked group (live)."""
         return self._marks[group]
 
@@ -187,7 +198,7 @@ class KeyedState(MutableMapping):
         self._frozen = [other for other in self._frozen if other is not frozen]
         self._watched = bool(self._frozen or self._marks)
 
-    def release(self, groups: Iterable[int]) -> dict[int, dict]:
+    def release(self, groups: Iterable[int]) -> dict[int, Entries]:
         """Give up these groups; their entries, which the caller may change."""
         groups = tuple(groups)
         for frozen in self._frozen:
@@ -195,15 +206,16 @@ class KeyedState(MutableMapping):
                 frozen.group(group)
         return {group: self._groups.pop(group) for group in groups}
 
-    def add(self, groups: dict[int, dict]) -> None:
+    def add(self, groups: dict[int, Entries]) -> None:
         """Own these groups too, with these entries."""
         self._groups |= groups
 
-    def replace(self, groups: dict[int, dict]) -> None:
+    def replace(self, groups: dict[int, Entries]) -> None:
         """Own exactly these groups with these entries."""
         self._groups = groups
+        self._find = cast(_Find, groups.get)  # cast: no group has the number None
 
-    def begin(self, owner: str, groups: dict[int, dict]) -> None:
+    def begin(self, owner: str, groups: dict[int, Entries]) -> None:
         """Replace them, and forget which entries changed; `owner` is for messages. Frozen entries stay as they were."""
         self._owner = owner
         self.replace(groups)

@@ -19,7 +19,7 @@ class GroupLoad:
         self.tuples: Counter[int] = Counter()  #: group -> tuples that the looked-at ones stand for
         self.looked_at = 0
 
-    def sample(self, batch: Sequence, sources: Mapping[int, Any]) -> None:
+    def sample(self, batch: Sequence[Any], sources: Mapping[int, Any]) -> None:
         """`batch` as `PipeSerializer.batch` gives it; `sources`: `loop.Source` by number. Costs the same for many."""
         count = len(batch) // 2
         self._place = (self._place + _STEP) % 1.0

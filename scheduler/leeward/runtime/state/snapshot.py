@@ -16,6 +16,7 @@ from zlib import crc32
 import msgpack
 
 from leeward.core.errors import SnapshotError
+from leeward.runtime.state.keyed import Entries
 
 VERSION = 2
 _MAGIC = b"LWS"
@@ -35,17 +36,17 @@ def extension(kind: int, data: bytes) -> Any:
     return tuple(msgpack.unpackb(data)) if kind == _FIELDS else msgpack.ExtType(kind, data)
 
 
-def encode(entries: dict, *, cut: int, owner: str) -> bytes:
+def encode(entries: Entries, *, cut: int, owner: str) -> bytes:
     """Bytes of the entries of one group; raises SnapshotError naming owner, key and type of what cannot travel."""
     try:
         at_once = len(entries) <= _AT_ONCE and tuple not in map(type, entries)
-        payload = msgpack.packb(entries, strict_types=True) if at_once else _packed(entries)
+        payload: bytes = msgpack.packb(entries, strict_types=True) if at_once else _packed(entries)
     except (TypeError, ValueError, OverflowError):
         raise untravellable(entries, owner) from None
     return _HEADER.pack(_MAGIC, VERSION, cut, len(payload), crc32(payload)) + payload
 
 
-def _packed(entries: dict) -> bytes:
+def _packed(entries: Entries) -> bytes:
     """One entry after the other, so that other threads get their turn.
 
     A value is looked up in the very call that packs it: a list that its owner is about to change is replaced in
@@ -56,10 +57,11 @@ def _packed(entries: dict) -> bytes:
     for key in entries:
         packer.pack(portable(key))
         packer.pack(entries[key])
-    return packer.bytes()
+    payload: bytes = packer.bytes()
+    return payload
 
 
-def decode(blob: bytes, *, cut: int, where: str) -> dict:
+def decode(blob: bytes, *, cut: int, where: str) -> Entries:
     """The entries; raises SnapshotError naming `where` if the bytes are damaged, newer or of another cut."""
     if len(blob) < _HEADER.size or blob[:3] != _MAGIC:
         raise SnapshotError(f"{where} is not a snapshot ({len(blob)} bytes).", remedy=_OLDER)
@@ -76,13 +78,14 @@ def decode(blob: bytes, *, cut: int, where: str) -> dict:
             f"crc32 {crc32(payload):08x} (header says {checksum:08x}).",
             remedy=_OLDER,
         )
-    return msgpack.unpackb(payload, strict_map_key=False, ext_hook=extension)
+    entries: Entries = msgpack.unpackb(payload, strict_map_key=False, ext_hook=extension)
+    return entries
 
 
 _OLDER = "The coordinator falls back to the cut before it; look after the disk and memory of Redis."
 
 
-def untravellable(entries: dict, owner: str) -> SnapshotError:
+def untravellable(entries: Entries, owner: str) -> SnapshotError:
     """The error that names what of the entries cannot be packed."""
     for key, value in entries.items():
         try:

@@ -21,6 +21,7 @@ import redis
 from leeward.core.errors import FencedError, SnapshotError
 from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.runtime.state import snapshot
+from leeward.runtime.state.keyed import Entries
 
 _EXPORT = files("leeward.runtime").joinpath("lua/export.lua").read_text()
 _TIMEOUT_S = 5.0
@@ -67,7 +68,7 @@ class TaskStore:
             self._write_swap(cut, swap)
         about = {"owned": list(owned), "full": [*blobs, *swap], "swap": list(swap), "node": self._node}
         keys = [self._prefix + "fence", self._cut_key(cut), self._cut_key(cut) + ":tasks"]
-        batch: list = []
+        batch: list[int | bytes] = []
         size, answer = 0, 1
         for group, blob in blobs.items():
             batch += [group, blob]
@@ -83,7 +84,7 @@ class TaskStore:
                 remedy="Nothing is to be done: a newer process owns this state.",
             )
 
-    def load(self, cut: int, groups: Iterable[int]) -> tuple[dict[int, dict], int]:
+    def load(self, cut: int, groups: Iterable[int]) -> tuple[dict[int, Entries], int]:
         """Entries of these groups as of the cut, and their size in bytes; raises SnapshotError if one cannot be had."""
         wanted = list(groups)
         if cut == 0 or not wanted:
@@ -92,7 +93,7 @@ class TaskStore:
         blobs = dict(zip(full, self._redis.hmget(self._cut_key(cut), full), strict=True)) if full else {}
         if swapped:
             blobs |= {group: blob for group, blob in self._read_swap(cut).items() if group in swapped}
-        entries = {}
+        entries: dict[int, Entries] = {}
         for group in wanted:
             where = f"cut {cut}, {self._component}, group {group}"
             if group not in full and group not in swapped:
@@ -154,9 +155,11 @@ class TaskStore:
 
     def _read_swap(self, cut: int) -> dict[int, bytes]:
         try:
-            return msgpack.unpackb(self._swap_file(cut).read_bytes(), strict_map_key=False)
+            packed = self._swap_file(cut).read_bytes()
         except FileNotFoundError:
             raise SnapshotError(
                 f"cut {cut}, {self._component}: the swap area of task {self._task} is not on this node.",
                 remedy="The coordinator falls back to the cut before it.",
             ) from None
+        groups: dict[int, bytes] = msgpack.unpackb(packed, strict_map_key=False)
+        return groups

@@ -20,12 +20,14 @@ from leeward.core.control import ControlRecord, Loss, Paths, Report
 from leeward.core.errors import ConfigError, SnapshotError
 from leeward.core.secrets import FILE_KEY, NO_SECRETS, Secrets
 from leeward.runtime.pacing import Pacing
+from leeward.runtime.state.keyed import Entries
 from leeward.runtime.state.store import TaskStore
 from leeward.wire.zookeeper import client
 
 log = logging.getLogger(__name__)
 
 Post = Callable[[Callable[[], None]], None]
+Job = Callable[[], object]  # what it returns is of no use to anybody
 
 
 class Link:
@@ -56,7 +58,7 @@ class Link:
         self._asked = -1  # epoch in which it asked for a reset
         self._known = False  # there was a record: if there is none any more, somebody has deleted it
         self._numbers = itertools.count()
-        self._jobs: queue.SimpleQueue[tuple[float, int, Callable[[], None]]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[float, int, Job]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="leeward-link", daemon=True)
 
     def start(self) -> None:
@@ -97,7 +99,7 @@ class Link:
         self,
         cut: int,
         groups: Iterable[int],
-        done: Callable[[dict[int, dict], int, float], None],
+        done: Callable[[dict[int, Entries], int, float], None],
         failed: Callable[[str, bool], None],
     ) -> None:
         """Read groups of a cut; `done(entries, bytes, seconds)` or `failed(why, bad_cut)` is posted."""
@@ -141,7 +143,7 @@ class Link:
         """Whether the znode is there; waits for ZooKeeper, so it is for jobs."""
         return self._client.retry(self._client.exists, path) is not None
 
-    def soon(self, job: Callable[[], None], after_s: float = 0.0) -> None:
+    def soon(self, job: Job, after_s: float = 0.0) -> None:
         """Do something that may block, not before so many seconds have passed."""
         self._jobs.put((time.monotonic() + after_s, next(self._numbers), job))
 
@@ -161,7 +163,7 @@ class Link:
         self.soon(self._watch_halt)
         self.soon(self._look)
         self.soon(self._publish_metrics)
-        waiting: list[tuple[float, int, Callable[[], None]]] = []
+        waiting: list[tuple[float, int, Job]] = []
         while True:
             wait = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
             try:
@@ -177,7 +179,7 @@ class Link:
         )
 
     @staticmethod
-    def _do(job: Callable[[], None]) -> None:
+    def _do(job: Job) -> None:
         try:
             job()
         except Exception:

@@ -36,6 +36,7 @@ from leeward.runtime.ports import ControlLink, Shell, StateTransfer, Surrounding
 from leeward.runtime.state import snapshot
 from leeward.runtime.state.durable import Durable
 from leeward.runtime.state.fencing import FencingToken
+from leeward.runtime.state.keyed import Entries
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ class Task:
     def _report(self, error: str = "", **counts: Any) -> Report:
         return Report(task=self.shell.task_id, component=self.shell.component_name, error=error, **counts)
 
-    def _offsets(self) -> dict | None:
+    def _offsets(self) -> Entries | None:
         """A copy of the state of a source that works."""
         state = self.shell.state
         return copy.deepcopy(dict(state)) if self.shell.kind == "source" and state.groups else None
@@ -159,7 +160,7 @@ class Task:
         groups = self.groups(record.tables)
         kept = [group for group in groups if group in set(shell.state.groups)] if instruction.keep else []
 
-        def done(entries: dict[int, dict], size: int, seconds: float) -> None:
+        def done(entries: dict[int, Entries], size: int, seconds: float) -> None:
             if self.protocol.record is None or record.epoch != self.protocol.record.epoch:
                 return  # outdated by a newer RESTORE, which loads again
             shell.state.begin(self.name, shell.state.release(kept) | entries)
