@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamparse import Grouping, Stream
 from streamparse.dsl.component import ComponentSpec, JavaComponentSpec
@@ -38,7 +38,7 @@ def balanced() -> object:
     return Grouping.custom_object("leeward.grouping.BalancedGrouping", [])
 
 
-class Piped(ComponentObject):
+class Piped(ComponentObject):  # type: ignore[misc]  # streamparse has no types
     """A component as Storm receives it: our Java class, with the command as its arguments.
 
     To streamparse, which puts the virtualenv's path into the command, it is a shell component like any other.
@@ -59,12 +59,12 @@ class Piped(ComponentObject):
         )
 
 
-def with_marker_output(outputs: Sequence | None) -> list:
+def with_marker_output(outputs: Sequence[Any] | None) -> list[Any]:
     """The component's outputs and the marker stream."""
     return [*(outputs or []), Stream(fields=list(MARKER_FIELDS), name=MARKER_STREAM)]
 
 
-def with_marker_inputs(name: str, inputs: Mapping | Sequence | ComponentSpec | None) -> dict:
+def with_marker_inputs(name: str, inputs: Mapping[Any, Any] | Sequence[Any] | ComponentSpec | None) -> dict[Any, Any]:
     """The component's inputs, and the marker stream of every component among them.
 
     Raises ConfigError for an input that is not routed by table: its tuples would bypass the protocol.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import streamparse
 
@@ -22,6 +22,8 @@ DEFAULTS = {
 class _Defaults:
     """Mixed in before streamparse's class."""
 
+    config: ClassVar[dict[str, Any]]  # streamparse's
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.config = DEFAULTS | cls.config
@@ -33,7 +35,7 @@ class _Base:
     streamparse submits the first topology class that it finds in a module. A real base class would be found first.
     """
 
-    def __mro_entries__(self, bases: tuple) -> tuple:
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         return _Defaults, streamparse.Topology
 
 

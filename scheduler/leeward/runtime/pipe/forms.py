@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgpack
@@ -28,6 +29,7 @@ _HEADER = struct.Struct(">4sI")
 _LONGEST = 1 << 30  # no longer frame is believed, nor waited for
 _FOREIGN = "Something else writes to this task's standard input, or the topology's jar is of another version."
 _BIG_INTEGER = 1
+_MORE_KINDS: tuple[type, ...] = (float, list, bytes)  # whose subclasses travel as they do
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -40,7 +42,7 @@ class Form(Protocol):
 
     ids: bool  #: tuples have ids: anchors and acks mean something
 
-    def take(self, piece: bytes) -> list:
+    def take(self, piece: bytes) -> list[Any]:
         """The pairs (flat: code, value, code, value...) that this piece of input completes."""
 
     @property
@@ -50,15 +52,15 @@ class Form(Protocol):
     def stream(self, name: str) -> tuple[int, bytes]:
         """A number for the stream, and the message that announces it."""
 
-    def emission(self, stream: int, values: list) -> bytes:
+    def emission(self, stream: int, values: list[Any]) -> bytes:
         """A plain emit. Raises UnfitError."""
 
     def full_emission(
-        self, stream: int, values: list, anchors: list, tup_id: Any, task: int, need_task_ids: bool
+        self, stream: int, values: list[Any], anchors: list[Any], tup_id: Any, task: int, need_task_ids: bool
     ) -> bytes:
         """An emit with everything; task 0: by grouping. Raises UnfitError."""
 
-    def message(self, message: dict) -> bytes:
+    def message(self, message: dict[str, Any]) -> bytes:
         """A message as pystorm makes it, but not an emit."""
 
     def taken(self, tuples: int) -> bytes:
@@ -75,12 +77,12 @@ class JsonForm:
 
     def __init__(self) -> None:
         self._rest = b""
-        self._channels: dict[tuple, int] = {}
+        self._channels: dict[tuple[Any, ...], int] = {}
         self._streams: list[str] = []
 
-    def take(self, piece: bytes) -> list:
+    def take(self, piece: bytes) -> list[Any]:
         *texts, self._rest = (self._rest + piece).split(_END)
-        pairs: list = []
+        pairs: list[Any] = []
         for text in texts:
             message = json.loads(text)
             if isinstance(message, list):
@@ -106,11 +108,11 @@ class JsonForm:
         self._streams.append(name)
         return len(self._streams) - 1, b""
 
-    def emission(self, stream: int, values: list) -> bytes:
+    def emission(self, stream: int, values: list[Any]) -> bytes:
         return self.full_emission(stream, values, [], None, 0, False)
 
     def full_emission(
-        self, stream: int, values: list, anchors: list, tup_id: Any, task: int, need_task_ids: bool
+        self, stream: int, values: list[Any], anchors: list[Any], tup_id: Any, task: int, need_task_ids: bool
     ) -> bytes:
         message = {"command": "emit", "anchors": anchors, "tuple": values, "need_task_ids": need_task_ids}
         if self._streams[stream] != "default":
@@ -124,7 +126,7 @@ class JsonForm:
         except (TypeError, ValueError, RecursionError) as error:
             raise _unfit(values, error, _ENCODE) from None
 
-    def message(self, message: dict) -> bytes:
+    def message(self, message: dict[str, Any]) -> bytes:
         return _ENCODE(message).encode() + _END
 
     def taken(self, tuples: int) -> bytes:
@@ -147,12 +149,12 @@ class BinaryForm:
     def __init__(self, *, ids: bool) -> None:
         self.ids = ids
         # calls no Python code, so that threads cannot meet in it
-        self._pack = msgpack.Packer(strict_types=True).pack
+        self._pack: Callable[[Any], bytes] = msgpack.Packer(strict_types=True).pack
         self._pieces: list[bytes] = []  # an unfinished frame
         self._missing = 0  # of it, if its length is known
         self._streams = 0
 
-    def take(self, piece: bytes) -> list:
+    def take(self, piece: bytes) -> list[Any]:
         if self._pieces:
             self._pieces.append(piece)
             self._missing -= len(piece)
@@ -160,7 +162,7 @@ class BinaryForm:
                 return []
             piece = b"".join(self._pieces)
             self._pieces.clear()
-        pairs: list = []
+        pairs: list[Any] = []
         view, start, end = memoryview(piece), 0, len(piece)
         while start < end:
             if end - start < _HEADER.size:
@@ -188,7 +190,7 @@ class BinaryForm:
         self._missing = wanted - len(piece)
 
     @staticmethod
-    def _unpack(view: memoryview) -> list:
+    def _unpack(view: memoryview) -> list[Any]:
         try:
             pairs = msgpack.unpackb(view, strict_map_key=False, ext_hook=_extension)
         except (ValueError, TypeError, msgpack.UnpackException) as error:
@@ -202,18 +204,18 @@ class BinaryForm:
         self._streams += 1
         return number, self._pack([DEFINE_STREAM, number, name])
 
-    def emission(self, stream: int, values: list) -> bytes:
+    def emission(self, stream: int, values: list[Any]) -> bytes:
         try:
             return self._pack([stream, values])
         except (TypeError, ValueError, OverflowError):
             return _pack_anything([stream, values], values)
 
     def full_emission(
-        self, stream: int, values: list, anchors: list, tup_id: Any, task: int, need_task_ids: bool
+        self, stream: int, values: list[Any], anchors: list[Any], tup_id: Any, task: int, need_task_ids: bool
     ) -> bytes:
         return _pack_anything([EMIT, stream, values, list(anchors), tup_id, task, need_task_ids], values)
 
-    def message(self, message: dict) -> bytes:
+    def message(self, message: dict[str, Any]) -> bytes:
         command = message["command"]
         if command == "sync":
             return self._pack([SYNC])
@@ -240,10 +242,11 @@ def _damaged(view: memoryview, why: str) -> LeewardError:
     return LeewardError(f"pipe: a frame of {len(view)} bytes is damaged: {begin!r}: {why}.", remedy=_FOREIGN)
 
 
-def _pack_anything(message: list, values: list) -> bytes:
+def _pack_anything(message: list[Any], values: list[Any]) -> bytes:
     """With what msgpack has no type for: large integers, tuples (they become lists), subclasses of its types."""
     try:
-        return msgpack.Packer(strict_types=True, default=_plain).pack(message)
+        packed: bytes = msgpack.Packer(strict_types=True, default=_plain).pack(message)
+        return packed
     except (TypeError, ValueError, OverflowError) as error:
         raise _unfit(values, error, msgpack.Packer(strict_types=True, default=_plain).pack) from None
 
@@ -259,7 +262,7 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, str):
         return str.__str__(value)
-    for kind in (float, list, bytes):
+    for kind in _MORE_KINDS:
         if isinstance(value, kind):
             return kind(value)
     raise TypeError("no other process would know this type")
@@ -276,7 +279,7 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _unfit(values: list, error: Exception, encode: Any) -> UnfitError:
+def _unfit(values: list[Any], error: Exception, encode: Any) -> UnfitError:
     for position, value in enumerate(values):
         try:
             encode(value)

@@ -84,7 +84,7 @@ class Loop:
 
     def __init__(
         self, pipe: PipeSerializer, protocol: TaskProtocol, bolt: Bolt, meter: Meter,
-        *, inbox: Collection, copier: Copier, state: KeyedState | None, load: GroupLoad | None, plain: bool,
+        *, inbox: Collection[Any], copier: Copier, state: KeyedState | None, load: GroupLoad | None, plain: bool,
     ) -> None:  # fmt: skip
         """`inbox`: not empty when `attend` is to be called. `state`, `load`: of a stateful bolt. `plain`: a tuple that
         need not wait goes straight to the user's code.
@@ -93,7 +93,7 @@ class Loop:
         self._inbox, self._copier, self._state, self._load, self._plain = inbox, copier, state, load, plain
         self._sources: dict[int, Source] = {}
         self._numbers = itertools.count(1)  # ids of tuples that Storm has given none
-        self._rest: Iterator | None = None  # of the input read last
+        self._rest: Iterator[Any] | None = None  # of the input read last
         self._clear: dict[int, Channel] = {}  # by upstream task; until the protocol has something to carry out
         self.at: Tuple | None = None  #: the tuple whose processing raised an exception
 
@@ -118,11 +118,11 @@ class Loop:
         """Data tuples that came, by upstream component; any thread may ask."""
         counts: Counter[str] = Counter()
         for source in list(self._sources.values()):
-            if source.count:
+            if source.count and source.component is not None:
                 counts[source.component] += source.count
         return counts
 
-    def _loop(self, batch: Iterator) -> None:
+    def _loop(self, batch: Iterator[Any]) -> None:
         pipe, sources, inbox, state = self._pipe, self._sources, self._inbox, self._state
         bolt, channels, meter, plain = self._bolt, self._clear, self._meter, self._plain
         late_s, long_s = pipe.pacing.late_s, pipe.pacing.long_s

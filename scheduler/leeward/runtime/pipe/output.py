@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pystorm.component import Tuple
@@ -15,15 +16,17 @@ from pystorm.component import Tuple
 from leeward.core.errors import LeewardError
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.pipe.forms import UnfitError
+from leeward.runtime.pipe.host import BoltHost, Host
 from leeward.runtime.pipe.pipe import PipeSerializer
 
 _LARGE_BYTES = 32 * 1024
 
 
-class Output:
+class Output(Host):
     """Mixed in before streamparse's classes."""
 
     serializer: PipeSerializer
+    counters: Counter[str]
     _slots: dict[str | None, list[int]]
 
     def _open_output(self) -> None:
@@ -51,7 +54,7 @@ class Output:
             self._slots[stream] = slot
         return slot
 
-    def _emit_plainly(self, tup: list, slot: list[int]) -> None:
+    def _emit_plainly(self, tup: list[Any], slot: list[int]) -> None:
         """The short way, for almost every tuple."""
         pipe = self.serializer
         try:
@@ -65,7 +68,7 @@ class Output:
             pipe.flush()
 
     def _emit(
-        self, tup: Any, stream: str | None, anchors: list, tup_id: Any, task: int | None, need_task_ids: bool
+        self, tup: Any, stream: str | None, anchors: Iterable[Any], tup_id: Any, task: int | None, need_task_ids: bool
     ) -> list[int] | None:
         slot = self._slots.get(stream) or self._slot(stream)
         pipe = self.serializer
@@ -91,21 +94,22 @@ class Output:
         self.logger.error("a tuple was not sent: %s", text)
 
 
-class BoltOutput(Output):
+class BoltOutput(Output, BoltHost):
     """Emits as streamparse's Bolt."""
 
     def emit(
         self,
         tup: Any,
         stream: str | None = None,
-        anchors: list | None = None,
+        anchors: Sequence[Any] | None = None,
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> list[int] | None:
         """As streamparse's. A tuple with a value that cannot travel is reported to Storm, and dropped."""
         pipe = self.serializer
         if direct_task is None and not need_task_ids and not pipe.form.ids and tup.__class__ is list:
-            return self._emit_plainly(tup, self._slots.get(stream) or self._slot(stream))
+            self._emit_plainly(tup, self._slots.get(stream) or self._slot(stream))
+            return None
         if not pipe.form.ids:
             anchors = ()
         elif anchors is None:
@@ -138,11 +142,12 @@ class SpoutOutput(Output):
     ) -> list[int] | None:
         """As streamparse's. A tuple with a value that cannot travel is reported to Storm, and dropped."""
         if tup_id is None and direct_task is None and not need_task_ids and tup.__class__ is list:
-            return self._emit_plainly(tup, self._slots.get(stream) or self._slot(stream))
+            self._emit_plainly(tup, self._slots.get(stream) or self._slot(stream))
+            return None
         return self._emit(tup, stream, (), tup_id, direct_task, need_task_ids)
 
 
-def _values(tup: Any) -> list:
+def _values(tup: Any) -> list[Any]:
     if not isinstance(tup, (list, tuple)):
         raise TypeError(f"All Tuples must be either lists or tuples, received {type(tup)!r} instead.")
     return list(tup)

@@ -17,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from pystorm.exceptions import StormWentAwayError
 
@@ -58,7 +59,7 @@ class PipeSerializer:
         self._poll = select.poll()
         self._poll.register(read_fd, select.POLLIN)
         self._poll.register(self._wake_read, select.POLLIN)
-        self._pairs: deque = deque()  # read, but not asked for yet
+        self._pairs: deque[Any] = deque()  # read, but not asked for yet
         self.out: list[bytes] = []
         self.put: Callable[[bytes], None] = self.out.append  #: queue a message of the form's making
         self._lock = threading.Lock()
@@ -71,13 +72,14 @@ class PipeSerializer:
 
     # --- input
 
-    def handshake(self) -> dict:
+    def handshake(self) -> dict[str, Any]:
         """Read Storm's handshake."""
+        message: dict[str, Any]
         _, message, *rest = self.batch()
         self._pairs += rest
         return message
 
-    def answer(self, handshake: dict, pid: int) -> None:
+    def answer(self, handshake: dict[str, Any], pid: int) -> None:
         """Send Storm this process' id, and use from now on the best form that both know."""
         offer = handshake.get(OFFER) or {}
         reply = {"pid": pid}
@@ -88,7 +90,7 @@ class PipeSerializer:
         if OFFER in reply:
             self.form = BinaryForm(ids=bool(offer["ids"]))
 
-    def batch(self) -> list:
+    def batch(self) -> list[Any]:
         """The next pairs of input, flat (see `forms`); waits for them. Raises StormWentAwayError at its end."""
         if self._pairs:
             pairs = list(self._pairs)
@@ -104,7 +106,7 @@ class PipeSerializer:
         while True:
             piece = self._piece()
             pairs = self.form.take(piece) if piece else []
-            tasks = None
+            tasks: list[int] | None = None
             for code, value in zip(pairs[::2], pairs[1::2], strict=True):
                 if code == TASK_IDS:
                     tasks = value
@@ -150,7 +152,7 @@ class PipeSerializer:
 
     # --- output
 
-    def send_message(self, message: dict) -> None:
+    def send_message(self, message: dict[str, Any]) -> None:
         """Queue a message as pystorm makes it (no emit); it leaves when the input is drained, or within 1 ms."""
         self.put(self.form.message(message))
 

@@ -47,17 +47,18 @@ from leeward.runtime.dsl.specs import (
 )
 from leeward.runtime.pipe.loop import Loop
 from leeward.runtime.pipe.output import BoltOutput, SpoutOutput
+from leeward.runtime.state.keyed import Entries
 from leeward.runtime.task.elastic import Elastic, Pulse
 
 __all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout"]
 
 
-class ElasticBolt(BoltOutput, Elastic, Bolt):
+class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streamparse has no types
     """A stateless bolt whose replicas come and go; write it exactly like a streamparse Bolt."""
 
     @classmethod
     def spec(
-        cls, name: str | None = None, inputs: Any = None, par: int | None = None, config: dict | None = None
+        cls, name: str | None = None, inputs: Any = None, par: int | None = None, config: dict[str, Any] | None = None
     ) -> Any:
         """As streamparse's `Bolt.spec`; `par` is the number of tasks, the most replicas there can be.
 
@@ -173,14 +174,14 @@ class StatefulBolt(ElasticBolt):
     kind = "stateful"
 
 
-class StatefulSpout(SpoutOutput, Elastic, Spout):
+class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # streamparse has no types
     """A spout whose `self.state` (offsets) belongs to the cuts. One of its tasks works; further ones are spares."""
 
     kind = "source"
-    _rest: Iterator | None = None  # of the input read last
+    _rest: Iterator[tuple[Any, Any]] | None = None  # of the input read last
 
     @classmethod
-    def spec(cls, name: str | None = None, par: int | None = None, config: dict | None = None) -> Any:
+    def spec(cls, name: str | None = None, par: int | None = None, config: dict[str, Any] | None = None) -> Any:
         """As streamparse's `Spout.spec`. One task emits, for any `par`: its state has no key to split by. With
         `par=2` a spare takes over in about a second when the worker of the first is lost.
         """
@@ -191,7 +192,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):
         spec.component_object = Piped(spec.component_object.shell, SPOUT_CLASS)
         return spec
 
-    def _durable(self, cut: int, state: dict | None) -> None:
+    def _durable(self, cut: int, state: Entries | None) -> None:
         if state is not None:  # a spare has none
             self.committed(copy.deepcopy(state))
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import redis
 
 
-def service_time(conf: dict) -> float:
+def service_time(conf: dict[str, Any]) -> float:
     """Emulated seconds for each tuple; 0 unless `leeward.service_times` is `emulated`."""
     choice = conf.get(SERVICE_TIMES.name, "none")
     if choice not in ("none", "emulated"):
@@ -28,7 +28,7 @@ def service_time(conf: dict) -> float:
     return 1.0 / float(rate)
 
 
-def redis_url(conf: dict) -> str:
+def redis_url(conf: dict[str, Any]) -> str:
     url = conf.get(REDIS_URL.name)
     if not isinstance(url, str) or not url:
         raise ConfigError(
@@ -38,7 +38,7 @@ def redis_url(conf: dict) -> str:
     return url
 
 
-def open_redis(conf: dict, **options: Any) -> redis.Redis:
+def open_redis(conf: dict[str, Any], **options: Any) -> redis.Redis:
     """A client of the topology's Redis, with the password of the secrets file; `options` as Redis.from_url takes them.
 
     Raises ConfigError if the address or the secrets file is not right.
@@ -48,7 +48,7 @@ def open_redis(conf: dict, **options: Any) -> redis.Redis:
     return redis.Redis.from_url(redis_url(conf), **secrets_of(conf).redis_login(), **options)
 
 
-def direct(conf: dict) -> bool:
+def direct(conf: dict[str, Any]) -> bool:
     """Whether handed-over state may go straight from task to task, on ports that the system chooses; else by Redis."""
     value = conf.get(DIRECT.name, True)
     if not isinstance(value, bool):
@@ -59,5 +59,5 @@ def direct(conf: dict) -> bool:
     return value
 
 
-def zookeeper(conf: dict) -> str:
+def zookeeper(conf: dict[str, Any]) -> str:
     return ",".join(f"{host}:{conf['storm.zookeeper.port']}" for host in conf["storm.zookeeper.servers"])

@@ -33,7 +33,7 @@ from leeward.runtime.pipe.loop import Meter
 from leeward.runtime.pipe.output import Output
 from leeward.runtime.pipe.pipe import PipeSerializer, protect_stdout
 from leeward.runtime.state.fencing import FencingToken
-from leeward.runtime.state.keyed import KeyedState
+from leeward.runtime.state.keyed import Entries, KeyedState
 from leeward.runtime.state.sampling import GroupLoad
 from leeward.runtime.state.store import TaskStore
 from leeward.runtime.state.swap import drop_gone
@@ -64,7 +64,7 @@ class Elastic(Output):
     writes = ""  #: a sink sets it: the stream that it writes, with the fields of `core/metrics.py`, for response times
     #: The other parts; tests have their own.
     _pacing, _make_courier, _make_link, _make_beat = Pacing(), Courier, Link, Beat
-    _task: Task | None = None  # until Storm has told which one it is
+    _task: Task  # there once Storm has told which task it is
 
     def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
         options.pop("serializer", None)
@@ -82,7 +82,7 @@ class Elastic(Output):
 
     # --- start ---
 
-    def read_handshake(self) -> tuple[dict, dict]:
+    def read_handshake(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """As pystorm's; also finds the node's swap area, beside the supervisor's other local files."""
         handshake = self.serializer.handshake()
         pid_dir = Path(handshake["pidDir"])
@@ -94,7 +94,7 @@ class Elastic(Output):
         self._swap = Path(handshake["conf"].get(SWAP_DIR.name) or pid_dir.parents[2] / "leeward-swap")
         return handshake["conf"], handshake["context"]
 
-    def _setup_component(self, conf: dict, context: dict) -> None:
+    def _setup_component(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         super()._setup_component(conf, context)
         sys.setswitchinterval(self._pacing.switch_s)
         _interrupt_nobody()
@@ -163,7 +163,7 @@ class Elastic(Output):
     def _before_start(self) -> None:
         """All parts are there; no other thread runs yet."""
 
-    def _drop_swaps(self, conf: dict) -> None:
+    def _drop_swaps(self, conf: dict[str, Any]) -> None:
         storms = f"{(conf.get('storm.zookeeper.root') or '/storm').rstrip('/')}/storms"
         drop_gone(self._swap, conf["storm.id"], lambda name: self._link.exists(f"{storms}/{name}"), time.time())
 
@@ -224,7 +224,7 @@ class Elastic(Output):
     def _deliver(self, instruction: Deliver) -> None:
         raise NotImplementedError  # spouts have no input; bolts define it
 
-    def _durable(self, cut: int, state: dict | None) -> None:
+    def _durable(self, cut: int, state: Entries | None) -> None:
         self.committed(cut)
 
     def _deliver_pulse(self, instruction: DeliverPulse) -> None:
@@ -292,7 +292,7 @@ class Elastic(Output):
         """Called after a handover added key groups to self.state, or took some away."""
         self.resumed()
 
-    def pulse(self, pulse: Pulse) -> dict | None:
+    def pulse(self, pulse: Pulse) -> dict[str, Any] | None:
         """Called when the pulse is in from all replicas upstream, of replicas only: warm tasks get no pulses."""
 
     def before_checkpoint(self, cut: int) -> None:
@@ -306,7 +306,7 @@ class Elastic(Output):
     @property
     def fencing_token(self) -> FencingToken:
         """The fencing token of a sink; see `leeward.runtime.state.fencing`."""
-        return self._task.fencing_token if self._task is not None else FencingToken(0, 0)
+        return self._task.fencing_token if hasattr(self, "_task") else FencingToken(0, 0)
 
 
 class _Shell:
