@@ -167,7 +167,7 @@ def rows_per_event(rides: Iterable[Ride], *, window_s: int = WINDOW_S) -> Iterat
 
 def rows_per_pulse(rides: Iterable[Ride], *, pulse_s: int, window_s: int = WINDOW_S) -> Iterator[Result]:
     """A result for each interval of data time with valid rows at whose end the ten had changed."""
-    window = _Window(window_s)
+    window, number = _Window(window_s), 0
     ten: list[Any] = []
     for interval, inside in groupby(rides, key=lambda ride: ride.dropoff_s // pulse_s):
         for ride in inside:

@@ -85,6 +85,7 @@ def lay_out(
     if len(p.speed) < SPLIT_FROM:
         return [whole]
     best = [whole]
+    steps = np.arange(sizes.shape[-1])
     doubtful: set[int] = set().union(*paths) - set(paths[0]).intersection(*paths)
     for g in sorted(doubtful):
         for few in range(1, int(p.k[g])):
@@ -92,7 +93,7 @@ def lay_out(
                 return best
             enough = best[0].value + 1e-3 * abs(whole.value)
             parts: list[Layout] = []
-            for side in (np.arange(sizes.shape[1]) <= few, np.arange(sizes.shape[1]) > few):
+            for side in (steps <= few, steps > few):
                 own = sizes.copy()
                 own[g] = side
                 parts.append(_best_layout(p, ways, some, alone, own))
