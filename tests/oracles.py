@@ -46,9 +46,7 @@ def brute_force(problem: Problem) -> tuple[float, dict[str, dict[str, int]]] | N
         return None
     weights, bounds = problem.weights, problem.bounds
     with np.errstate(invalid="ignore"):
-        objective = (
-            weights.r * response / bounds.r + weights.c * cost / bounds.c + weights.d * downtime / bounds.d
-        )
+        objective = weights.r * response / bounds.r + weights.c * cost / bounds.c + weights.d * downtime / bounds.d
     best = int(np.where(feasible, objective, np.inf).argmin())
     deployment = {op.id: choices[i][picked[i][best]] for i, op in enumerate(problem.operators)}
     return float(objective[best]), deployment
@@ -67,25 +65,19 @@ def _metrics(problem: Problem, choices: list[list[dict[str, int]]], picked: tupl
             if down != i:
                 continue
             delay = np.array([[stream_delay_s(problem, u, v) for v in choices[i]] for u in choices[up]])
-            price = np.array(
-                [[stream_cost(problem, stream.rate, u, v) for v in choices[i]] for u in choices[up]]
-            )
+            price = np.array([[stream_cost(problem, stream.rate, u, v) for v in choices[i]] for u in choices[up]])
             arrival = np.maximum(arrival, finish[up] + delay[picked[up], picked[i]])
             cost += price[picked[up], picked[i]]
         latency = np.array([operator_latency_s(problem, operator, u) for u in choices[i]])
         finish[i] = arrival + latency[picked[i]]
         cost += np.array([sum(u.values()) * operator.cost * operator.res for u in choices[i]])[picked[i]]
         if problem.current is not None:
-            seconds = np.array(
-                [strategy.seconds(operator, problem.current[operator.id], u) for u in choices[i]]
-            )
+            seconds = np.array([strategy.seconds(operator, problem.current[operator.id], u) for u in choices[i]])
             downtime = np.maximum(downtime, seconds[picked[i]])
     return np.maximum.reduce(list(finish.values())), cost, downtime
 
 
-def _fits(
-    problem: Problem, choices: list[list[dict[str, int]]], picked: tuple[np.ndarray, ...]
-) -> np.ndarray:
+def _fits(problem: Problem, choices: list[list[dict[str, int]]], picked: tuple[np.ndarray, ...]) -> np.ndarray:
     """Whether every node's capacity holds, for every deployment."""
     fits = np.ones(len(picked[0]), dtype=bool)
     for node in problem.nodes:

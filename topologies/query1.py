@@ -44,12 +44,8 @@ class Query1(Topology):
     }
     data_source = DataSource.spec(**component("data_source"))
     parser = Parser.spec(inputs={data_source: balanced()}, **component("parser"))
-    filter_by_coordinates = FilterByCoordinates.spec(
-        inputs={parser: balanced()}, **component("filter_by_coordinates")
-    )
-    compute_route_id = ComputeRouteId.spec(
-        inputs={filter_by_coordinates: balanced()}, **component("compute_route_id")
-    )
+    filter_by_coordinates = FilterByCoordinates.spec(inputs={parser: balanced()}, **component("filter_by_coordinates"))
+    compute_route_id = ComputeRouteId.spec(inputs={filter_by_coordinates: balanced()}, **component("compute_route_id"))
     metronome = Metronome.spec(inputs={filter_by_coordinates[CLOCK]: balanced()}, **component("metronome"))
     count_by_window = CountByWindow.spec(
         inputs={compute_route_id: keyed("route"), metronome: balanced()}, **component("count_by_window")

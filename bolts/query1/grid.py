@@ -51,7 +51,5 @@ class Grid:
         """The grid of an author who takes a degree to be so many metres (the organisers give degrees)."""
         for name, value in (("lon_m_per_degree", lon_m_per_degree), ("lat_m_per_degree", lat_m_per_degree)):
             if not value > 0:
-                raise ConfigError(
-                    f"grid: {name} is {value!r}.", remedy="Give metres of one degree, greater than 0."
-                )
+                raise ConfigError(f"grid: {name} is {value!r}.", remedy="Give metres of one degree, greater than 0.")
         return cls(cell_lon=CELL_M / lon_m_per_degree, cell_lat=CELL_M / lat_m_per_degree)

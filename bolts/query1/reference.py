@@ -67,9 +67,7 @@ def read_lines(paths: Iterable[Path | str]) -> Iterator[Line]:
         try:
             with open(path, "rb") as probe:
                 zipped = probe.read(2) == _GZIP_MAGIC
-            with (gzip.open if zipped else open)(
-                path, "rt", encoding="utf-8", errors="replace", newline="\n"
-            ) as file:
+            with (gzip.open if zipped else open)(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
                 for number, text in enumerate(file, 1):
                     yield Line(str(path), number, text.rstrip("\r\n"))
         except (OSError, EOFError, ZlibError) as error:

@@ -126,9 +126,7 @@ class RedisSink:
 
         fields = ("row", result.row, "n", result.number, "w", result.w, "w0", result.w0)
         try:
-            self._fenced.execute(
-                token, "XADD", self._stream, f"{result.number}-0", *fields, keys=(self._stream,)
-            )
+            self._fenced.execute(token, "XADD", self._stream, f"{result.number}-0", *fields, keys=(self._stream,))
         except redis.ResponseError as error:
             if "equal or smaller" not in str(error):
                 raise

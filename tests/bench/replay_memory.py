@@ -21,9 +21,7 @@ from pathlib import Path
 import redis
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (
-    "import typer, leeward.cli.replay as r; a = typer.Typer(); a.callback()(lambda: None); r.register(a); a()"
-)
+COMMAND = "import typer, leeward.cli.replay as r; a = typer.Typer(); a.callback()(lambda: None); r.register(a); a()"
 ROWS_PER_HOUR = 20_000.0  # of the flat profile used here, about the year's mean
 SAMPLE_S = 0.1
 

@@ -99,9 +99,7 @@ class Stage:
     ) -> Iterator[Running]:
         """Any topology, with all its tasks running; killed at the end."""
         options = [f"topology.workers={workers}", *options]
-        submit_topology(
-            topology, name=name, nimbus=self.cluster.nimbus, jar=jar, project=project, options=options
-        )
+        submit_topology(topology, name=name, nimbus=self.cluster.nimbus, jar=jar, project=project, options=options)
         try:
             running = Running(self, name, self.nimbus.topologies()[name])
             await_(running.all_run, f"all tasks of {name} to run")
@@ -334,9 +332,7 @@ class Pilot:
             refused = self.events.named("plan_refused", since=mark)
             assert not refused, refused
             ended = [
-                event
-                for event in self.events.named("reconfiguration_ended", since=mark)
-                if event["kind"] != "reset"
+                event for event in self.events.named("reconfiguration_ended", since=mark) if event["kind"] != "reset"
             ]
             return ended[0] if ended and self.idle else None
 
@@ -355,9 +351,7 @@ class Pilot:
 
     def await_event(self, action: str, *, since: int = 0, timeout_s: float = LONG_S) -> dict[str, Any]:
         """The first event of this name."""
-        return await_(
-            lambda: self.check() and self.events.named(action, since=since), f"event {action}", timeout_s
-        )[0]
+        return await_(lambda: self.check() and self.events.named(action, since=since), f"event {action}", timeout_s)[0]
 
     def await_death(self) -> None:
         """Of the fault."""

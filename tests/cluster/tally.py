@@ -62,9 +62,7 @@ class Tally:
 
     def has_all(self, upto: int) -> bool:
         """Each key's newest line reaches as far as the numbers 1..upto do."""
-        return all(
-            self.number(key, self._counts.get(key, 0)) > upto - self.keys for key in range(self.keys)
-        )
+        return all(self.number(key, self._counts.get(key, 0)) > upto - self.keys for key in range(self.keys))
 
     def _show(self, what: str, line: str) -> None:
         if len(self.odd) < 12:

@@ -63,9 +63,7 @@ def stop(process: int) -> None:
     [("Count", kill), ("Numbers", kill), ("Sink", kill), ("Count", stop), ("Numbers", stop)],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
-def test_the_worker_survives_its_python_process(
-    counting: Running, component: str, harm: Callable[[int], None]
-) -> None:
+def test_the_worker_survives_its_python_process(counting: Running, component: str, harm: Callable[[int], None]) -> None:
     with counting.pilot() as pilot:
         replaced(counting, pilot, component, harm)
 

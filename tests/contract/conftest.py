@@ -54,7 +54,5 @@ def spark(tmp_path_factory):
 def made(spark, tmp_path_factory) -> Path:
     """Half an hour of generated rows in slices, and as CSV beside them."""
     folder = tmp_path_factory.mktemp("made")
-    generate(
-        Settings(hours=0.5, peak_rate=120), out=folder / "slices", csv=folder / "rows.csv.gz", spark=spark
-    )
+    generate(Settings(hours=0.5, peak_rate=120), out=folder / "slices", csv=folder / "rows.csv.gz", spark=spark)
     return folder

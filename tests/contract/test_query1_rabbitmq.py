@@ -120,9 +120,7 @@ def drain(url: str, queue: str) -> list[tuple[str | None, str, int | None, dict]
 
 
 def settings(url: str, queue: str):
-    return read_settings(
-        {"query1.sink": "rabbitmq", "leeward.rabbitmq.url": url, "query1.out": queue}
-    )
+    return read_settings({"query1.sink": "rabbitmq", "leeward.rabbitmq.url": url, "query1.out": queue})
 
 
 #: By which a consumer can drop what a replaced process sends.

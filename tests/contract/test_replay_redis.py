@@ -33,9 +33,7 @@ from leeward.replay.slices import read_chunks
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "taxi"
 REAL = SHARED / "debs2015_20130101_0000-0045.csv.gz"
 #: the command line with replay's part alone
-COMMAND = (
-    "import typer, leeward.cli.replay as r; a = typer.Typer(); a.callback()(lambda: None); r.register(a); a()"
-)
+COMMAND = "import typer, leeward.cli.replay as r; a = typer.Typer(); a.callback()(lambda: None); r.register(a); a()"
 
 
 def row(dropoff: str, name: str = "A", pickup: str = "2013-01-01 00:00:00") -> str:
@@ -98,9 +96,7 @@ def test_bad_rows_are_counted_by_reason_and_left_out(spark, tmp_path) -> None:
 def test_a_foreign_file_is_refused_and_nothing_looks_prepared(spark, tmp_path) -> None:
     (tmp_path / "taxi.csv").write_text(row("2013-01-01 00:02:00") + "\n")
     (tmp_path / "stations.csv").write_text("id,name\n1,Broadway\n")
-    with pytest.raises(
-        ReplayError, match=r"stations\.csv has no row.*line 1: 2 columns, expected 17: 'id,name'"
-    ):
+    with pytest.raises(ReplayError, match=r"stations\.csv has no row.*line 1: 2 columns, expected 17: 'id,name'"):
         prepare([tmp_path], tmp_path / "out", spark=spark)
     with pytest.raises(ReplayError, match="nothing was prepared there"):
         read_manifest(tmp_path / "out")
@@ -154,9 +150,7 @@ def test_a_dense_slice_is_read_in_pieces(spark, made) -> None:
     pieces = list(read_chunks(spark, made / "slices", manifest, 150, chunk_rows=100))
     assert max(len(chunk.lines) for chunk in pieces) == 100
     assert pieces[0].first_seq == 101
-    assert [line for chunk in whole for line in chunk.lines][100:] == [
-        line for c in pieces for line in c.lines
-    ]
+    assert [line for chunk in whole for line in chunk.lines][100:] == [line for c in pieces for line in c.lines]
 
 
 def test_streams_that_do_not_fit_are_refused(spark, client, server, made, tmp_path) -> None:
@@ -184,9 +178,7 @@ def test_streams_that_do_not_fit_are_refused(spark, client, server, made, tmp_pa
 
 def test_wrong_doors_are_named_without_the_password(server, made) -> None:
     folder = made / "slices"
-    with pytest.raises(
-        RedisAwayError, match=r"redis://:\*\*\*@127\.0\.0\.1:\d+/0 cannot be reached.*Start it"
-    ) as away:
+    with pytest.raises(RedisAwayError, match=r"redis://:\*\*\*@127\.0\.0\.1:\d+/0 cannot be reached.*Start it") as away:
         replay(folder, f"redis://:{URL_PASSWORD}@127.0.0.1:{free_port()}/0")
     with pytest.raises(ClusterRefusedError, match="refuses the password") as wrong:
         replay(folder, f"redis://:guess@127.0.0.1:{server.port}/0")
@@ -253,9 +245,7 @@ def start_replay(folder: Path, server: RedisServer, *options: str) -> subprocess
         "--quiet",
         *options,
     )
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def wait_for_rows(client: redis.Redis, count: int, running: subprocess.Popen) -> None:

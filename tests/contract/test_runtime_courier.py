@@ -32,9 +32,7 @@ class Task:
         work()
 
     def send(self, epoch, parcels):
-        sending = self.courier.send(
-            epoch, lambda: self.said.put("sent"), lambda why: self.said.put(f"failed: {why}")
-        )
+        sending = self.courier.send(epoch, lambda: self.said.put("sent"), lambda why: self.said.put(f"failed: {why}"))
         whole = {
             task: {group: (entries.items(), ()) for group, entries in groups.items()}
             for task, groups in parcels.items()

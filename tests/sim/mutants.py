@@ -1,7 +1,7 @@
 """Deliberate bugs, a line each, that `leeward.sim.torture` must find; `test_mutants.py` applies them one at a time.
 
-    python -m tests.sim.mutants            look for all of them, and print the seed that finds each
-    python -m tests.sim.mutants keep ...   for these only
+python -m tests.sim.mutants            look for all of them, and print the seed that finds each
+python -m tests.sim.mutants keep ...   for these only
 """
 
 from __future__ import annotations

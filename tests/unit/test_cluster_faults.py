@@ -219,9 +219,7 @@ def test_a_loss_shows_in_the_verdict_and_as_a_recovery_without_end():
     assert document(lossy)["longest_s"] is None
 
 
-@pytest.mark.parametrize(
-    "change", [{"stuck": "no result"}, {"missing": ["a"]}, {"wrong": ["a"]}, {"wrong_writes": 1}]
-)
+@pytest.mark.parametrize("change", [{"stuck": "no result"}, {"missing": ["a"]}, {"wrong": ["a"]}, {"wrong_writes": 1}])
 def test_any_difference_makes_the_output_different(change: dict):
     assert result().exact and not result(**change).exact
 

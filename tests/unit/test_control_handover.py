@@ -228,9 +228,7 @@ def test_redis_down_in_the_middle_holds_up_checkpoints_alone(cluster, clock, sin
 
 
 @pytest.mark.parametrize("dies", [False, True])
-@pytest.mark.parametrize(
-    ("at", "nth"), [("fence", 1), ("control:handover", 1), ("fence", 2), ("journal:closed", 1)]
-)
+@pytest.mark.parametrize(("at", "nth"), [("fence", 1), ("control:handover", 1), ("fence", 2), ("journal:closed", 1)])
 def test_killed_after_each_step(cluster, clock, sink, at, nth, dies):
     left = []
 

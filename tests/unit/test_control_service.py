@@ -110,9 +110,7 @@ def stage(policy, *, until, cluster=None, settings=None, fault=None, limit=4000)
         leftovers=MemoryLeftovers(world),
     )  # fmt: skip
     settings = settings or Settings(period_s=0.5, cool_down_s=2.0, window_s=1.0, minimum_gain=0.02)
-    service = Service(
-        topology=NAME, ports=ports, settings=settings, policy=policy, fault=fault, executor=Inline()
-    )
+    service = Service(topology=NAME, ports=ports, settings=settings, policy=policy, fault=fault, executor=Inline())
     return service, clock, sink, cluster
 
 

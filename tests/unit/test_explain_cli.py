@@ -148,8 +148,7 @@ def test_what_another_point_beats_is_left_out():
     values = ((3.0, 9.0, 0.0), (2.0, 8.0, 0.0), (2.0, 7.0, 1.0), (5.0, 1.0, 0.0), (4.0, 5.0, 0.0), (2.0, 7.0, 2.0))
     nothing = Parts(response=0.0, cost=0.0, downtime=0.0)
     points = [
-        Point(deployment={}, metrics=Metrics(F=0.0, R=r, C=c, T_D=d, parts=nothing), proven=True)
-        for r, c, d in values
+        Point(deployment={}, metrics=Metrics(F=0.0, R=r, C=c, T_D=d, parts=nothing), proven=True) for r, c, d in values
     ]
     assert unbeaten(points) == [points[2], points[4], points[3]]
 

@@ -31,9 +31,7 @@ VECTOR_IN, VECTOR_OUT = TAXI / "oracle" / "mang_q1_input.csv", TAXI / "oracle" /
 needs_taxi = pytest.mark.skipif(not TAXI.is_dir(), reason=f"needs ../shared: {TAXI}")
 
 
-def csv_line(
-    time: str, start: tuple[int, int] = (1, 1), end: tuple[int, int] = (1, 1), **columns: str
-) -> str:
+def csv_line(time: str, start: tuple[int, int] = (1, 1), end: tuple[int, int] = (1, 1), **columns: str) -> str:
     """A row with pickup = dropoff = `time` of 2013-01-01 between cells (east, south); `c6` sets column 6."""
     grid = Grid()
     degrees = [
@@ -67,9 +65,7 @@ def run(*args: object):
 @needs_taxi
 def test_the_hand_made_vectors():
     result = run(VECTOR_IN, "--cell-lon-m-per-deg", 84_380, "--cell-lat-m-per-deg", 110_540)
-    expected = [
-        line.replace(".0,", ",") for line in VECTOR_OUT.read_text().splitlines() if line
-    ]  # "00:02:00.0"
+    expected = [line.replace(".0,", ",") for line in VECTOR_OUT.read_text().splitlines() if line]  # "00:02:00.0"
     assert result.exit_code == 0
     assert result.stdout.splitlines() == expected and len(expected) == 12
 
@@ -122,9 +118,7 @@ def test_the_window_is_open_at_its_beginning():
 
 def test_expiry_shows_with_an_event_and_may_bring_back_the_eleventh():
     eleven = [csv_line("00:00:00", end=(1, 1))] + [csv_line("00:01:00", end=(e, 1)) for e in range(2, 12)]
-    rows = routes(
-        rows_per_event(rides(*eleven, csv_line("00:30:30", end=(11, 1)), csv_line("00:31:00", end=(11, 1))))
-    )
+    rows = routes(rows_per_event(rides(*eleven, csv_line("00:30:30", end=(11, 1)), csv_line("00:31:00", end=(11, 1)))))
     assert len(rows) == 12
     assert rows[-1] == ["1.1>11.1"]
 
@@ -134,10 +128,7 @@ def test_nothing_is_output_while_the_ten_stay():
 
 
 def test_a_pulse_closes_each_interval_that_held_rows():
-    lines = [
-        csv_line(t, end=(e, 1))
-        for t, e in [("00:00:10", 1), ("00:00:59", 2), ("00:01:00", 3), ("00:07:00", 4)]
-    ]
+    lines = [csv_line(t, end=(e, 1)) for t, e in [("00:00:10", 1), ("00:00:59", 2), ("00:01:00", 3), ("00:07:00", 4)]]
     results = list(rows_per_pulse(rides(*lines), pulse_s=60))
     first = int(datetime(2013, 1, 1, tzinfo=UTC).timestamp()) // 60
     assert [result.number - first for result in results] == [0, 1, 7]
@@ -160,9 +151,7 @@ def test_rejected_rows_are_counted_and_change_nothing():
     ]
     good = [csv_line("00:00:01"), csv_line("00:02:00", end=(2, 2))]
     rejects: Counter[str] = Counter()
-    mixed = read_rides(
-        (Line("f", 1, t) for t in [bad[0], good[0], *bad, good[1]]), grid=Grid(), rejects=rejects
-    )
+    mixed = read_rides((Line("f", 1, t) for t in [bad[0], good[0], *bad, good[1]]), grid=Grid(), rejects=rejects)
     assert list(rows_per_pulse(mixed, pulse_s=60)) == list(rows_per_pulse(rides(*good), pulse_s=60))
     assert rejects == {"columns": 2, "date": 1, "impossible date": 1, "number": 1, "outside": 1}
 

@@ -20,10 +20,7 @@ from leeward.core.errors import ConfigError
 from leeward.runtime import Pulse
 from topologies.query1 import MAX_REPLICAS, Query1
 
-LINE = (
-    "m,h,2013-01-01 00:00:00,2013-01-01 00:02:00,120,0.44,"
-    "-73.956528f,40.716976,-73.962440,40.715008,CSH,0,0,0,0,0,0"
-)
+LINE = "m,h,2013-01-01 00:00:00,2013-01-01 00:02:00,120,0.44,-73.956528f,40.716976,-73.962440,40.715008,CSH,0,0,0,0,0,0"
 
 
 def local(component, conf: dict | None = None):

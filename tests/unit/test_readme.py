@@ -81,9 +81,7 @@ def test_the_parser_of_this_test_refuses_what_the_program_refuses():
 
 def test_every_command_is_in_the_readme():
     shown = {command.words for command in commands(README) if command.program == "leeward"}
-    missing = [
-        " ".join(path) for path in leaves(cli(), ("leeward",)) if not any(s[: len(path)] == path for s in shown)
-    ]
+    missing = [" ".join(path) for path in leaves(cli(), ("leeward",)) if not any(s[: len(path)] == path for s in shown)]
     assert missing == []
 
 

@@ -60,9 +60,7 @@ def test_a_mixture_leaves_evenly_though_half_of_it_says_the_first_second() -> No
     st.lists(st.floats(START, START + 3600), min_size=1, max_size=50).map(sorted),
     st.floats(0, 4000),
 )
-def test_counting_what_is_due_agrees_with_the_due_times(
-    speed: float, due: list[float], waited: float
-) -> None:
+def test_counting_what_is_due_agrees_with_the_due_times(speed: float, due: list[float], waited: float) -> None:
     pace = Pace(clock_s=100.0, data_s=START, speed=speed)
     now = 100.0 + waited
     count = pace.count_due(due, 0, now)

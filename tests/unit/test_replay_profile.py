@@ -59,9 +59,7 @@ def test_other_profiles() -> None:
     real = curve_of(Settings(profile=Profile.REAL, hours=24, start="2013-01-14 00:00:00")).rates
     assert real[30] == pytest.approx(load_week()[0], abs=2)
     assert max(real) == pytest.approx(max(load_week()[:24]), abs=3)
-    week = curve_of(
-        Settings(profile=Profile.REAL, hours=168, start="2013-01-14 00:00:00", peak_rate=100)
-    ).rates
+    week = curve_of(Settings(profile=Profile.REAL, hours=168, start="2013-01-14 00:00:00", peak_rate=100)).rates
     assert max(week) == pytest.approx(100, rel=0.01)
     assert set(curve_of(Settings(profile=Profile.FLAT, hours=0.1, peak_rate=7)).rates) == {7}
 
@@ -105,16 +103,12 @@ def test_a_minute_depends_on_its_arguments_only(seed: int, index: int) -> None:
 
 def test_geography_and_bad_rows_follow_the_table() -> None:
     table = load_trips()
-    rows = minute_rows(
-        TripModel(table), seed=1, index=0, start_s=epoch_s("2013-01-16 04:00:00"), count=20_000
-    )
+    rows = minute_rows(TripModel(table), seed=1, index=0, start_s=epoch_s("2013-01-16 04:00:00"), count=20_000)
     columns = [line.decode().split(",") for _, line in rows]
     zeros = sum(row[6] == "0.000000" for row in columns)
     assert zeros / len(rows) == pytest.approx(table.zero_share, rel=0.2)
     pickups = Counter(
-        cell_of(float(row[7]), float(row[6]))
-        for row in columns
-        if row[6] != "0.000000" and float(row[7]) < 90
+        cell_of(float(row[7]), float(row[6])) for row in columns if row[6] != "0.000000" and float(row[7]) < 90
     )
     total = sum(pickups.values())
     expected_total = sum(cell[2] for cell in table.cells)

@@ -43,9 +43,7 @@ class World:
     def progress(self) -> int:
         if self.reader_delay_s is None:
             return 0
-        return max(
-            (seq for seq, at in self.entries.items() if at + self.reader_delay_s <= self.now_s), default=0
-        )
+        return max((seq for seq, at in self.entries.items() if at + self.reader_delay_s <= self.now_s), default=0)
 
     def probe(self) -> None:
         """It always answers: only sending fails."""

@@ -220,9 +220,7 @@ BOLT = {
     "componentid": "count",
     "task->component": {"3": "pass", "4": "pass", "5": "count", "6": "count", "7": "sink"},
     "source->stream->grouping": {"pass": {"default": {}, "marker": {}}},
-    "source->stream->fields": {
-        "pass": {"default": ["key"], "marker": ["kind", "epoch", "tables", "counts", "body"]}
-    },
+    "source->stream->fields": {"pass": {"default": ["key"], "marker": ["kind", "epoch", "tables", "counts", "body"]}},
     "stream->target->grouping": {"default": {"sink": {}}, "marker": {"sink": {}}},
 }
 TABLES = {"pass": even_table([3]), "count": even_table([5]), "sink": even_table([7])}
@@ -304,9 +302,7 @@ def test_no_pulse_is_expected_of_a_warm_task_and_its_other_markers_wait(bolt):
 def test_pause_exports_buffers_and_resumes_in_order(bolt):
     bolt.tuple("pass", 3, ["a"])
     bolt.beat()
-    pause = ControlRecord(
-        epoch=1, phase=Phase.PAUSE, cut=1, tables=TABLES | {"count": even_table([5, 6])}, stays=(5,)
-    )
+    pause = ControlRecord(epoch=1, phase=Phase.PAUSE, cut=1, tables=TABLES | {"count": even_table([5, 6])}, stays=(5,))
     bolt.marker("pass", 3, "pause", 1, body=pause.to_json())
     assert not emitted(bolt.beat(), "marker")
     bolt.marker("pass", 4, "pause", 1, body=pause.to_json())
@@ -326,9 +322,7 @@ def test_pause_exports_buffers_and_resumes_in_order(bolt):
 
 def test_restore_takes_the_groups_of_the_new_table(bolt):
     bolt.beat()
-    restore = ControlRecord(
-        epoch=3, phase=Phase.RESTORE, base=3, cut=2, tables=TABLES | {"count": even_table([6, 5])}
-    )
+    restore = ControlRecord(epoch=3, phase=Phase.RESTORE, base=3, cut=2, tables=TABLES | {"count": even_table([6, 5])})
     bolt.link.snapshots = {group: {} for group in range(128)}
     bolt.link.show(restore)
     bolt.beat()

@@ -27,9 +27,7 @@ def test_a_sender_is_one_reader_however_many_its_pieces(without_collector, monke
     packer = msgpack.Packer(strict_types=True, autoreset=False)
     assembly, entries = Assembly(3), {n: "x" * n for n in range(100)}
     pack(packer, 0, entries.items(), (), last=True, owner="a test")
-    arrived = [
-        assembly.take(piece) for piece in Cutter(epoch=3, sender=1, size=50).add(taken(packer), end=True)
-    ]
+    arrived = [assembly.take(piece) for piece in Cutter(epoch=3, sender=1, size=50).add(taken(packer), end=True)]
     assert len(arrived) > 100 and arrived[-1] == {0: entries} and len(made) == 1
 
 

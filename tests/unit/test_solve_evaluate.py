@@ -63,9 +63,7 @@ def test_generic_downtime_by_hand():
         0.25 + max(trip + code, trip + state / 2) + trip + state / 2 + 0.5
     )
     # a scale-in: the node that stays runs a replica already
-    assert work_downtime({"n0": 1, "n1": 1}, {"n0": 1}) == pytest.approx(
-        0.25 + trip + state / 2 + trip + state / 2
-    )
+    assert work_downtime({"n0": 1, "n1": 1}, {"n0": 1}) == pytest.approx(0.25 + trip + state / 2 + trip + state / 2)
 
 
 def test_storm_downtime_by_hand():
@@ -74,9 +72,7 @@ def test_storm_downtime_by_hand():
     trip, code, state = 0.01, 9e5 / 12.5e6, 1e6 / 12.5e6
     assert work_downtime({"n0": 1}, {"n0": 1}, **storm) == 0
     # n1 holds the code already
-    assert work_downtime({"n0": 1}, {"n1": 1}, **storm) == pytest.approx(
-        0.25 + trip + state + trip + state + 0.5
-    )
+    assert work_downtime({"n0": 1}, {"n1": 1}, **storm) == pytest.approx(0.25 + trip + state + trip + state + 0.5)
     # n2 must fetch it first, and starts two replicas one after the other
     assert work_downtime({"n0": 1}, {"n2": 2}, **storm) == pytest.approx(
         0.25 + trip + code + trip + state + trip + state + 2 * 0.5
@@ -120,9 +116,7 @@ def test_every_constraint_is_verified():
 
 def test_downtime_is_bounded_even_when_it_has_no_weight():
     present = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n1": 1}}
-    problem = problem_from_json(
-        chain_document() | {"current": present, "bounds": {"r": 0.2, "c": 20, "d": 0.1}}
-    )
+    problem = problem_from_json(chain_document() | {"current": present, "bounds": {"r": 0.2, "c": 20, "d": 0.1}})
     assert verify(problem, present) == ()
     assert [v.kind for v in verify(problem, present | {"work": {"n1": 1}})] == ["downtime"]
 

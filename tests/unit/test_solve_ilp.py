@@ -108,9 +108,7 @@ def test_a_vector_of_zeros_is_not_a_solution():
 
 def test_a_deployment_that_breaks_a_constraint_is_not_a_solution():
     first = np.eye(9)[0]
-    model = model_with_values(
-        chain_document(), [np.eye(3)[0], first, np.eye(3)[0]]
-    )  # three on n0, capacity 2
+    model = model_with_values(chain_document(), [np.eye(3)[0], first, np.eye(3)[0]])  # three on n0, capacity 2
     outcome = conclude(model, milp.Answer(status="optimal", bound=0.1))
     assert isinstance(outcome, Unknown)
 
@@ -149,9 +147,7 @@ def test_a_present_deployment_that_breaks_a_bound_is_not_kept(monkeypatch):
 def test_a_change_must_be_worth_its_downtime():
     # moving the sink to n0's neighbour-free place saves 10 ms, which is little beside the downtime
     apart = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n2": 1}}
-    costly = with_present(
-        current=apart, weights={"r": 0.1, "c": 0.1, "d": 0.8}, bounds={"r": 0.2, "c": 20, "d": 1}
-    )
+    costly = with_present(current=apart, weights={"r": 0.1, "c": 0.1, "d": 0.8}, bounds={"r": 0.2, "c": 20, "d": 1})
     free = with_present(current=apart, weights={"r": 0.5, "c": 0.5, "d": 0})
     assert solve(costly, method="ilp").deployment == apart
     assert solve(free, method="ilp").deployment != apart

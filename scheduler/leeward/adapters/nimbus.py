@@ -63,9 +63,7 @@ class NimbusClient:
     def rebalance(self, name: str, *, workers: int, executors: Mapping[str, int]) -> None:
         from streamparse.thrift import storm_thrift
 
-        options = storm_thrift.RebalanceOptions(
-            wait_secs=0, num_workers=workers, num_executors=dict(executors)
-        )
+        options = storm_thrift.RebalanceOptions(wait_secs=0, num_workers=workers, num_executors=dict(executors))
         self._call(lambda client: client.rebalance(name, options))
 
     def close(self) -> None:

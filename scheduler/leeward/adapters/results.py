@@ -22,9 +22,7 @@ class Row:
 class Results:
     """See the module. Raises redis.RedisError when Redis is away."""
 
-    def __init__(
-        self, url: str, *, secrets: Secrets = NO_SECRETS, source: str, results: str
-    ) -> None:
+    def __init__(self, url: str, *, secrets: Secrets = NO_SECRETS, source: str, results: str) -> None:
         self._redis = redis.Redis.from_url(url, **secrets.redis_login(), socket_timeout=5)
         self._source, self._results = source, results
 

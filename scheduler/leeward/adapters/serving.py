@@ -50,9 +50,7 @@ def serve_one(
     policies.forget(topology)
 
 
-def serve_all(
-    addresses: Addresses, chosen: Chosen, policies: Policies, sink: EventSink, stop: threading.Event
-) -> None:
+def serve_all(addresses: Addresses, chosen: Chosen, policies: Policies, sink: EventSink, stop: threading.Event) -> None:
     """Every topology whose components are all Leeward's, until `stop`."""
     reservations = Reservations()
     with closing(NimbusClient(addresses.nimbus)) as nimbus:

@@ -63,12 +63,10 @@ def demo(
         str, typer.Option(envvar="MODE", help="live: tables change without a stop; restart: the papers' way.")
     ] = "live",
     keep: Annotated[bool, typer.Option(envvar="KEEP", help="Leave the cluster up.")] = False,
-    out: Annotated[
-        Path, typer.Option(envvar="LEEWARD_OUT", help="Folder for everything; verdict in OUT.json.")
-    ] = Path("out/demo"),
-    cluster: Annotated[
-        Path, typer.Option(envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")
-    ] = DEFAULT_DIR,
+    out: Annotated[Path, typer.Option(envvar="LEEWARD_OUT", help="Folder for everything; verdict in OUT.json.")] = Path(
+        "out/demo"
+    ),
+    cluster: Annotated[Path, typer.Option(envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")] = DEFAULT_DIR,
     base_port: BasePort = 6600,
 ) -> None:
     """Real Storm, ZooKeeper, Redis and Spark; about five minutes.
@@ -194,9 +192,7 @@ class Demo:
         self.zookeeper = client
         self.cluster_store = ZooClusterStore(client, "/leeward")
         self.snapshots = RedisSnapshots(self.cluster.redis_url, secrets=secrets)
-        self.results: Results = Results(
-            self.cluster.redis_url, secrets=secrets, source="taxi:in", results="query1:out"
-        )
+        self.results: Results = Results(self.cluster.redis_url, secrets=secrets, source="taxi:in", results="query1:out")
 
     def _await_tasks(self, tell: Callable[[str], None]) -> None:
         from leeward.control.snapshot import read_snapshot

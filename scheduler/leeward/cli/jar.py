@@ -38,9 +38,7 @@ def build(out: Path, src: Path) -> int:
 def submit(
     topology: Annotated[str, typer.Argument(help="File in topologies/, without .py.")],
     name: Annotated[str | None, typer.Option(help="Name on the cluster; default: the file's.")] = None,
-    cluster: Annotated[
-        Path, typer.Option(envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")
-    ] = DEFAULT_DIR,
+    cluster: Annotated[Path, typer.Option(envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")] = DEFAULT_DIR,
     option: Annotated[list[str] | None, typer.Option("--option", "-o", help="Setting, key=value.")] = None,
 ) -> None:
     """Build the jar and submit a topology to a local cluster."""

@@ -117,9 +117,7 @@ def measure_command(
     if why := hindrance():
         refuse(f"The emulated network cannot be entered: {why}.")
     with Console(stderr=True).status("measuring") as shown:
-        found = measure(
-            network, cluster.network.ends, rounds=rounds, trains=trains, most=most, report=shown.update
-        )
+        found = measure(network, cluster.network.ends, rounds=rounds, trains=trains, most=most, report=shown.update)
     counted = cluster.network.statistics(relay)
     if output is Output.json:
         typer.echo(json.dumps(document(found, counted), indent=2))

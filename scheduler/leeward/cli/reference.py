@@ -33,9 +33,7 @@ def _group() -> None:
 
 
 def query1(
-    files: Annotated[
-        list[Path], typer.Argument(help="CSV files of 17 columns, plain or gzip, in order of dropoff.")
-    ],
+    files: Annotated[list[Path], typer.Argument(help="CSV files of 17 columns, plain or gzip, in order of dropoff.")],
     per: Annotated[Per, typer.Option(help="A row per event that changes the ten, or per pulse.")] = Per.EVENT,
     pulse_s: Annotated[int, typer.Option(min=1, help="Interval of the pulses, seconds of data time.")] = 60,
     lon_m_per_deg: Annotated[
@@ -46,9 +44,7 @@ def query1(
         float | None,
         typer.Option("--cell-lat-m-per-deg", help="Metres of one degree of latitude, for own cells."),
     ] = None,
-    sort: Annotated[
-        bool, typer.Option("--sort", help="Sort the rows by dropoff first (all in memory).")
-    ] = False,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort the rows by dropoff first (all in memory).")] = False,
     count_bad: Annotated[
         bool,
         typer.Option("--count-bad", help="Print to standard error how many rows were rejected, by reason."),
@@ -68,9 +64,7 @@ def query1(
             if lon_m_per_deg is not None and lat_m_per_deg is not None
             else Grid()
         )
-        for result in reference_rows(
-            files, per=per.value, pulse_s=pulse_s, grid=grid, rejects=rejects, sort=sort
-        ):
+        for result in reference_rows(files, per=per.value, pulse_s=pulse_s, grid=grid, rejects=rejects, sort=sort):
             sys.stdout.write(result.row + "\n")
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)

@@ -41,9 +41,7 @@ def register(app: typer.Typer) -> None:
 
 def generate(
     out: Annotated[Path | None, typer.Option(help="Folder for Parquet slices, ready for `run`.")] = None,
-    csv: Annotated[
-        Path | None, typer.Option(help="File for all rows as CSV; gzip if it ends in .gz.")
-    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="File for all rows as CSV; gzip if it ends in .gz.")] = None,
     hours: Annotated[float, typer.Option(help="Length of the data.")] = 3.0,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal rows.")] = 1,
     profile: Annotated[
@@ -63,9 +61,7 @@ def generate(
             "Default 215; for `real` the real rate."
         ),
     ] = None,
-    trough_rate: Annotated[
-        float, typer.Option(help="Rows per minute of data at the trough (profile day).")
-    ] = 60.0,
+    trough_rate: Annotated[float, typer.Option(help="Rows per minute of data at the trough (profile day).")] = 60.0,
     slice_minutes: _SliceMinutes = 5,
     memory_mb: _MemoryMb = 640,
     cores: _Cores = 2,

@@ -338,9 +338,7 @@ def _settings(config: Path | None, options: Sequence[str]) -> Chosen:
     return settings_from(document, options, more=setting_names)
 
 
-def _addresses(
-    nimbus: list[str] | None, zookeeper: str | None, redis: str | None, cluster: Path | None
-) -> Addresses:
+def _addresses(nimbus: list[str] | None, zookeeper: str | None, redis: str | None, cluster: Path | None) -> Addresses:
     """From the options, else from the local cluster that runs, else Storm's defaults on this machine."""
     from leeward.adapters.wiring import Addresses
     from leeward.core.errors import ConfigError

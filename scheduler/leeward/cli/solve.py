@@ -97,9 +97,7 @@ def check_options(time_limit: float | None, gap: float, seed: int) -> None:
     if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
         raise ProblemError("--time-limit", time_limit, "must be more than 0", remedy="give seconds")
     if not 0 <= gap < 1:
-        raise ProblemError(
-            "--gap", gap, "must be 0 or more and less than 1", remedy="0.01 means one per cent"
-        )
+        raise ProblemError("--gap", gap, "must be 0 or more and less than 1", remedy="0.01 means one per cent")
     if not 0 <= seed < 2**31:
         raise ProblemError("--seed", seed, "must be from 0 to 2147483647", remedy="give such a number")
 

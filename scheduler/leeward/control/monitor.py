@@ -120,9 +120,7 @@ class Monitor:
         self._window.append((now, read_samples(lines)))
         while len(self._window) > 2 and now - self._window[1][0] >= self._settings.window_s:
             self._window.popleft()
-        rates = rates_between(
-            self._window[0][1], self._window[-1][1], minimum_samples=self._settings.minimum_samples
-        )
+        rates = rates_between(self._window[0][1], self._window[-1][1], minimum_samples=self._settings.minimum_samples)
         self._service.update(rates.service)
         return rates
 
@@ -197,9 +195,7 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
         )
         for entry in facts.structure.components
     )
-    streams = tuple(
-        sorted((source, entry.id) for entry in facts.structure.components for source in entry.inputs)
-    )
+    streams = tuple(sorted((source, entry.id) for entry in facts.structure.components for source in entry.inputs))
     return ClusterView(
         topology=facts.structure.name,
         topology_id=facts.structure.id,

@@ -63,9 +63,7 @@ class Term:
         self._presence, self._reservations = presence, reservations
         self._structure, self._ports, self._mine, self._settings = structure, ports, mine, settings
         self._fault = fault
-        self._loop = Loop(
-            settings=settings, policy=policy, sink=ports.sink, topology=structure.name, executor=executor
-        )
+        self._loop = Loop(settings=settings, policy=policy, sink=ports.sink, topology=structure.name, executor=executor)
         self._monitor = Monitor(settings)
         self._costs = HandoverCosts()
         self._rates = Rates()

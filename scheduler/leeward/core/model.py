@@ -38,9 +38,7 @@ class Measured:
     """Measurements of one component over the last window."""
 
     arrival_rate: float = 0.0  #: lambda_i, tuples/s into all replicas together (a spout: tuples/s it emits)
-    service_rate: float | None = (
-        None  #: mu_i, tuples/s of one busy replica on a reference node; None: not measured yet
-    )
+    service_rate: float | None = None  #: mu_i, tuples/s of one busy replica on a reference node; None: not measured yet
     state_bytes: int = 0  #: all key groups together
     queued: int = 0  #: tuples that wait in front of it, where known (a spout: backlog at its source)
     group_load: Mapping[int, float] = field(default_factory=dict)  #: key group -> tuples/s, sampled; empty: not known

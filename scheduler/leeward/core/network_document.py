@@ -1,22 +1,22 @@
 """A network as a document, as `tomllib` reads a network file, and back. No I/O.
 
-    [inside]                        # between nodes of one site; also as `inside = {...}` of a site
-    delay_ms = 0.5
+[inside]                        # between nodes of one site; also as `inside = {...}` of a site
+delay_ms = 0.5
 
-    [[site]]
-    id = "north"
+[[site]]
+id = "north"
 
-    [[node]]                        # the one called "cloud", or with role = "nimbus", has Nimbus, ZooKeeper, Redis
-    id = "north-1"
-    site = "north"
+[[node]]                        # the one called "cloud", or with role = "nimbus", has Nimbus, ZooKeeper, Redis
+id = "north-1"
+site = "north"
 
-    [[link]]
-    between = ["core", "north"]     # both directions; `from` and `to`: this direction alone
-    delay_ms = 20
-    rate_mbps = 100                 # left out: no limit
-    loss = 0.001
-    queue_ms = 200                  # or queue_packets
-    shared = true                   # left out: each pair of nodes has the rate for itself
+[[link]]
+between = ["core", "north"]     # both directions; `from` and `to`: this direction alone
+delay_ms = 20
+rate_mbps = 100                 # left out: no limit
+loss = 0.001
+queue_ms = 200                  # or queue_packets
+shared = true                   # left out: each pair of nodes has the rate for itself
 """
 
 from __future__ import annotations

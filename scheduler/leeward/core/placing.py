@@ -165,9 +165,7 @@ def _choose(
     return chosen
 
 
-def _homeless(
-    view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, str], leave: bool
-) -> dict[int, str]:
+def _homeless(view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, str], leave: bool) -> dict[int, str]:
     """Where tasks go that have no place: not assigned, their node is gone, or it drains and they shall `leave`."""
     usable = sorted(node.id for node in view.nodes if not node.draining) or sorted(nodes)
     load = Counter(slot.node for task, slot in view.assignment.items() if task not in homes)

@@ -36,9 +36,7 @@ class Placement:
         by_slot: dict[Slot, list[int]] = {}
         for task, slot in self.slots.items():
             by_slot.setdefault(slot, []).append(task)
-        slots = [
-            {"node": slot.node, "port": slot.port, "tasks": sorted(by_slot[slot])} for slot in sorted(by_slot)
-        ]
+        slots = [{"node": slot.node, "port": slot.port, "tasks": sorted(by_slot[slot])} for slot in sorted(by_slot)]
         document = {
             "version": PLACEMENT_VERSION,
             "topology_id": self.topology_id,
@@ -53,9 +51,7 @@ class Placement:
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise PlanError(
-                f"placement is not JSON: {error}.", remedy="Write it with Placement.to_json."
-            ) from None
+            raise PlanError(f"placement is not JSON: {error}.", remedy="Write it with Placement.to_json.") from None
         return _placement(document)
 
 
@@ -81,9 +77,7 @@ def _placement(document: object) -> Placement:
             if task in slots:
                 raise PlanError(f"placement names task {task} twice.", remedy="Place each task once.")
             slots[task] = slot
-    return Placement(
-        topology_id=_get(document, "topology_id", str), epoch=_get(document, "epoch", int), slots=slots
-    )
+    return Placement(topology_id=_get(document, "topology_id", str), epoch=_get(document, "epoch", int), slots=slots)
 
 
 def _get(document: object, name: str, kind: type[T]) -> T:
@@ -159,9 +153,7 @@ def _by_slot(slots: Mapping[int, Slot]) -> dict[Slot, set[int]]:
     return workers
 
 
-def diff(
-    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
-) -> tuple[Change, ...]:
+def diff(before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]) -> tuple[Change, ...]:
     """The components whose replicas change in number or place, by name."""
     changes = []
     for component in sorted(after):

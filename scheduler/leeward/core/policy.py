@@ -36,9 +36,7 @@ class JointPolicy(Protocol):
     only; each is checked as if it came alone.
     """
 
-    def decide_all(
-        self, views: Sequence[ClusterView], *, now: float, rng: Random
-    ) -> Mapping[str, Plan]:
+    def decide_all(self, views: Sequence[ClusterView], *, now: float, rng: Random) -> Mapping[str, Plan]:
         """Topology name -> plan."""
 
 

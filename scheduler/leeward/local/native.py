@@ -14,9 +14,7 @@ from leeward.local.errors import NotInstalledError
 _COMPILE_S = 60.0
 
 
-def built(
-    source: bytes, target: Path, flags: Sequence[str], *, name: str, without: str = "", anyway: str = ""
-) -> Path:
+def built(source: bytes, target: Path, flags: Sequence[str], *, name: str, without: str = "", anyway: str = "") -> Path:
     """`target`, whose name gets a digest of the source; made once for each version of it.
 
     `name` is what it is, `without` what does not work without a compiler, `anyway` how to do without it. Raises

@@ -33,9 +33,7 @@ JVM_FLAGS = (
 )
 
 
-def storm_settings(
-    shipped: Mapping[str, object], spec: ClusterSpec, layout: Layout
-) -> dict[str, object]:
+def storm_settings(shipped: Mapping[str, object], spec: ClusterSpec, layout: Layout) -> dict[str, object]:
     """storm.yaml of the run folder: the shipped settings, the cluster's addresses, then the spec's own."""
     settings = dict(shipped)
     settings |= {

@@ -38,9 +38,7 @@ def derive(inputs: Path, out: Path) -> None:
     """Write both tables into `out`; equal inputs give equal bytes. Raises ReplayError for a missing input."""
     missing = [name for name in (RATE_FILE, *ROW_FILES) if not (inputs / name).is_file()]
     if missing:
-        raise ReplayError(
-            f"{inputs} lacks {', '.join(missing)}.", remedy="Name the folder of the sample files."
-        )
+        raise ReplayError(f"{inputs} lacks {', '.join(missing)}.", remedy="Name the folder of the sample files.")
     out.mkdir(parents=True, exist_ok=True)
     (out / WEEK_NAME).write_text(week_text(inputs / RATE_FILE))
     table = asdict(trip_table(inputs))

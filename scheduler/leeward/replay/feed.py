@@ -81,9 +81,7 @@ class Feed:
             return Extent()
         info = client.xinfo_stream(self.stream)
         first = info["first-entry"]
-        return Extent(
-            oldest=self._seq_of(first[0]) if first else 0, last=self._seq_of(info["last-generated-id"])
-        )
+        return Extent(oldest=self._seq_of(first[0]) if first else 0, last=self._seq_of(info["last-generated-id"]))
 
     def _seq_of(self, entry_id: bytes) -> int:
         number, _, part = entry_id.decode().partition("-")

@@ -62,9 +62,7 @@ def check_settings(settings: Settings) -> None:
         raise ReplayError(f"--peak-rate is {settings.peak_rate}.", remedy="Give more than 0 rows per minute.")
     peak = settings.peak_rate or DEFAULT_PEAK
     if settings.profile is Profile.DAY and not 0 < settings.trough_rate <= peak:
-        raise ReplayError(
-            f"--trough-rate is {settings.trough_rate}.", remedy=f"Give a rate in (0, {peak:g}]."
-        )
+        raise ReplayError(f"--trough-rate is {settings.trough_rate}.", remedy=f"Give a rate in (0, {peak:g}].")
     try:
         whole_minute = settings.start_s % 60 == 0
     except ValueError as error:

@@ -33,9 +33,7 @@ def _files_of(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise ReplayError(
-            f"{path} does not exist.", remedy="Name a CSV file (plain or .gz) or a folder of them."
-        )
+        raise ReplayError(f"{path} does not exist.", remedy="Name a CSV file (plain or .gz) or a folder of them.")
     files = sorted(p for p in path.iterdir() if p.is_file() and p.name.lower().endswith(_SUFFIXES))
     if not files:
         raise ReplayError(
@@ -50,9 +48,7 @@ def _check_packing(path: Path) -> None:
         with path.open("rb") as stream:
             head = stream.read(4)
     except OSError as error:
-        raise ReplayError(
-            f"{path} cannot be read: {error.strerror}.", remedy="Check its permissions."
-        ) from None
+        raise ReplayError(f"{path} cannot be read: {error.strerror}.", remedy="Check its permissions.") from None
     gzipped, named = head.startswith(_GZIP), path.name.lower().endswith(".gz")
     if head.startswith(_ZIP):
         raise ReplayError(f"{path} is a zip archive.", remedy="Unpack it first (plain CSV or gzip is read).")

@@ -76,9 +76,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise ReplayError(f"{path} is not JSON: {error}.", remedy=remedy) from None
     version = document.pop("version", None)
     if version != VERSION:
-        raise ReplayError(
-            f"{path} field 'version' is {version!r}, this program reads {VERSION}.", remedy=remedy
-        )
+        raise ReplayError(f"{path} field 'version' is {version!r}, this program reads {VERSION}.", remedy=remedy)
     try:
         document["slices"] = tuple(Slice(start_s=s, first_seq=q, rows=n) for s, q, n in document["slices"])
         document["sources"] = tuple(Source(**source) for source in document["sources"])
@@ -112,9 +110,7 @@ def claim_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise ReplayError(f"--out {folder} is a file.", remedy="Name a folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    foreign = sorted(
-        p.name for p in folder.iterdir() if p.name not in (NAME, SLICES) and not p.name.startswith(".")
-    )
+    foreign = sorted(p.name for p in folder.iterdir() if p.name not in (NAME, SLICES) and not p.name.startswith("."))
     if foreign:
         raise ReplayError(
             f"--out {folder} holds other files ({', '.join(foreign[:3])}).",

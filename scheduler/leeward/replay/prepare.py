@@ -66,9 +66,7 @@ def prepare(
     tell("starting Spark")
     partitions = max(_FEW_PARTITIONS, sum(map(_unpacked_bytes, inputs)) // _PARTITION_BYTES)
     options = {"memory_mb": memory_mb, "cores": cores, "partitions": partitions}
-    context = (
-        nullcontext(spark) if spark else spark_session(out, brief=partitions == _FEW_PARTITIONS, **options)
-    )
+    context = nullcontext(spark) if spark else spark_session(out, brief=partitions == _FEW_PARTITIONS, **options)
     with context as session, TemporaryDirectory(dir=out, prefix=".lookups-") as lookups:
         return _prepare(session, inputs, out, Path(lookups).resolve(), slice_minutes, tell)
 
@@ -202,17 +200,13 @@ def _check(inputs: Sequence[Path], census: _Census) -> None:
         if census.bad.get(index) and not census.rows.get(index):
             raise foreign_file(path)
     if not census.rows:
-        raise ReplayError(
-            f"{', '.join(map(str, inputs[:3]))}: no rows at all.", remedy="Name files that have rows."
-        )
+        raise ReplayError(f"{', '.join(map(str, inputs[:3]))}: no rows at all.", remedy="Name files that have rows.")
 
 
 def _manifest(inputs: Sequence[Path], census: _Census, slice_minutes: int) -> Manifest:
     slices = number_slices(census.slices)
     sources = tuple(
-        Source(
-            name=path.name, rows=census.rows.get(i, 0), bad=dict(sorted(census.bad.get(i, Counter()).items()))
-        )
+        Source(name=path.name, rows=census.rows.get(i, 0), bad=dict(sorted(census.bad.get(i, Counter()).items())))
         for i, path in enumerate(inputs)
     )
     bad = sum(census.bad.values(), Counter())

@@ -52,9 +52,7 @@ def replay(
     manifest = read_manifest(folder)
     feed = Feed(redis_url, stream, secrets)
     first = starting_point(feed, manifest, resume=resume, from_seq=from_seq)
-    sender = Sender(
-        feed, manifest, speed, limit, on_progress or (lambda progress: None), clock or Clock(), first
-    )
+    sender = Sender(feed, manifest, speed, limit, on_progress or (lambda progress: None), clock or Clock(), first)
     if first > manifest.rows + 1:
         return sender.report(State.DONE, note="everything was sent before")
     sender.report(State.STARTING)
@@ -70,9 +68,7 @@ def replay(
 
 def _check_options(speed: float, limit: int) -> None:
     if not 0 <= speed < float("inf"):
-        raise ReplayError(
-            f"--speed is {speed}.", remedy="Give a positive factor, or 0 for as fast as possible."
-        )
+        raise ReplayError(f"--speed is {speed}.", remedy="Give a positive factor, or 0 for as fast as possible.")
     if limit < 1:
         raise ReplayError(f"--limit is {limit}.", remedy="Give 1 row or more.")
 

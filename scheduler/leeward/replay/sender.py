@@ -111,9 +111,7 @@ class Sender:
                 continue
             ready = min(ready, self._make_room(ready))
             rows = slice(index, index + ready)
-            self.feed.send(
-                chunk.first_seq + index, chunk.times[rows], chunk.lines[rows], wall_s=self.clock.wall()
-            )
+            self.feed.send(chunk.first_seq + index, chunk.times[rows], chunk.lines[rows], wall_s=self.clock.wall())
             index += ready
             self._note_sent(chunk, index, due[index - 1], ready)
 

@@ -61,9 +61,5 @@ def _read(spark: SparkSession, folder: Path, piece: Slice, first: int, last: int
     except (PySparkException, Py4JJavaError) as error:
         raise ReplayError(f"slice {path} cannot be read: {java_cause(error)}", remedy=remedy) from None
     if [row[0] for row in found] != list(range(first, last + 1)):
-        raise ReplayError(
-            f"slice {path} should hold rows {first}..{last}, it has {len(found)} rows.", remedy=remedy
-        )
-    return Chunk(
-        first_seq=first, times=tuple(row[1] for row in found), lines=tuple(bytes(row[2]) for row in found)
-    )
+        raise ReplayError(f"slice {path} should hold rows {first}..{last}, it has {len(found)} rows.", remedy=remedy)
+    return Chunk(first_seq=first, times=tuple(row[1] for row in found), lines=tuple(bytes(row[2]) for row in found))

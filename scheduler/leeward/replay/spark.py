@@ -106,9 +106,7 @@ def _signals_later() -> Iterator[None]:
         signal.raise_signal(first)
 
 
-def _settings(
-    scratch: Path, memory_mb: int, cores: int, partitions: int, brief: bool
-) -> list[tuple[str, str]]:
+def _settings(scratch: Path, memory_mb: int, cores: int, partitions: int, brief: bool) -> list[tuple[str, str]]:
     options = f'{_JVM_OPTIONS} -Djava.io.tmpdir="{scratch}"'
     if brief:
         options += " -XX:TieredStopAtLevel=1"
@@ -210,8 +208,6 @@ def spark_path(path: Path) -> str:
 
 def java_cause(error: BaseException) -> str:
     """The innermost message of an error that came through Spark, one line."""
-    causes = re.findall(
-        r"^(?:Caused by: )?(?:[\w$]+\.)+\w*(?:Exception|Error): (.+)$", str(error), re.MULTILINE
-    )
+    causes = re.findall(r"^(?:Caused by: )?(?:[\w$]+\.)+\w*(?:Exception|Error): (.+)$", str(error), re.MULTILINE)
     text = causes[-1] if causes else (str(error).splitlines() or [type(error).__name__])[0]
     return text.strip()

@@ -105,9 +105,7 @@ class TripModel:
         return weights
 
 
-def minute_rows(
-    model: TripModel, *, seed: int, index: int, start_s: int, count: int
-) -> list[tuple[int, bytes]]:
+def minute_rows(model: TripModel, *, seed: int, index: int, start_s: int, count: int) -> list[tuple[int, bytes]]:
     """The `count` rows (dropoff in epoch seconds, line) of minute `index`, which begins at `start_s`, sorted.
 
     Depends on nothing but its arguments: any partitioning of the minutes gives the same rows.
@@ -139,9 +137,7 @@ def _line(
     fare = 2.5 + 0.5 * int(miles * 5) + 0.5 * int(trip_s / 60 * 0.25)
     surcharge = 0.5 if (dropoff_s // 3600 % 24) in (20, 21, 22, 23, 0, 1, 2, 3, 4, 5) else 0.0
     tip = round(fare * 0.2, 2) if payment == "CRD" else 0.0
-    medallion, license_ = (
-        _name(kind, int(rng.random() * size)) for kind, size in (("m", MEDALLIONS), ("h", LICENSES))
-    )
+    medallion, license_ = (_name(kind, int(rng.random() * size)) for kind, size in (("m", MEDALLIONS), ("h", LICENSES)))
     longitudes_latitudes = ",".join(f"{degrees:.6f}" for degrees in ends)
     return (
         f"{medallion},{license_},{text_of(dropoff_s - trip_s)},{text_of(dropoff_s)},{trip_s},{miles:.2f},"

@@ -43,7 +43,7 @@ class Actors:
     def aim(self, fault: Fault) -> Blow:
         """Find the victim. Raises NoVictimError."""
         match fault.target, fault.action:
-            case (Target.TASK | Target.WORKER), _:
+            case ((Target.TASK | Target.WORKER), _):
                 return self._signalled(fault, *self._process(fault))
             case Target.SERVICE, _:
                 return self._service(fault)

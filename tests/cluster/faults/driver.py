@@ -136,9 +136,7 @@ class Driver:
                         return
 
 
-def choose(
-    rng: random.Random, component: str, snapshot: ClusterSnapshot, record: ControlRecord
-) -> dict[str, int]:
+def choose(rng: random.Random, component: str, snapshot: ClusterSnapshot, record: ControlRecord) -> dict[str, int]:
     """Another deployment on the nodes where its tasks are, so that no executor has to move: node -> replicas."""
     nodes = {task: slot.node for task, slot in snapshot.assigned.slots.items() if snapshot.tasks[task] == component}
     return deployment(rng, nodes, replicas(record.tables[component]), MOST[component])
@@ -153,5 +151,3 @@ def deployment(rng: random.Random, nodes: Mapping[int, str], present: Sequence[i
         counts = Counter(nodes[task] for task in rng.sample(sorted(nodes), count))
         candidates.append(counts)
     return dict(next((counts for counts in candidates if counts != here), candidates[-1]))
-
-

@@ -79,9 +79,7 @@ class Run:
         """All results that are due have come, and a service leads."""
         self.poll()
         return (
-            self.ledger.started
-            and not self.ledger.overdue(time.time() * 1000)
-            and self.services.leader() is not None
+            self.ledger.started and not self.ledger.overdue(time.time() * 1000) and self.services.leader() is not None
         )
 
     def suffer(self, fault: Fault) -> None:
@@ -267,5 +265,3 @@ def _result(running: Run, seed: int, limit: int, host: dict[str, Any]) -> Result
         requests=[asdict(request) for request in running.driver.requests],
         stuck=running.stuck, host=host,
     )  # fmt: skip
-
-

@@ -136,9 +136,7 @@ def hand_over(m: Machine, now: float) -> Step:
     journal, tables = m.journal.at(StepName.HANDOVER, now), next_tables(m)
     before, epoch = m.record.epoch, journal.epoch
     witnesses = witnesses_of(m, tables)
-    record = replace(
-        m.record, epoch=epoch, handover=epoch, witnesses=witnesses, tables=tables, ahead=0, coming={}
-    )
+    record = replace(m.record, epoch=epoch, handover=epoch, witnesses=witnesses, tables=tables, ahead=0, coming={})
     m = replace(m, record=record, journal=journal)
     after, todo = watch(m, State.HANDING, handover_barrier(epoch), now + m.limits.handover_s)
     write = WriteControl(record=record, told=False, journal=journal, barrier=after.barrier)

@@ -76,9 +76,7 @@ def late(m: Machine, event: DeadlinePassed, now: float) -> Step:
 
 def stay(m: Machine, why: str, now: float) -> Step:
     """They come back where they were. If Storm took one all the same, its process asks for a reset."""
-    journal = replace(
-        m.journal, result=aborted(why), new_tables=m.journal.old_tables, new_slots=m.journal.old_slots
-    )
+    journal = replace(m.journal, result=aborted(why), new_tables=m.journal.old_tables, new_slots=m.journal.old_slots)
     placement = Placement(topology_id=m.topology_id, epoch=journal.epoch, slots=journal.new_slots)
     after, todo = join(replace(m, journal=journal), now)
     note = Note(action="prepare_given_up", fields={"why": why})

@@ -154,9 +154,7 @@ def build_problem(view: ClusterView, settings: EdrpSettings) -> tuple[Problem, t
         for source, target in view.streams
     )
     remarks: list[str] = []
-    operators = tuple(
-        _operator(view, component, streams, factor, settings, remarks) for component in view.components
-    )
+    operators = tuple(_operator(view, component, streams, factor, settings, remarks) for component in view.components)
     weights = Weights(r=settings.w_r, c=settings.w_c, d=settings.w_d)
     if view.first:
         rest = settings.w_r + settings.w_c
@@ -335,16 +333,13 @@ def _swap(
     return None
 
 
-def _reason(
-    view: ClusterView, present: Deployment | None, wanted: Deployment, remarks: tuple[str, ...]
-) -> str:
+def _reason(view: ClusterView, present: Deployment | None, wanted: Deployment, remarks: tuple[str, ...]) -> str:
     if present is None:
         changes = ["a replica has no place"]
     else:
         after = {name: dict(sorted(counts.items())) for name, counts in wanted.items()}
         changes = [
-            f"{c.component} {c.kind} {sum(c.before.values())} -> {sum(c.after.values())}"
-            for c in diff(present, after)
+            f"{c.component} {c.kind} {sum(c.before.values())} -> {sum(c.after.values())}" for c in diff(present, after)
         ]
     rates = [
         f"{component.id} {view.measured[component.id].arrival_rate:.0f}/s"

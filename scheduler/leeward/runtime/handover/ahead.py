@@ -19,9 +19,7 @@ from leeward.runtime.state.keyed import Entries, Key, KeyedState
 class Ahead:
     """`step` until `small`; then `rest` gives, once and for all, what must still follow."""
 
-    def __init__(
-        self, state: KeyedState, lost: Mapping[int, int], owner: str, pacing: Pacing = Pacing()
-    ) -> None:
+    def __init__(self, state: KeyedState, lost: Mapping[int, int], owner: str, pacing: Pacing = Pacing()) -> None:
         """`lost`: group -> the task that is to have it."""
         self._state, self._lost, self._owner, self._pacing = state, lost, owner, pacing
         self._todo: deque[int] = deque(sorted(lost))

@@ -34,6 +34,7 @@ _MAGIC = b"LWD"
 _GREETING = struct.Struct(">3sB16sQI")
 _NUMBER = struct.Struct(">I")
 
+
 class Incoming:
     """The receiver's end of a connection."""
 

@@ -36,9 +36,7 @@ class Owner(Protocol):
 class Handovers:
     """Carries out CopyAhead, HandOver and HandedOver."""
 
-    def __init__(
-        self, task: Owner, courier: StateTransfer, around: Surroundings, pacing: Pacing = Pacing()
-    ) -> None:
+    def __init__(self, task: Owner, courier: StateTransfer, around: Surroundings, pacing: Pacing = Pacing()) -> None:
         self._task, self._courier, self._around, self._pacing = task, courier, around, pacing
         self._began = 0.0
         self._since: float | None = None  # when the first tuple began to wait

@@ -74,9 +74,7 @@ class Relay:
         """Where this task listens; None if it has not said."""
         return self._patiently(lambda: self._client.hget(self._prefix + "at", str(target)), stop)
 
-    def put(
-        self, epoch: int, target: int, pieces: list[bytes], waiting: Counter[int], stop: threading.Event
-    ) -> None:
+    def put(self, epoch: int, target: int, pieces: list[bytes], waiting: Counter[int], stop: threading.Event) -> None:
         """Through Redis. `waiting`: pieces for each receiving task, as far as is known. Raises FencedError."""
         key = self._key(epoch, target)
         while pieces and not stop.is_set():

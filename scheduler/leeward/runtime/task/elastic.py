@@ -55,7 +55,6 @@ class Pulse:
     data: dict[str, Any]  #: entries of the spout and of the operators on the way, merged over all channels
 
 
-
 class Elastic(Output):
     """The common part of spouts and bolts. Mixed in before streamparse's class."""
 

@@ -28,7 +28,5 @@ class Query1Stock(Topology):
             metronome["pulse"]: ONE,
         }
     )
-    partial_rank = PartialRank.spec(
-        inputs={count_by_window: Grouping.fields("route"), count_by_window["pulse"]: ONE}
-    )
+    partial_rank = PartialRank.spec(inputs={count_by_window: Grouping.fields("route"), count_by_window["pulse"]: ONE})
     global_rank = GlobalRankSink.spec(inputs={partial_rank: ONE, partial_rank["pulse"]: ONE})

@@ -85,7 +85,7 @@ def lay_out(
     if len(p.speed) < SPLIT_FROM:
         return [whole]
     best = [whole]
-    steps = np.arange(sizes.shape[-1])
+    steps = np.arange(len(sizes[0]))
     doubtful: set[int] = set().union(*paths) - set(paths[0]).intersection(*paths)
     for g in sorted(doubtful):
         for few in range(1, int(p.k[g])):

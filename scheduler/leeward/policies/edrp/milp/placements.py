@@ -59,9 +59,7 @@ class Placements:
     def first_x(self) -> int:
         return len(self.sizes) + (self.kept is not None)
 
-    def rows(
-        self, height: int, row: np.ndarray, value: np.ndarray, kept: Mapping[int, float] | None = None
-    ) -> Any:
+    def rows(self, height: int, row: np.ndarray, value: np.ndarray, kept: Mapping[int, float] | None = None) -> Any:
         """A matrix with `value` at (`row`, x) for each x, and `kept` at (row, keep)."""
         column = self.first_x + np.arange(len(self.node))
         if kept and self.kept is not None:
@@ -210,14 +208,16 @@ def _generic_rows(problem: Problem, p: Placements, before: Mapping[str, int], st
     operator, nodes = p.operator, problem.nodes
     nothing = np.zeros(p.length)
     rows = [(p.head(dict.fromkeys(map(int, p.sizes), strategy.sync_s)), 0.0)]
-    take = np.array([
-        strategy.sync_s
-        + state_download_s(
-            nodes[u], downloaded_bytes(operator.state_bytes, nodes[u].id, before, _after(problem, p, u, c, m))
-        )
-        + (nodes[u].spawn_s if c > before.get(nodes[u].id, 0) else 0.0)
-        for m, c, u in zip(p.size, p.count, p.node, strict=True)
-    ])
+    take = np.array(
+        [
+            strategy.sync_s
+            + state_download_s(
+                nodes[u], downloaded_bytes(operator.state_bytes, nodes[u].id, before, _after(problem, p, u, c, m))
+            )
+            + (nodes[u].spawn_s if c > before.get(nodes[u].id, 0) else 0.0)
+            for m, c, u in zip(p.size, p.count, p.node, strict=True)
+        ]
+    )
     for v in map(int, np.unique(p.node)):
         if nodes[v].id not in before:
             rows.append((_with(p, nothing, v, take + code_download_s(nodes[v], operator.code_bytes)), 0.0))
@@ -250,9 +250,9 @@ def _storm_rows(problem: Problem, p: Placements, before: Mapping[str, int], stra
         others = [state_upload_s(strategy.nodes[name], state * count / old) for name, count in away.items()]
         if others:
             code = 0.0 if node.id in strategy.hosting else code_download_s(node, strategy.code_bytes)
-            take = np.array([
-                state_download_s(node, state * c / m) + c * node.spawn_s for c, m in zip(p.count, p.size, strict=True)
-            ])
+            take = np.array(
+                [state_download_s(node, state * c / m) + c * node.spawn_s for c, m in zip(p.count, p.size, strict=True)]
+            )
             rows.append((_with(p, np.zeros(p.length), v, strategy.sync_s + code + max(others) + take), 0.0))
     return rows
 
@@ -271,9 +271,7 @@ def _live_rows(problem: Problem, p: Placements, before: Mapping[str, int], strat
     return [(row - most * over, 0.0), *_restart_rows(problem, p, before, strategy.restart, over)]
 
 
-def _restart_rows(
-    problem: Problem, p: Placements, before: Mapping[str, int], strategy: Storm, over: np.ndarray
-) -> Any:
+def _restart_rows(problem: Problem, p: Placements, before: Mapping[str, int], strategy: Storm, over: np.ndarray) -> Any:
     """Those of A.2, each only where some x of `over` is 1: its own, or (a pair for each node) another's."""
     (change, _), *arrivals = _storm_rows(problem, p, before, strategy)
     at = np.concatenate([np.full(p.first_x, -1), p.node])

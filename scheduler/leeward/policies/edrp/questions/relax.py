@@ -192,9 +192,7 @@ def raise_bounds(problem: Problem, which: tuple[str, ...], budget: Budget) -> tu
         now = getattr(problem.bounds, name)
         if value > now:
             symbol, unit = NAMES[name]
-            changes.append(
-                Change(field=f"bounds.{name}", name=symbol, now=now, needed=value, unit=unit, least=proven)
-            )
+            changes.append(Change(field=f"bounds.{name}", name=symbol, now=now, needed=value, unit=unit, least=proven))
     return tuple(changes) if len(changes) == len(which) else ()
 
 

@@ -110,9 +110,7 @@ class Inquiry:
 
 def with_bounds(problem: Problem, bounds: Bounds) -> Variant:
     """Other R_max, C_max, T_D,max under the same objective."""
-    scaled = {
-        key: getattr(problem.weights, key) * getattr(bounds, key) / getattr(problem.bounds, key) for key in "rcd"
-    }
+    scaled = {key: getattr(problem.weights, key) * getattr(bounds, key) / getattr(problem.bounds, key) for key in "rcd"}
     total = math.fsum(scaled.values())
     weights = Weights(**{key: weight / total for key, weight in scaled.items()})
     return Variant(problem=replace(problem, bounds=bounds, weights=weights), scale=total)
