@@ -255,7 +255,7 @@ def _header(options: argparse.Namespace) -> dict[str, Any]:
         "seed": "instances are made from their size, variant and seed 0, 1, ...; the methods take seed 0",
         "machine": {"cpu": cpu[0].partition(": ")[2] if cpu else platform.machine(), "cores": os.cpu_count()},
         "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("numpy", "numba", "cvxpy", "highspy", "ortools")},
+        | {name: version(name) for name in ("numpy", "numba", "cvxpy", "highspy")},
         "notes": NOTES,
     }
 
