@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from leeward.core.errors import KeyTypeError, NotOwnedError
 from leeward.core.keys import GROUPS, key_group
 from leeward.runtime.state import snapshot
-from leeward.runtime.state.keyed import Frozen, KeyedState
+from leeward.runtime.state.keyed import NO_GROUP, Frozen, KeyedState
 
 KEYS = [f"k{n}" for n in range(8)]
 DEEDS = st.lists(
@@ -133,7 +133,7 @@ def test_only_what_may_have_changed_is_tracked():
     assert not state._watched
 
 
-@pytest.mark.parametrize("here", [None, 5, 8, 99], ids=["unknown", "another", "its own", "not owned"])
+@pytest.mark.parametrize("here", [NO_GROUP, 5, 8, 99], ids=["unknown", "another", "its own", "not owned"])
 @pytest.mark.parametrize("key", [42, "42", (42,), ("cell", -7), ("a", "b")])
 def test_the_group_of_the_tuple_at_hand_changes_no_answer(key, here):
     state = KeyedState("test", range(GROUPS - 30))
@@ -145,7 +145,7 @@ def test_the_group_of_the_tuple_at_hand_changes_no_answer(key, here):
         return
     assert key not in state and state.get(key) is None
     state[key] = 1
-    state.here = here if here is None else group
+    state.here = here if here == NO_GROUP else group
     state[key] += 1
     assert state[key] == state.get(key) == state.group(group)[key] == 2
     del state[key]

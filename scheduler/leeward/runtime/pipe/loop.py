@@ -21,20 +21,21 @@ from leeward.core.protocol import TaskProtocol
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.pipe.forms import DEFINE_CHANNEL
 from leeward.runtime.pipe.pipe import PipeSerializer
-from leeward.runtime.state.keyed import KeyedState
+from leeward.runtime.state.keyed import NO_GROUP, KeyedState
 from leeward.runtime.state.sampling import GroupLoad
 
 
 class Source:
     """One upstream task's stream, or one key group of it, as the pipe numbers it."""
 
-    __slots__ = ("component", "control", "count", "group", "stream", "task", "values")
+    __slots__ = ("component", "control", "count", "group", "here", "stream", "task", "values")
 
     def __init__(
         self, component: str | None, stream: str, task: int, group: int | None = None, values: type | None = None
     ) -> None:
         self.component, self.stream, self.task = component, stream, task
         self.group = group  #: of the tuples' keys; None: the stream is not keyed, or the worker does not tell
+        self.here = NO_GROUP if group is None else group  #: the same for `KeyedState.here`
         self.values = tuple if values is None else values  #: class of a tuple's values
         self.control = task < 0 or stream == MARKER_STREAM  #: markers, heartbeats, ticks
         self.count = 0  #: data tuples that came
@@ -141,7 +142,7 @@ class Loop:
                     bolt.attend()
                 tup_id = values.pop() if ids else next(number)
                 if state is not None:
-                    state.here = source.group
+                    state.here = source.here
                 tup = new(Tuple, (tup_id, source.component, source.stream, source.task, new(source.values, values)))
                 if source.control:
                     bolt.control(tup)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 from leeward.core.errors import NotOwnedError
 from leeward.core.keys import GROUPS, key_group
@@ -14,6 +14,8 @@ from leeward.core.keys import GROUPS, key_group
 #: Values of these types cannot change without being set.
 _UNCHANGING = frozenset({int, float, str, bytes, bool, type(None)})
 _KEYS = frozenset({str, int, tuple})
+#: Where the group of a tuple is not known.
+NO_GROUP = -1
 
 #: What state is kept by.
 Key = str | int | tuple[str | int, ...]
@@ -21,8 +23,6 @@ Key = str | int | tuple[str | int, ...]
 Entries = dict[Key, Any]
 
 _NONE: Entries = {}
-#: Number of a group, or None; what it holds, or the second argument.
-_Find = Callable[[int | None, Entries], Entries]
 
 
 class Frozen:
@@ -73,13 +73,13 @@ class KeyedState(MutableMapping[Any, Any]):  # any Key goes in; of what type all
 
     def __init__(self, owner: str, groups: Iterable[int] = range(GROUPS)) -> None:
         self._owner = owner
-        self.replace({group: {} for group in groups})
+        self._groups: dict[int, Entries] = {group: {} for group in groups}
         self._marks: dict[int, set[Key]] = {}  # of groups that are being copied: keys that may have changed since
         self._frozen: list[Frozen] = []  # its content at moments that are still being written
         self._watched = False  # one of the two wants to know of changes
         #: Group of the tuple that is being processed, as its frame has it. A key that this group has is not hashed;
         #: one that it has not is, so a wrong or missing number here costs time only.
-        self.here: int | None = None
+        self.here = NO_GROUP
 
     def _of(self, key: object) -> Entries:
         """The entries of the key's group, wherever the key is."""
@@ -94,7 +94,7 @@ class KeyedState(MutableMapping[Any, Any]):  # any Key goes in; of what type all
             ) from None
 
     def __getitem__(self, key: Key) -> Any:
-        entries = self._find(self.here, _NONE)
+        entries = self._groups.get(self.here, _NONE)
         if key.__class__ not in _KEYS or key not in entries:
             entries = self._of(key)
         value = entries[key]
@@ -103,7 +103,7 @@ class KeyedState(MutableMapping[Any, Any]):  # any Key goes in; of what type all
         return value
 
     def __setitem__(self, key: Key, value: Any) -> None:
-        entries = self._find(self.here, _NONE)
+        entries = self._groups.get(self.here, _NONE)
         if key.__class__ not in _KEYS or key not in entries:
             entries = self._of(key)
         if self._watched:
@@ -118,7 +118,7 @@ class KeyedState(MutableMapping[Any, Any]):  # any Key goes in; of what type all
 
     def get(self, key: Key, default: Any = None) -> Any:
         """The value of `key`, or `default`."""
-        entries = self._find(self.here, _NONE)
+        entries = self._groups.get(self.here, _NONE)
         if key.__class__ not in _KEYS or key not in entries:
             entries = self._of(key)
         value = entries.get(key, default)
@@ -128,8 +128,7 @@ class KeyedState(MutableMapping[Any, Any]):  # any Key goes in; of what type all
 
     def _touch(self, key: Key, value: object) -> None:
         """A key is about to change, or (with its value) may change in the caller's hands."""
-        here = self.here
-        group = here if here is not None and key in self._groups.get(here, _NONE) else key_group(key)
+        group = self.here if key in self._groups.get(self.here, _NONE) else key_group(key)
         marks = self._marks.get(group)
         if marks is not None:
             marks.add(key)
@@ -213,7 +212,6 @@ class KeyedState(MutableMapping[Any, Any]):  # any Key goes in; of what type all
     def replace(self, groups: dict[int, Entries]) -> None:
         """Own exactly these groups with these entries."""
         self._groups = groups
-        self._find = cast(_Find, groups.get)  # cast: no group has the number None
 
     def begin(self, owner: str, groups: dict[int, Entries]) -> None:
         """Replace them, and forget which entries changed; `owner` is for messages. Frozen entries stay as they were."""

@@ -47,7 +47,7 @@ from leeward.runtime.dsl.specs import (
 )
 from leeward.runtime.pipe.loop import Loop
 from leeward.runtime.pipe.output import BoltOutput, SpoutOutput
-from leeward.runtime.state.keyed import Entries
+from leeward.runtime.state.keyed import NO_GROUP, Entries
 from leeward.runtime.task.elastic import Elastic, Pulse
 
 __all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout"]
@@ -88,7 +88,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
             self._loop.run()
         except NotOwnedError as error:
             group = self.state.here
-            if group is None or group in self.state.owned:
+            if group == NO_GROUP or group in self.state.owned:
                 self._current_tups = self._current_tups or [self._loop.at]
                 raise  # the user's code keeps its state by another key than the one that the input is routed by
             self._current_tups = []
@@ -146,7 +146,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
             time.sleep(max(0.0, self._server.serve(start) - start))
         group, tup = instruction.item
         if self.kind == "stateful":
-            self.state.here = group
+            self.state.here = NO_GROUP if group is None else group
         self._process(tup)
         self._meter.tuples += 1
         self._meter.busy_s += time.perf_counter() - start
