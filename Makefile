@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-java test-cluster test-faults test-torture torture pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
+.PHONY: help setup demo down test test-fast test-unit test-java test-cluster test-faults test-torture torture pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 pytest := pytest -q
@@ -22,16 +22,16 @@ demo: setup ## local cluster, taxi replay, scheduler, live view, verdict; CSV=pa
 down: ## end the local cluster, also after a crash
 	leeward cluster down
 
-test: setup ## every test that fits a pipeline: fast lanes, seeds in memory, Java, the cluster lane without slow ones
-	$(MAKE) --no-print-directory test-fast test-torture test-java
+test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, the cluster lane without slow ones
+	$(MAKE) --no-print-directory lint test-fast test-torture test-java
 	$(pytest) -m "not slow" tests/cluster
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
-# beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code;
-# a fault fails again.
+# beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code.
+# scripts/flaky.py prints such a test, and fails the run if it was flaky before.
 test-fast: ## unit, property, simulation and contract tests
 	$(pytest) -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" tests/contract $(wildcard tests/sim) tests/property tests/unit \
-	  || $(pytest) --last-failed --last-failed-no-failures none -m "not slow"
+	  || python scripts/flaky.py -m "not slow"
 
 test-torture: ## coordinator and tasks in memory, under faults, by SEEDS (10000) seeds
 	python -m leeward.sim.torture --seeds $(or $(SEEDS),10000)
@@ -80,8 +80,13 @@ pages: ## docs/protocol.md, docs/settings.md and the pictures of docs/design.md 
 	python scripts/settings_page.py --write
 	python scripts/drawings.py --write
 
-lint: ## ruff: errors, import order, format of the code
+test-unit: ## the unit lane alone, without servers
+	$(pytest) -n 2 -m "not slow" tests/unit
+
+lint: ## errors and import order, format, strict types of the package
 	ruff check .
+	ruff format --check --quiet .
+	mypy
 
 jar: ## build/topology.jar: our Java classes and the tree of src/
 	leeward jar

@@ -31,7 +31,7 @@ def _build() -> typer.Typer:
     ) -> None:
         """Elastic, stateful Python topologies on Apache Storm."""
 
-    for part in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+    for part in sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")):
         importlib.import_module(f"leeward.cli.{part}").register(typer_app)
     return typer_app
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leeward.cli.common import BASE_PORT_VARIABLE, CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._common import BASE_PORT_VARIABLE, CLUSTER_VARIABLE, DEFAULT_DIR
 
 if TYPE_CHECKING:
     from leeward.core.network import Network

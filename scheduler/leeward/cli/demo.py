@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
 from leeward.cli.cluster import BasePort
-from leeward.cli.common import CLUSTER_VARIABLE, DEFAULT_DIR
 from leeward.core.errors import LeewardError
 
 if TYPE_CHECKING:

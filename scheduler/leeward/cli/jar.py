@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leeward.cli.common import CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
 
 OUT = Path("build/topology.jar")
 

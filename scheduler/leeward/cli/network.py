@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from leeward.cli.common import CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
 
 if TYPE_CHECKING:
     from leeward.core.network import Link, Network

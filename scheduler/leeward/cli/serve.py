@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leeward.cli.common import CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
 
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses

@@ -113,7 +113,7 @@ def _conf_with_redis(nimbus: NimbusClient, conf: Mapping[str, Any]) -> Mapping[s
 
 def _local_swaps(nimbus: Sequence[str] | None, cluster: Path | None) -> list[Path]:
     """Those of the local cluster's supervisors, unless another cluster was named."""
-    from leeward.cli.common import DEFAULT_DIR
+    from leeward.cli._common import DEFAULT_DIR
 
     folder = cluster or (None if nimbus else DEFAULT_DIR)
     return sorted(folder.glob("supervisor-*/leeward-swap")) if folder else []
