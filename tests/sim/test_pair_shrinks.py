@@ -15,8 +15,8 @@ from leeward.sim.rest import come_to_rest, go_round
 #: Hypothesis draws what a step needs, and makes it small with the rest.
 CHANCE = st.randoms(use_true_random=False)
 STEPS = [
-    Pair._deliver, Pair._deliver, Pair._work, Pair._work, Pair._emit, Pair._carry, Pair._coordinate, Pair._coordinate,
-    Pair.tell_silence, Pair._time, Pair._supervise, Pair._connect, Pair._plan,
+    Pair.deliver, Pair.deliver, Pair.work, Pair.work, Pair.let_emit, Pair.carry, Pair.coordinate, Pair.coordinate,
+    Pair.tell_silence, Pair.time, Pair.supervise, Pair.connect, Pair.plan,
 ]  # fmt: skip
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from leeward.sim.world.run import Outcome
 
 #: How S-EDRP is solved in a simulation, unless an option says otherwise. The search ends with a proof and not by time,
-#: so that a run repeats. The last 1 % is worth no search: the guard asks for a gain of 0.02 anyway.
-EDRP = {"method": "exact", "gap": 0.01}
+#: so that a run repeats. The last 5 % is worth no search: the guard asks for a gain of 0.02, the objective is near 0.4.
+EDRP = {"method": "exact", "gap": 0.05}
 #: A plan that takes this share of its time limit may differ from run to run.
 CLOSE_TO_LIMIT = 0.5
 EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2

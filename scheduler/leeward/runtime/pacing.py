@@ -41,7 +41,7 @@ class Pacing:
     # faster
     step_s: float = 0.001  #: it takes the task's own thread for so long at a time
     share: float = 0.75  #: and at most this share of its time
-    small_bytes: int = 4 * 1024  #: what is left over is small enough to follow after the switch
+    small_bytes: int = 4 * 1024  #: a rest of this size is small enough to follow after the switch
     small_every_s: float = 0.02  #: then what changes is sent after it this often
     #: the switch is asked for when what has never been packed takes so long to pack: its markers take as long
     near_s: float = 0.006

@@ -70,7 +70,7 @@ class Ahead:
 
     @property
     def near(self) -> bool:
-        """The switch can be asked for: what is left will be little when it comes."""
+        """The switch can be asked for: the rest will be little when it comes."""
         near_s = self._pacing.near_s
         return self.small or (self.entries > 0 and self._unpacked * self._packing_s <= near_s * self.entries)
 

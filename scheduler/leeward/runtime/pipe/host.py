@@ -1,4 +1,4 @@
-"""What the mixins of a component use of pystorm's classes, for the type checker: pystorm has no types.
+"""The part of pystorm's classes that the mixins of a component use, for the type checker: pystorm has no types.
 
 When a program runs these are plain `object`s; pystorm's methods come from the class that is mixed with.
 """

@@ -17,9 +17,9 @@ _KEYS = frozenset({str, int, tuple})
 #: Where the group of a tuple is not known.
 NO_GROUP = -1
 
-#: What state is kept by.
+#: A key of state.
 Key = str | int | tuple[str | int, ...]
-#: What one key group holds: plain values by key.
+#: The content of one key group: plain values by key.
 Entries = dict[Key, Any]
 
 _NONE: Entries = {}

@@ -344,6 +344,6 @@ def _give_back() -> None:
 
 
 if os.path.basename(sys.argv[0]) == "streamparse_run":
-    # what the user's module prints while it is imported is not for Storm; a stock component that is in it has the
-    # stream itself from the default of its constructor
+    # Output of the user's module while it is imported is not for Storm. A stock component in it has the stream itself
+    # from the default of its constructor.
     sys.stdout = sys.stderr

@@ -27,7 +27,7 @@ from leeward.wire.zookeeper import client
 log = logging.getLogger(__name__)
 
 Post = Callable[[Callable[[], None]], None]
-Job = Callable[[], object]  # what it returns is of no use to anybody
+Job = Callable[[], object]  # its result is not used
 
 
 class Link:

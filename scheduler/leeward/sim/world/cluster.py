@@ -1,4 +1,4 @@
-"""A simulated cluster: what the service's ports see of it, and how time passes.
+"""A simulated cluster behind the service's ports, and its time.
 
 Time passes only while the service waits. Where nothing is in progress a wait lasts until the next time at which the
 service would see something new: before a plan, by the window over which rates are measured, and at the plan. A real

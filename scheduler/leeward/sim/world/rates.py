@@ -120,7 +120,7 @@ def _point(line: str, columns: list[str], where: str) -> tuple[float, float]:
     try:
         first, second = words
         if columns[0] == STAMP:
-            stamp = datetime.strptime(first.strip(), "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+            stamp = datetime.fromisoformat(first.strip()).replace(tzinfo=UTC)
             time = stamp.timestamp()
         else:
             unit, middle = TIMES[columns[0]]
