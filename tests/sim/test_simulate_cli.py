@@ -70,8 +70,7 @@ def test_without_a_policy_nothing_changes():
 )
 def test_what_is_wrong_is_named_with_a_remedy(words, said):
     given = {"--topology": QUERY1, "--rate": WEEK, "--hours": "1"}
-    for name, value in zip(words[::2], words[1::2], strict=True):
-        given[name] = value
+    given |= dict(zip(words[::2], words[1::2], strict=True))
     done = leeward(*(word for pair in given.items() for word in pair))
     assert done.exit_code == 2, done.output
     assert done.stderr.startswith("error: ") and said in done.stderr

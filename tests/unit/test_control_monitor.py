@@ -121,10 +121,9 @@ SLOTS = {task: Slot("n1", 1) for task in TASKS}
 
 
 def cluster(**changes):
-    text = snapshot_text(
+    return snapshot_text(
         nodes={"n1": (1, 2), "n2": (1, 2)}, topology_id="app-1-1", name="app", tasks=TASKS, slots=SLOTS, **changes
     )
-    return text
 
 
 def facts(**changes):

@@ -184,7 +184,8 @@ class ZooControlStore:
                     if self._settle(texts):
                         return
                 else:
-                    return self._written(texts)
+                    self._written(texts)
+                    return
 
     def _set(self, texts: Mapping[str, bytes], also: Callable[[Any], None]) -> None:
         transaction = self._client.transaction()
@@ -199,7 +200,8 @@ class ZooControlStore:
                 if number < conditions:
                     raise result
                 again = isinstance(result, NoNodeError) and self._make_parents()
-                return self._set(texts, also if again else lambda _: None)
+                self._set(texts, also if again else lambda _: None)
+                return
 
     def _written(self, texts: Mapping[str, bytes]) -> None:
         for path in self._versions.keys() & texts.keys():
