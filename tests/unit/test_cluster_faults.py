@@ -139,6 +139,15 @@ def test_a_stream_without_faults_is_never_overdue():
     assert len(ledger.overdue(sinks.time_of(2110))) >= 2 * 9
 
 
+def test_a_reset_before_the_first_checkpoint_begins_the_schedule_anew():
+    sinks = Sinks()
+    sinks.flow(1, 1000)
+    sinks.start_ms += 26_000  # no checkpoint had the sources' start, so they took another one
+    sinks.flow(1, 4000)
+    assert sinks.ledger.overdue(sinks.time_of(4000)) == []
+    assert len(sinks.ledger.overdue(sinks.time_of(4110))) >= 2 * 9
+
+
 def test_the_judge_sees_a_wrong_and_an_unknown_and_a_repeated_write():
     sinks = Sinks()
     sinks.write("left:1", result="1 999999")

@@ -18,6 +18,8 @@ from tests.cluster.faulty.src.faulty_numbers import (
 
 #: A result that is this late is overdue: the stream has not caught up.
 LATE_MS = 1000
+#: Two starts that differ by less are the same, as due times are whole milliseconds.
+ROUNDED_MS = 2
 _SHOWN = 20
 
 
@@ -113,9 +115,17 @@ class Ledger:
         return expected_ids(dict.fromkeys(SOURCES, limit)) - self._results.keys()
 
     def _learn_schedule(self, write: Write) -> None:
+        """When each source began, by its due times; a reset to before its first checkpoint lets it begin anew."""
         kind, _, number = write.id.partition(":")
-        if kind in SOURCES and kind not in self._start_ms:
-            self._start_ms[kind] = write.due_ms - int(number) * 1000 / self.rate
+        if kind not in SOURCES:
+            return
+        start_ms = write.due_ms - int(number) * 1000 / self.rate
+        if kind not in self._start_ms:
+            self._start_ms[kind] = start_ms
+        elif start_ms > self._start_ms[kind] + ROUNDED_MS:
+            self._start_ms[kind] = start_ms
+            self._due.clear()
+            self._outstanding.clear()
 
     def _measure(self, write: Write) -> None:
         window, before = self.window, self.last_new_ms
