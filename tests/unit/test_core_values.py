@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from leeward.core.control import ControlRecord, Phase, Report
 from leeward.core.errors import KeyTypeError, PlanError, ProtocolError
+from leeward.core.journal import Journal
 from leeward.core.keys import GROUPS, key_group
+from leeward.core.outcome import Ending, Outcome
 from leeward.core.plan import Placement, Slot, deployment, diff
 from leeward.core.table import check_table, even_table, owned, redistribute, replicas, tables_text
 
@@ -140,3 +142,17 @@ def test_a_newer_record_says_so():
     text = ControlRecord(version=6).to_json()
     with pytest.raises(ProtocolError, match="'version' is 6, this program reads 5"):
         ControlRecord.from_json(text)
+
+
+def test_a_journal_of_an_older_release_has_its_result_as_text():
+    document = json.loads(Journal(epoch=3).to_json()) | {"version": 6, "result": "aborted: a: b"}
+    assert Journal.from_json(json.dumps(document)).result == Outcome(Ending.ABORTED, "a: b")
+    assert Journal.from_json(json.dumps(document | {"result": ""})).result is None
+
+
+def test_an_outcome_survives_its_journal_and_its_text():
+    outcome = Outcome(Ending.UNDONE, "Storm: no")
+    assert Journal.from_json(Journal(result=outcome).to_json()).result == outcome
+    assert Outcome.from_json(outcome.to_json()) == outcome and str(outcome) == "undone: Storm: no"
+    with pytest.raises(ProtocolError, match="not an outcome"):
+        Outcome.from_json('{"ending": "half", "why": ""}')

@@ -18,7 +18,7 @@ from leeward.core.outcome import Ending, Outcome
 from leeward.core.plan import Slot
 from leeward.core.table import Table
 
-JOURNAL_VERSION = 6
+JOURNAL_VERSION = 7
 _BY_COMPONENT = ("old_tables", "new_tables", "step_tables", "order")
 
 
@@ -126,7 +126,7 @@ class Journal:
 
 
 def _result(value: object) -> Outcome | None:
-    """None of a journal that has none; a journal of version 7 and before has a text."""
+    """None of a journal that has none; a journal of version 6 and before has a text."""
     if isinstance(value, str):
         ending, _, why = value.partition(": ")
         return Outcome(Ending(ending), why) if value else None
