@@ -100,18 +100,30 @@ class Term:
         self._reservations.release(self._structure.name)
 
     def view(self) -> ClusterView:
-        """The view at this moment; raises NotReadyError while the plugin has not published the topology."""
+        """The view to plan by, at this moment; raises NotReadyError while the plugin has not published the topology."""
         coordinator = self.coordinator
         if coordinator is None or coordinator.snapshot is None:
             raise NotReadyError("the plugin has not published this topology.", remedy="Ask again in a second.")
-        facts = Facts(
-            structure=self._structure, cluster=self._without_others(coordinator.snapshot),
-            record=coordinator.machine.record,
-            rates=self._rates, service=self._monitor.service, sizes=coordinator.machine.sizes, streams=self._streams,
-            draining=self._ports.cluster.draining(), handover_cost=self._costs.fit(),
+        facts = replace(
+            self._facts(coordinator, coordinator.snapshot),
+            cluster=self._without_others(coordinator.snapshot),
+            draining=self._ports.cluster.draining(),
             wanted=self._mine.control.read_placement(),
-        )  # fmt: skip
+        )
         return build_view(facts, self._settings)
+
+    def _facts(self, coordinator: Coordinator, cluster: ClusterSnapshot) -> Facts:
+        """Facts that are in memory; no server is asked."""
+        return Facts(
+            structure=self._structure,
+            cluster=cluster,
+            record=coordinator.machine.record,
+            rates=self._rates,
+            service=self._monitor.service,
+            sizes=coordinator.machine.sizes,
+            streams=self._streams,
+            handover_cost=self._costs.fit(),
+        )
 
     def _without_others(self, cluster: ClusterSnapshot) -> ClusterSnapshot:
         """With the slots taken that other topologies use, want or are about to use."""
@@ -223,11 +235,11 @@ class Term:
             return
         self._rates = self._monitor.observe(lines, now)
         if coordinator.snapshot is not None and coordinator.machine.record.tables:
-            self._tell(coordinator, now)
+            self._tell(coordinator, coordinator.snapshot, now)
 
-    def _tell(self, coordinator: Coordinator, now: float) -> None:
+    def _tell(self, coordinator: Coordinator, cluster: ClusterSnapshot, now: float) -> None:
         """One line for the live view."""
-        view = self.view()
+        view = build_view(self._facts(coordinator, cluster), self._settings)
         record = coordinator.machine.record
         placed = present_deployment(view)
         cost = sum(sum(c.values()) for c in placed.values()) * self._settings.replica_cost if placed else None
