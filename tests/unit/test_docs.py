@@ -66,7 +66,7 @@ def test_every_invariant_has_a_test():
 def test_a_decision_has_its_four_parts(page):
     text = page.read_text()
     heads = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    assert heads == ["Context", "Decision", "What was tried", "Consequence"], page.name
+    assert heads == ["Context", "Decision", "Alternatives tried", "Consequence"], page.name
     assert text.startswith(f"# {int(page.name[:4])}. "), f"{page.name}: the heading has another number"
     assert re.search(r"^Date: 20\d\d-\d\d-\d\d.*Status: \w+", text, re.MULTILINE), page.name
     assert len(text.split("\n")) <= 70, f"{page.name} is longer than a page"
