@@ -32,9 +32,9 @@ from rich.console import Console
 
 from leeward.policies.edrp.experiments.instances import SHAPES, graph_instance, reference_instance
 from leeward.policies.edrp.experiments.isolated import Measured, Task, measure
-from leeward.policies.edrp.methods import METHODS
 from leeward.policies.edrp.milp.ilp import VARIABLE_LIMIT, variable_count
 from leeward.policies.edrp.problem.problem import Problem
+from leeward.policies.edrp.settings import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 AGREE = 3e-6

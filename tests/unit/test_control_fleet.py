@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from leeward.control.fleet import Fleet, to_start
+from leeward.control.fleet import RETRY_LOOKS, Fleet, to_start
 from leeward.control.joint import Joint
 from leeward.control.registry import Policies
 from leeward.control.reservations import Reservations, wanted_by_others
@@ -69,6 +69,20 @@ def test_a_fleet_leads_what_is_ours_and_a_failure_of_one_is_not_anothers():
     assert sorted(served) == ["bad", "bad", "ours"] and fleet.led == ()
     assert [action for action, _ in sink.events].count("waiting") == 1
     assert ("service_failed", {"topology": "bad", "why": "setting is wrong. Mend it."}) in sink.events
+
+
+def test_a_service_that_failed_is_begun_again_while_its_topology_runs():
+    served, sink, stop = [], Sink(), threading.Event()
+
+    def serve(name, stop):
+        served.append(name)
+        raise ConfigError("no.", remedy="Mend it.")
+
+    fleet = Fleet(nimbus=Nimbus({"bad": "bad-1"}), is_ours=lambda name: True, serve=serve, sink=sink)
+    for _ in range(RETRY_LOOKS + 1):
+        fleet._look(stop)
+        [led.thread.join() for led in fleet._led.values()]
+    assert served == ["bad", "bad"] and len(sink.events) == 2
 
 
 def test_a_slot_that_one_plan_is_about_to_use_is_not_anothers():

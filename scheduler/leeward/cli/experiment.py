@@ -103,7 +103,7 @@ def edrp_table4(
 
 def _methods(text: str) -> list[str]:
     from leeward.core.errors import ConfigError
-    from leeward.policies.edrp.methods import METHODS
+    from leeward.policies.edrp.settings import METHODS
 
     if not text:
         return [method for method in TABLE4_METHODS if method in METHODS]

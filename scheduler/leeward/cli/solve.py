@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.policies.edrp.methods import METHODS
+from leeward.policies.edrp.settings import METHODS
 
 if TYPE_CHECKING:
     from leeward.policies.edrp.problem.outcome import Outcome

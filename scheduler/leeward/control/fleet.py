@@ -15,6 +15,8 @@ from leeward.core.errors import ClusterRefusedError, LeewardError
 
 #: Between two looks at what runs, seconds.
 LOOK_S = 2.0
+#: A service that failed is begun again after so many looks, while its topology runs.
+RETRY_LOOKS = 15
 #: Serves one topology by name until the event is set or the topology is gone.
 Serve = Callable[[str, threading.Event], None]
 
@@ -24,10 +26,11 @@ def to_start(running: Mapping[str, str], led: Collection[str], foreign: Collecti
     return [name for name, identity in sorted(running.items()) if identity not in {*led, *foreign}]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Led:
     name: str
     thread: threading.Thread
+    looks: int = 0  # since its service has ended
 
 
 class Fleet:
@@ -55,7 +58,7 @@ class Fleet:
     def _look(self, stop: threading.Event) -> None:
         try:
             running = self._nimbus.topologies()
-            self._led = {key: led for key, led in self._led.items() if key in running.values() or led.thread.is_alive()}
+            self._led = {key: led for key, led in self._led.items() if self._stays(key, led, running)}
             self._foreign &= set(running.values())
             for name in to_start(running, self._led, self._foreign):
                 self._begin(name, running[name], stop)
@@ -64,6 +67,12 @@ class Fleet:
             if not self._away:
                 self._sink.emit("waiting", {"why": str(error)})
             self._away = True
+
+    def _stays(self, identity: str, led: _Led, running: Mapping[str, str]) -> bool:
+        if led.thread.is_alive():
+            return True
+        led.looks += 1
+        return identity in running.values() and led.looks < RETRY_LOOKS
 
     def _begin(self, name: str, identity: str, stop: threading.Event) -> None:
         if not self._is_ours(name):
@@ -78,3 +87,6 @@ class Fleet:
             self._serve(name, stop)
         except LeewardError as error:
             self._sink.emit("service_failed", {"topology": name, "why": str(error)})
+        except Exception as error:  # a fault of ours in one service must not end the others unseen
+            self._sink.emit("service_failed", {"topology": name, "why": f"{type(error).__name__}: {error}"})
+            raise

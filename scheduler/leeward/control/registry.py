@@ -62,11 +62,12 @@ def policy_of(chosen: Chosen) -> Policy | None:
 
 
 class Policies:
-    """The policies of several topologies: each its own, but one for all that chose the same joint policy."""
+    """The policies of several topologies: each its own, but one for all that chose the same joint policy with
+    the same settings."""
 
     def __init__(self, chosen: Chosen) -> None:
         self._chosen = chosen
-        self._joint: dict[str, Joint] = {}
+        self._joint: dict[str, Joint] = {}  # by name and settings
         self._lock = threading.Lock()
 
     def of(self, topology: str) -> Policy | None:
@@ -76,7 +77,8 @@ class Policies:
         if policy is None or not hasattr(policy, "decide_all"):
             return policy
         with self._lock:
-            return self._joint.setdefault(chosen.service.policy, Joint(cast(JointPolicy, policy)))
+            key = f"{chosen.service.policy} {sorted(chosen.policies.get(chosen.service.policy, {}).items())}"
+            return self._joint.setdefault(key, Joint(cast(JointPolicy, policy)))
 
     def forget(self, topology: str) -> None:
         """It is no longer led here: joint policies are not shown it any more."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import ProblemError
+from leeward.policies.edrp.settings import METHODS
 
 if TYPE_CHECKING:
     from leeward.policies.edrp.problem.outcome import Outcome
     from leeward.policies.edrp.problem.values import Deployment
 
-METHODS = ("auto", "both", "exact", "ilp", "compact", "restricted")
 #: Those that hand an integer programme to a solver.
 PROGRAMMES = ("both", "ilp", "compact", "restricted")
 #: Most seconds for finding out why there is no solution.
