@@ -191,7 +191,7 @@ def test_clients_of_redis_take_the_password_from_the_secrets(server: RedisServer
     write_secrets(path, SECRETS)
     assert open_redis({"leeward.redis.url": url, "leeward.secrets.file": str(path)}).ping()
     RedisSnapshots(url, secrets=SECRETS).raise_fence("app", 1)
-    assert Results(url, secrets=SECRETS).sent() == 0
+    assert Results(url, secrets=SECRETS, source="in", results="out").sent() == 0
     store = TaskStore(url, "app", "count", 3, node="n", swap=tmp_path, secrets=SECRETS)
     store.publish_metrics("{}")
     assert RedisSnapshots(url, secrets=SECRETS).metrics("app") == {3: "{}"}

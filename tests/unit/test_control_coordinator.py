@@ -300,8 +300,8 @@ def test_journal_survives_its_json():
         order={"work": (3, 1)}, steps=1, step_tables=FIRST, unreadable={2: "it is missing"},
     )  # fmt: skip
     assert Journal.from_json(journal.to_json()) == journal
-    with pytest.raises(ProtocolError, match="'version' is 7"):
-        Journal.from_json(journal.to_json().replace('"version":6', '"version":7'))
+    with pytest.raises(ProtocolError, match="'version' is 8"):
+        Journal.from_json(journal.to_json().replace('"version":7', '"version":8'))
     with pytest.raises(ProtocolError, match="not a journal"):
         Journal.from_json("[]")
 
