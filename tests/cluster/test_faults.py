@@ -6,12 +6,11 @@ right by itself. `python -m tests.cluster.faults --seed S --faults N` does the s
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.faults.report import MEDIAN_S, RECOVERY_S, Result, slow, table
+from tests.cluster.faults.report import Result, slow, table
 from tests.cluster.faults.run import run, write
 from tests.cluster.faults.schedule import schedule
 from tests.servers import port_block
@@ -21,6 +20,9 @@ OUT = Path(__file__).parents[2] / "out" / "faults"
 #: paused Redis and a killed Nimbus, and a task of the join is killed in the middle of a handover of the join.
 SEED_OF_TEN = 446
 SEED_OF_SIXTY = 1
+#: s. A recovery that takes longer needs a person. How fast recoveries are is a figure: `make test-faults` prints it,
+#: with its bounds, on a machine that has nothing else to do.
+STUCK_S = 120.0
 
 
 def suffered(seed: int, faults: int, folder: Path) -> Result:
@@ -32,12 +34,11 @@ def suffered(seed: int, faults: int, folder: Path) -> Result:
 
 
 def check(result: Result, faults: int) -> None:
-    """Equal output, and every recovery in time."""
+    """Equal output, and every fault was recovered from by itself."""
     assert result.exact, table(result)
     assert len(result.outcomes) == faults
     assert not result.ended, table(result)
-    assert max(result.recoveries) < RECOVERY_S, f"{table(result)}\n\n{slow(result, RECOVERY_S)}"
-    assert statistics.median(result.recoveries) < MEDIAN_S, table(result)
+    assert max(result.recoveries) < STUCK_S, f"{table(result)}\n\n{slow(result, STUCK_S)}"
 
 
 @pytest.mark.timeout(900)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from leeward.core.control import Phase
+from leeward.runtime.state.snapshot import VERSION
 from tests.cluster.harness import At, Running, Stage, await_, moved, scaled
 
 pytestmark = pytest.mark.timeout(400)
@@ -151,7 +152,7 @@ def with_newer_version(blob: bytes) -> bytes:
     ("spoil", "words"),
     [
         (with_wrong_checksum, "is damaged"),
-        (with_newer_version, "has version 2, this program reads up to 1"),
+        (with_newer_version, f"has version {VERSION + 1}, this program reads up to {VERSION}"),
     ],
     ids=["wrong checksum", "newer version"],
 )

@@ -28,7 +28,7 @@ def free_slots(view: ClusterView) -> list[Slot]:
 
 def apart(view: ClusterView) -> Plan:
     """Warm tasks share slots with nobody who works, as the first plan has it with `warm_apart`."""
-    return carry(replace(view, first=True), present_deployment(view), reason="apart", apart=True)
+    return carry(replace(view, first=True, warm_apart=True), present_deployment(view), reason="apart")
 
 
 def scaled(view: ClusterView) -> Plan:
