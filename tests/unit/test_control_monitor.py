@@ -80,12 +80,12 @@ def test_too_few_tuples_say_nothing_of_key_groups():
 
 def test_too_few_samples_keep_the_last_known_service_rate():
     monitor = Monitor(Settings(minimum_samples=50, window_s=10.0))
-    monitor.observe({2: line(2, "work", 0)}, 0)
-    monitor.observe({2: line(2, "work", 5, processed=100, busy=1.0)}, 5)
+    monitor.observe(read_samples({2: line(2, "work", 0)}), 0)
+    monitor.observe(read_samples({2: line(2, "work", 5, processed=100, busy=1.0)}), 5)
     assert monitor.service == {"work": pytest.approx(100)}
     monitor.forget()
-    monitor.observe({2: line(2, "work", 6, processed=100, busy=1.0)}, 6)
-    monitor.observe({2: line(2, "work", 7, processed=110, busy=5.0)}, 7)
+    monitor.observe(read_samples({2: line(2, "work", 6, processed=100, busy=1.0)}), 6)
+    monitor.observe(read_samples({2: line(2, "work", 7, processed=110, busy=5.0)}), 7)
     assert monitor.service == {"work": pytest.approx(100)}
 
 
@@ -93,7 +93,7 @@ def test_the_window_slides():
     monitor = Monitor(Settings(window_s=10.0))
     for second in range(60):
         sent = 100 * second if second < 30 else 3000 + 10 * (second - 30)
-        found = monitor.observe({1: line(1, "source", second, out=sent)}, second)
+        found = monitor.observe(read_samples({1: line(1, "source", second, out=sent)}), second)
     assert found.emitted["source"] == pytest.approx(10)
     assert 9 <= found.span_s <= 11
 

@@ -115,9 +115,9 @@ class Monitor:
         self._window: deque[tuple[float, dict[int, TaskMetrics]]] = deque()
         self._service: dict[str, float] = {}
 
-    def observe(self, lines: Mapping[int, str], now: float) -> Rates:
-        """Take in the newest lines and give the rates over at most `window_s`."""
-        self._window.append((now, read_samples(lines)))
+    def observe(self, samples: Mapping[int, TaskMetrics], now: float) -> Rates:
+        """Take in the newest measurements by task, and give the rates over at most `window_s`."""
+        self._window.append((now, dict(samples)))
         while len(self._window) > 2 and now - self._window[1][0] >= self._settings.window_s:
             self._window.popleft()
         rates = rates_between(self._window[0][1], self._window[-1][1], minimum_samples=self._settings.minimum_samples)

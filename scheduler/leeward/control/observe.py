@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leeward.control.monitor import Facts, Monitor, build_view, check_structure, members
+from leeward.control.monitor import Facts, Monitor, build_view, check_structure, members, read_samples
 from leeward.control.ports import Ports, Structure
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
@@ -22,9 +22,9 @@ def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[
     structure = ports.nimbus.structure(topology)
     check_structure(structure)
     monitor = Monitor(settings)
-    monitor.observe(ports.snapshots.metrics(structure.id), ports.clock.now())
+    monitor.observe(read_samples(ports.snapshots.metrics(structure.id)), ports.clock.now())
     sleep(settings.window_s)
-    rates = monitor.observe(ports.snapshots.metrics(structure.id), ports.clock.now())
+    rates = monitor.observe(read_samples(ports.snapshots.metrics(structure.id)), ports.clock.now())
     facts = Facts(
         structure=structure, cluster=read_snapshot(ports.cluster.snapshot(lambda: None), structure.id),
         record=_record(ports, structure), rates=rates, service=monitor.service, draining=ports.cluster.draining(),

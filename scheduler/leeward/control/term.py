@@ -228,12 +228,12 @@ class Term:
 
     def _measure(self, coordinator: Coordinator, now: float) -> None:
         try:
-            lines = self._ports.snapshots.metrics(self._structure.id)
-            self._streams = self._ports.snapshots.streams(*streams_of(read_samples(lines).values()))
+            samples = read_samples(self._ports.snapshots.metrics(self._structure.id))
+            self._streams = self._ports.snapshots.streams(*streams_of(samples.values()))
         except ClusterRefusedError as error:
             self._emit("measure_failed", {"why": str(error)})
             return
-        self._rates = self._monitor.observe(lines, now)
+        self._rates = self._monitor.observe(samples, now)
         if coordinator.snapshot is not None and coordinator.machine.record.tables:
             self._tell(coordinator, coordinator.snapshot, now)
 

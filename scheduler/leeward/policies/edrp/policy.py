@@ -92,11 +92,11 @@ class Edrp:
         if result is None:
             return _keep(view, "; ".join((*remarks, "no deployment found: the present one stays")))
         wanted = settle_on_warm(view, problem, result.deployment)
-        metrics = evaluate(problem, wanted)
-        now_F = evaluate(problem, present).F if present is not None else math.inf
+        metrics = result.metrics if wanted == result.deployment else evaluate(problem, wanted)
+        now_F = math.inf if present is None else metrics.F if wanted == present else evaluate(problem, present).F
         hot = unbalanced(view, self._settings.rebalance_over) if view.live else {}
         least = self._settings.tie if hot else SAME
-        if present is not None and now_F <= metrics.F + least and not verify(problem, present):
+        if present is not None and wanted != present and now_F <= metrics.F + least and not verify(problem, present):
             wanted, metrics = present, evaluate(problem, present)  # optima tie: the one that is there costs nothing
         estimate = Estimate(
             objective=metrics.F,
@@ -118,13 +118,13 @@ class Edrp:
         method = self._settings.method
         whole = "auto" if method == "restricted" else method
         first = method if problem.current is not None else whole
-        wide = replace(problem, bounds=_wider(problem.bounds))
         widened = f"bounds widened {WIDER:g} times (R_max {problem.bounds.r:g} s cannot be met)"
-        attempts = [(first, problem, ()), (first, wide, (widened,))]
+        attempts: list[tuple[str, bool, tuple[str, ...]]] = [(first, False, ()), (first, True, (widened,))]
         if first != whole:
-            attempts.append((whole, wide, (widened, "solved whole, as no neighbour of the present one will do")))
+            attempts.append((whole, True, (widened, "solved whole, as no neighbour of the present one will do")))
         seconds = 0.0
-        for method, instance, more in attempts:
+        for method, wider, more in attempts:
+            instance = replace(problem, bounds=_wider(problem.bounds)) if wider else problem
             outcome = self._solve(  # the next attempt is the answer to "why not", and the clock runs
                 instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed, gap=self._settings.gap,
                 reasons=False, exact_limit_s=self._settings.exact_limit_s,
@@ -300,6 +300,8 @@ def settle_on_warm(view: ClusterView, problem: Problem, wanted: Deployment) -> D
     """
     here = tasks_by_node(view)
     best = {name: dict(counts) for name, counts in wanted.items()}
+    if not _brought(view, best):
+        return best
     most = evaluate(problem, best).F + WARM_WORTH
     broken = len(verify(problem, best))
     for name in sorted(best):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,18 +171,30 @@ def units(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     The measure divides all demands and capacities where few enough levels do; else the rounding makes a bound
     weaker, never wrong.  No more is kept of a node's capacity than all operators together could use.
     """
-    demands = [Fraction(op.res).limit_denominator(1000) for op in problem.operators]
-    rooms = [Fraction(node.res).limit_denominator(1000) for node in problem.nodes]
-    most = sum(demand * op.k for demand, op in zip(demands, problem.operators, strict=True))
+    operators = problem.operators
+    room_units, res_units = _units(
+        tuple(op.res for op in operators), tuple(op.k for op in operators), tuple(node.res for node in problem.nodes)
+    )
+    return np.array(room_units, dtype=np.int64), np.array(res_units, dtype=np.int64)
+
+
+@lru_cache(maxsize=16)  # from one minute to the next only rates change, and fractions are slow
+def _units(
+    res: tuple[float, ...], k: tuple[int, ...], room: tuple[float, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    demands = [Fraction(value).limit_denominator(1000) for value in res]
+    rooms = [Fraction(value).limit_denominator(1000) for value in room]
+    most = sum(demand * count for demand, count in zip(demands, k, strict=True))
     values = [value for value in (*demands, *(min(room, most) for room in rooms)) if value > 0]
     if not values:
-        return np.zeros(len(rooms), dtype=np.int64), np.zeros(len(demands), dtype=np.int64)
+        return (0,) * len(rooms), (0,) * len(demands)
     common = math.lcm(*(value.denominator for value in values))
     measure: Fraction | float = Fraction(math.gcd(*(int(value * common) for value in values)), common)
     largest = max(min(room, most) for room in rooms)
     if largest / measure > LEVELS:
         measure = largest / LEVELS
-    exact = [Fraction(node.res) for node in problem.nodes]
-    room_units = [math.ceil(min(room, most) / measure - Fraction(1, 10**6)) for room in exact]
-    res_units = [math.floor(Fraction(op.res) / measure + Fraction(1, 10**6)) for op in problem.operators]
-    return np.array(room_units, dtype=np.int64), np.array(res_units, dtype=np.int64)
+    bit = Fraction(1, 10**6)
+    return (
+        tuple(math.ceil(min(Fraction(value), most) / measure - bit) for value in room),
+        tuple(math.floor(Fraction(value) / measure + bit) for value in res),
+    )

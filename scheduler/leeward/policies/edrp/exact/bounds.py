@@ -6,6 +6,7 @@ deployment has a R + b C >= A R + B C - alpha R_max - beta C_max.  Two more boun
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -67,56 +68,66 @@ class Layout:
 
 
 def lay_out(
-    p: Arrays, some: np.ndarray, alone: np.ndarray, *, in_time: Callable[[], bool] = lambda: True
+    p: Arrays,
+    some: np.ndarray,
+    alone: np.ndarray,
+    *,
+    enough: float = math.inf,
+    in_time: Callable[[], bool] = lambda: True,
 ) -> list[Layout]:
     """All deployments as one class or, for many nodes, as two if that gives a better bound; the least bound first.
 
     Only one path counts as response time.  Where two run side by side, an operator that is on one of them alone
     seems to need no replicas with the other as spine, and seems to be all there is with its own.  Deployments with
     few and with many replicas of it can each take the spine that shows what they lack.
+    A bound of `enough` ends the looking: with it every deployment of the class is pruned.
     """
     reach = _reach(p, some, alone)
     inner = p.delay[~np.eye(len(p.delay), dtype=bool)]
     hop_s = float(np.median(inner)) / 2 if len(inner) else 0.0
     paths = [path.operators for path in longest_paths(p, hop_s, SPINES)]
-    ways = [(tree, _with_inside(p, tree, reach)) for tree in (tree_along(p, path) for path in paths)]
     sizes = np.ones(some.shape[:2], dtype=np.bool_)
-    whole = _best_layout(p, ways if in_time() else ways[:1], some, alone, sizes)
-    if len(p.speed) < SPLIT_FROM:
-        return [whole]
+    ways: list[tuple[Tree, Reach]] = []
+    found: list[Layout] = []
+    for path in paths:
+        tree = tree_along(p, path)
+        ways.append((tree, _with_inside(p, tree, reach)))
+        found.append(_layout(p, ways[-1], some, alone, sizes))
+        if found[-1].value >= enough or not in_time():
+            break
+    whole = max(found, key=_value)
     best = [whole]
+    if len(p.speed) < SPLIT_FROM or whole.value >= enough:
+        return best
     steps = np.arange(len(sizes[0]))
     doubtful: set[int] = set().union(*paths) - set(paths[0]).intersection(*paths)
     for g in sorted(doubtful):
         for few in range(1, int(p.k[g])):
             if not in_time():
                 return best
-            enough = best[0].value + 1e-3 * abs(whole.value)
+            better = best[0].value + 1e-3 * abs(whole.value)
             parts: list[Layout] = []
             for side in (steps <= few, steps > few):
                 own = sizes.copy()
                 own[g] = side
-                parts.append(_best_layout(p, ways, some, alone, own))
-                if parts[-1].value < enough:
+                parts.append(max((_layout(p, way, some, alone, own) for way in ways), key=_value))
+                if parts[-1].value < better:
                     break
             else:
-                best = sorted(parts, key=lambda part: part.value)
+                best = sorted(parts, key=_value)
     return best
 
 
-def _best_layout(
-    p: Arrays, ways: list[tuple[Tree, Reach]], some: np.ndarray, alone: np.ndarray, sizes: np.ndarray
-) -> Layout:
-    """Of the possible spines the one that gives the greatest bound."""
-    mu = np.zeros(len(p.speed))
-    best = None
-    for tree, reach in ways:
-        own = _allowing(p, reach, some & sizes[:, :, None], alone & sizes[:, :, None])
-        value = float(_table(p, tree, own, p.a, p.b, mu).relaxed.roots[tree.parent == NONE].sum())
-        if best is None or value > best.value:
-            best = Layout(sizes=sizes, tree=tree, reach=reach, value=max(0.0, value))
-    assert best is not None
-    return best
+def _layout(p: Arrays, way: tuple[Tree, Reach], some: np.ndarray, alone: np.ndarray, sizes: np.ndarray) -> Layout:
+    """The class with the spine of this way, and its bound."""
+    tree, reach = way
+    own = _allowing(p, reach, some & sizes[:, :, None], alone & sizes[:, :, None])
+    value = float(_table(p, tree, own, p.a, p.b, np.zeros(len(p.speed))).relaxed.roots[tree.parent == NONE].sum())
+    return Layout(sizes=sizes, tree=tree, reach=reach, value=max(0.0, value))
+
+
+def _value(layout: Layout) -> float:
+    return layout.value
 
 
 def prepare(p: Arrays, layout: Layout, some: np.ndarray, alone: np.ndarray) -> Bound:

@@ -24,7 +24,7 @@ from leeward.policies.edrp.exact.kernel_downtime import downtime_tables
 from leeward.policies.edrp.exact.kernel_improve import draft_of, improve
 from leeward.policies.edrp.exact.kernel_search import beam, depth_first
 from leeward.policies.edrp.exact.kernel_state import Children, Incumbent, Scratch, Search, State
-from leeward.policies.edrp.problem.evaluate import evaluate, verify
+from leeward.policies.edrp.problem.evaluate import Metrics, assess
 from leeward.policies.edrp.problem.latency import MM1
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Optimal, Outcome, Unknown
 from leeward.policies.edrp.problem.problem import Problem
@@ -84,7 +84,7 @@ def solve_exact(
     p = arrays_of(problem)
     search = BranchAndBound(problem=problem, p=p, h=_no_incumbent(p), gap=gap, deadline=deadline, clock=clock)
     bound = search.run(start)
-    return _conclude(problem, search, bound, Effort(method="exact", seconds=clock() - started))
+    return _conclude(search, bound, Effort(method="exact", seconds=clock() - started))
 
 
 @cache
@@ -110,13 +110,12 @@ def warm_up() -> None:
     improve(p, draft_of(p, h.best_nodes, h.best_size, 100))
 
 
-def _conclude(problem: Problem, search: BranchAndBound, bound: float, effort: Effort) -> Outcome:
-    best = search.best
-    if best is None and bound >= CEILING:
-        return Infeasible(why=("no deployment meets all bounds and capacities",), effort=effort)
-    if best is None:
+def _conclude(search: BranchAndBound, bound: float, effort: Effort) -> Outcome:
+    best, metrics = search.best, search.metrics
+    if best is None or metrics is None:
+        if bound >= CEILING:
+            return Infeasible(why=("no deployment meets all bounds and capacities",), effort=effort)
         return Unknown(why="the time limit was reached before a deployment was found", effort=effort, bound=bound)
-    metrics = evaluate(problem, best)
     bound = min(bound, metrics.F)
     if bound >= search.cutoff() - 1e-12:
         return Optimal(deployment=best, metrics=metrics, bound=bound, effort=effort)
@@ -135,8 +134,9 @@ class BranchAndBound:
     clock: Callable[[], float]
     #: Bounds a second, as measured.
     pace: float = PACE
-    #: The best verified deployment.
+    #: The best verified deployment, and its measures.
     best: Deployment | None = None
+    metrics: Metrics | None = None
 
     def run(self, start: Deployment | None) -> float:
         """Searches every interval that may matter; returns a proven lower bound on F."""
@@ -145,17 +145,18 @@ class BranchAndBound:
         for known in (self.problem.current, start):
             if known is not None:
                 self._offer(known)
-        self._improve()
+        parts = list(intervals(p, least, alone))
+        enough = self.cutoff() - p.e * min(part.low for part in parts)  # all of it is pruned then: nothing to improve
         soon = self.clock() + LAYOUT_SHARE * (self.deadline - self.clock())
-        layouts = lay_out(p, least <= p.d_max, alone <= p.d_max, in_time=lambda: self.clock() < soon)
+        layouts = lay_out(p, least <= p.d_max, alone <= p.d_max, enough=enough, in_time=lambda: self.clock() < soon)
+        if min(layout.value for layout in layouts) < enough:
+            self._improve()
 
         def prepared(interval: Interval, layout: Layout) -> Bound:
             return prepare(p, layout, least <= interval.high, alone <= interval.high)
 
         rooted = [
-            (self._root_bound(interval, layout, prepared), interval, layout)
-            for interval in intervals(p, least, alone)
-            for layout in layouts
+            (self._root_bound(interval, layout, prepared), interval, layout) for interval in parts for layout in layouts
         ]
         rooted.sort(key=lambda one: (one[0], one[1].low))
         proven = [self._close(interval, layout, root, prepared) for root, interval, layout in rooted]
@@ -254,12 +255,12 @@ class BranchAndBound:
 
     def _offer(self, deployment: Deployment) -> None:
         """Makes it the incumbent if it verifies and is better."""
-        if verify(self.problem, deployment):
+        metrics, broken = assess(self.problem, deployment)
+        if broken or metrics is None:
             return
-        value = evaluate(self.problem, deployment).F
-        if value < self.h.best[0] or self.best is None:
-            self.best = {name: dict(placed) for name, placed in deployment.items()}
-            self.h.best[0] = value
+        if self.h.best[0] > metrics.F or self.best is None:
+            self.best, self.metrics = {name: dict(placed) for name, placed in deployment.items()}, metrics
+            self.h.best[0] = metrics.F
             self.h.slack[:] = SLACK, self.gap  # before there is an incumbent, nothing may be passed over
 
     def _check_found(self, known: float) -> bool:
@@ -284,7 +285,9 @@ class BranchAndBound:
             nodes[i, : len(placed)], size[i] = placed, len(placed)
         draft = draft_of(self.p, nodes, size, min(IMPROVE, self._budget()))
         improve(self.p, draft)
-        self._offer(self._decode(draft.nodes, draft.size))
+        found = self._decode(draft.nodes, draft.size)
+        if found != self.best:
+            self._offer(found)
 
     def _decode(self, nodes: np.ndarray, size: np.ndarray) -> Deployment:
         return {

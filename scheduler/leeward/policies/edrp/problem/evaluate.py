@@ -134,9 +134,14 @@ def _weighted(weight: float, value: float, bound: float) -> float:
 
 def verify(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
     """Every broken constraint; empty means that the deployment may be carried out."""
+    return assess(problem, deployment)[1]
+
+
+def assess(problem: Problem, deployment: Deployment) -> tuple[Metrics | None, tuple[Violation, ...]]:
+    """The metrics, None for a deployment that is not well-formed, and every broken constraint."""
     broken = _shape_violations(problem, deployment)
     if broken:
-        return broken  # no metrics without a well-formed deployment
+        return None, broken
     metrics = evaluate(problem, deployment)
     limits = (
         ("response time", "R", metrics.R, problem.bounds.r),  # (15)
@@ -148,7 +153,7 @@ def verify(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
         for kind, where, value, limit in limits
         if not value <= limit * (1 + TOLERANCE)
     )
-    return over + _capacity_violations(problem, deployment)
+    return metrics, over + _capacity_violations(problem, deployment)
 
 
 def _shape_violations(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
