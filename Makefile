@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-unit test-java test-cluster test-faults test-torture torture pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle lint jar lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-torture torture pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 pytest := pytest -q
@@ -23,15 +23,27 @@ down: ## end the local cluster, also after a crash
 	leeward cluster down
 
 test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, the cluster lane without slow ones
-	$(MAKE) --no-print-directory lint test-fast test-torture test-java
+	$(MAKE) --no-print-directory lint test-short test-torture test-java
 	$(pytest) -m "not slow" tests/cluster
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
 # beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code.
 # scripts/flaky.py prints such a test, and fails the run if it was flaky before.
-test-fast: ## unit, property, simulation and contract tests
-	$(pytest) -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" tests/contract $(wildcard tests/sim) tests/property tests/unit \
-	  || python scripts/flaky.py -m "not slow"
+beside := -n 3 --dist loadfile --no-loadscope-reorder
+without_storm := tests/contract tests/edrp tests/sim tests/property tests/unit
+
+test-fast: ## unit, property and simulation tests but for the long ones
+	$(pytest) $(beside) -m "not slow and not long" tests/sim tests/property tests/unit
+
+test-short: ## every test that needs no Storm and is not slow: contract and solver tests too, with coverage
+	$(pytest) $(beside) --cov --cov-report= -m "not slow" $(without_storm) || python scripts/flaky.py -m "not slow"
+	coverage report
+
+test-edrp: ## the placement problem and its solvers
+	$(pytest) -n 2 -m "not slow" tests/edrp
+
+test-contract: ## with a real Redis, ZooKeeper, Spark and single daemons
+	$(pytest) $(beside) -m "not slow" tests/contract
 
 test-torture: ## coordinator and tasks in memory, under faults, by SEEDS (10000) seeds
 	python -m leeward.sim.torture --seeds $(or $(SEEDS),10000)
@@ -72,6 +84,9 @@ bench-scaling: setup ## tuples/s at saturation with one, two and four replicas
 bench-idle: setup ## what an idle topology costs, and the start of a worker with and without a class-data archive
 	python tests/bench/idle.py
 
+bench-agreement: setup ## query 1 under S-EDRP on Storm and in the simulator, plan by plan; a quarter of an hour
+	python tests/bench/agreement.py
+
 bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
 	python tests/bench/edrp.py
 
@@ -90,6 +105,9 @@ lint: ## errors and import order, format, strict types of the package
 
 jar: ## build/topology.jar: our Java classes and the tree of src/
 	leeward jar
+
+audit: ## known vulnerabilities of what is locked; asks PyPI's advisories, which a mirror may not have (exit code 1)
+	uv tool run --from pip-audit pip-audit --strict --disable-pip --require-hashes -r requirements.lock
 
 lock: ## requirements.lock from requirements.in
 	uv pip compile --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \

@@ -45,8 +45,8 @@ class Filmed(Demo):
 def filmed(folder: Path, base_port: int, stack: ExitStack) -> Filmed:
     """The demo as it is by default."""
     return Filmed(
-        out=folder / "demo", folder=folder / "cluster", speed=60.0, service_times="emulated", mode="live",
-        base_port=base_port, stack=stack, keep=False,
+        out=folder / "demo", folder=folder / "cluster", speed=60.0, service_times="emulated",
+        options=["mode=live"], drain=True, base_port=base_port, stack=stack, keep=False,
     )  # fmt: skip
 
 

@@ -49,6 +49,7 @@ def helpful(table, tasks, load):
                 yield giver, taker, goes
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(before=tables(), tasks=TASKS, load=LOADS)
 def test_balanced_as_far_as_single_steps_go_and_stable(before, tasks, load):

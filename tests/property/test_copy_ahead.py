@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import msgpack
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,6 +118,7 @@ def test_large_values_are_packed_one_by_one():
     assert steps == [1] * len(keys)
 
 
+@pytest.mark.long
 def test_what_changes_faster_than_it_is_copied_is_given_up_on():
     state = KeyedState("test")
     for n in range(2000):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ keys = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | 
 values = st.recursive(scalar, lambda inner: st.lists(inner) | st.dictionaries(keys, inner), max_leaves=20)
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(values, max_size=5), max_size=6), st.data())
 def test_what_a_task_emits_reaches_the_next_one_as_it_was(tuples, data):
     sender, receiver, twin = BinaryForm(ids=False), BinaryForm(ids=False), Twin(ids=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from control_views import node, view
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -36,6 +37,7 @@ def works(before: ClusterView) -> set[Slot]:
     return {slot for task, slot in before.assignment.items() if task not in idle}
 
 
+@pytest.mark.long
 @given(views(), st.sampled_from(NODES), st.sampled_from((None, *NODES)))
 def test_one_more_replica_or_one_elsewhere_is_as_cheap_as_it_was_said_to_be(before, to, leaves):
     present = present_deployment(before)

@@ -265,6 +265,7 @@ def inputs(draw):
     return lines
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(lines=inputs(), seed=st.integers(0, 2**32), pulse_s=st.sampled_from([1, 60, 61, 600]))
 def test_any_replicas_interleaving_and_moves_give_the_reference(lines, seed, pulse_s):

@@ -31,6 +31,7 @@ def test_there_are_twenty_over_protocol_coordinator_and_runtime():
     assert rooms == {"core", "control", "runtime"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_bugs_that_show_soon_are_found_soon():
     """Changes of the simulator move the seeds that find a bug, so there are ten times as many."""

@@ -72,6 +72,7 @@ def test_a_death_is_noticed_as_one_and_no_deadline_is_waited_for(seeds):
             assert noticed, f"seed {seed}: {why}"
 
 
+@pytest.mark.long
 def test_seeds_meet_all_that_a_coordinator_does():
     """Else the tests above, and those of `Pair`, would show little."""
     met: set[str] = set()

@@ -160,6 +160,7 @@ def test_a_policy_that_returns_nonsense_is_refused():
     assert outcome.figures.kept == 0
 
 
+@pytest.mark.long
 def test_equal_seeds_give_equal_bytes_and_others_do_not(tmp_path):
     def bytes_of(seed, name):
         policy = make_policy("edrp", {"method": "exact"})

@@ -31,6 +31,7 @@ def test_seeds_without_a_failure_end_with_0():
     assert (outcome["first"], outcome["ran"], outcome["failures"]) == (3, 6, [])
 
 
+@pytest.mark.long
 def test_a_failing_seed_prints_itself_its_story_and_a_replay_that_fails_alike(tmp_path):
     TOKEN.apply(tmp_path)
     run = torture("--seeds", "200", "--jobs", "1", "--failures", "1", package=tmp_path)
@@ -43,6 +44,7 @@ def test_a_failing_seed_prints_itself_its_story_and_a_replay_that_fails_alike(tm
     assert again.stdout.split("\n")[0] == first
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_it_with_what_came_until_then():
     process = subprocess.Popen(
         [sys.executable, "-m", "leeward.sim.torture", "--seeds", "100000", "--jobs", "2"],

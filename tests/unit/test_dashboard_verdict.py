@@ -71,6 +71,6 @@ def test_the_view_fits_a_terminal_and_shows_what_it_is_told():
 def test_the_maker_of_the_picture_knows_the_demo(tmp_path):
     picture = runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs/picture.py"))
     with ExitStack() as stack:
-        assert picture["filmed"](tmp_path, 6600, stack).mode == "live"
+        assert picture["filmed"](tmp_path, 6600, stack).options == ["mode=live"]
     svg = picture["draw"](a_screen())
     assert svg.startswith("<svg") and "@font-face" not in svg, "a font would come from a web server"

@@ -5,8 +5,10 @@ Every event has a fixed `action`; the live view, the demo's result and the tests
 action                     when
 service_started            a service has read its settings
 leading, standby           it holds the lock of the topology, or waits for it
+leadership_lost            the lock went to another service
+first_record               the topology had no control record; it has one now
 taken_over                 it has read what the coordinator before it left
-plan_made                  a policy gave a plan: objective, response_s, cost_per_h, downtime_s, seconds, reason
+plan_made                  a policy gave a plan: rates, service_rates, objective, response_s, cost_per_h, reason
 plan_refused               the loop does not carry it out: why
 reconfiguration_started    changes, reason, epoch, cut
 phase                      MOVE or RESTORE begins
@@ -16,12 +18,18 @@ reconfiguration_undone     Storm could not have it so: why
 reset                      a process was lost: why, cut
 tasks_left_out             lost tasks that nobody waits for from here on: tasks
 tasks_returned             tasks that were left out take part again: tasks
+prepare_given_up           a warm task could not be brought in time: the tasks join again where they were: why
 rejoin_ended               either of the two is over: result
+restore_failed             a task cannot read the cut to restore: why; an older one is tried
+fence_failed               Redis could not be told which epoch may write: why; tried again
+rebalance_failed           Nimbus refused the placement or could not be asked: why
+rebalance_again            Nimbus is asked once more
 held                       no cut can be read: why, cuts, remedy
 cut_chosen                 a person has decided from which cut a held topology goes on: cut
 choice_refused             that decision cannot be carried out: why
 checkpoint_committed       cut, bytes
 checkpoint_failed          cut, why
+drop_failed                old cuts and barriers could not be deleted: why; the next checkpoint tries again
 alert                      a person should look
 waiting                    a server, or the plugin, has not answered yet: why; the service tries again
 topology_gone              Nimbus no longer runs the topology; the service ends
@@ -29,6 +37,7 @@ tidied                     what it left is deleted: znodes, keys, placement
 service_failed             one topology is not served, as something is wrong with it or its settings: why
 tidy_failed                some of it is left: why; `leeward tidy` deletes it
 unprotected                others may read or write what a secrets file would protect: why
+measure_failed             Redis did not give the measurements: why; the rates stay as they were
 measured                   what the monitor saw: rates, replicas, response time
 """
 

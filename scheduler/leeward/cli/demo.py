@@ -62,6 +62,10 @@ def demo(
     mode: Annotated[
         str, typer.Option(envvar="MODE", help="live: tables change without a stop; restart: the papers' way.")
     ] = "live",
+    option: Annotated[
+        list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="A setting of the service; repeat for more.")
+    ] = None,
+    drain: Annotated[bool, typer.Option(help="Empty a node while data flow.")] = True,
     keep: Annotated[bool, typer.Option(envvar="KEEP", help="Leave the cluster up.")] = False,
     out: Annotated[Path, typer.Option(envvar="LEEWARD_OUT", help="Folder for everything; verdict in OUT.json.")] = Path(
         "out/demo"
@@ -81,7 +85,8 @@ def demo(
                 folder=cluster,
                 speed=speed,
                 service_times=service_times,
-                mode=mode,
+                options=[f"mode={mode}", *(option or [])],
+                drain=drain,
                 base_port=base_port,
                 stack=stack,
                 keep=keep,
@@ -107,12 +112,12 @@ class Demo:
     """The steps, in order; `stack` ends what they start."""
 
     def __init__(
-        self, *, out: Path, folder: Path, speed: float, service_times: str, mode: str, base_port: int,
-        stack: ExitStack, keep: bool,
+        self, *, out: Path, folder: Path, speed: float, service_times: str, options: list[str], drain: bool,
+        base_port: int, stack: ExitStack, keep: bool,
     ) -> None:  # fmt: skip
         self.out, self.folder = out, folder
         self.speed, self.service_times, self.base_port = speed, service_times, base_port
-        self.mode = mode
+        self.options, self.drain = options, drain
         self.stack, self.keep = stack, keep
         self.rows: list[Path] = []  #: CSV files that the reference reads
         self.data = ""
@@ -170,8 +175,9 @@ class Demo:
             self._await_tasks(tell)
         self.events = EventFile(self.out / "events.jsonl")
         serve = ["serve", TOPOLOGY, "--cluster", str(self.folder), "--events", str(self.out / "events.jsonl")]
-        serve += ["-o", f"mode={self.mode}"]
-        with step("scheduler service: plans every 10 s with S-EDRP"):
+        for option in self.options:
+            serve += ["-o", option]
+        with step("scheduler service: plans with S-EDRP"):
             self.stack.enter_context(background(serve, self.out / "serve.log"))
             self._await(
                 lambda: self.events.read() and self.events.named("leading"), 30, "the service to lead", "serve.log"
@@ -245,7 +251,7 @@ class Demo:
                     live.update(render(screen))
                 elif int(screen.elapsed_s) % 10 == 0:
                     typer.echo(line_of(screen))
-                if not drained and self.results.sent() > DRAIN_AT * self._last_seq:
+                if self.drain and not drained and self.results.sent() > DRAIN_AT * self._last_seq:
                     drained = self._drain(watch)
                 ended = ended or (time.time() if self.results.ended() else 0.0)
                 if ended and self._complete():

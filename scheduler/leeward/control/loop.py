@@ -133,6 +133,10 @@ class Loop:
 def plan_fields(plan: Plan, view: ClusterView) -> dict[str, object]:
     """Fields of a plan for the log."""
     fields: dict[str, object] = {"reason": plan.reason, "epoch": view.epoch}
+    fields["rates"] = {name: round(m.arrival_rate, 1) for name, m in sorted(view.measured.items())}
+    fields["service_rates"] = {
+        name: round(m.service_rate, 1) for name, m in sorted(view.measured.items()) if m.service_rate
+    }
     known = {name: value for name, value in asdict(plan.estimate).items() if value is not None}
     fields |= {name: value if isinstance(value, bool) else round(value, 6) for name, value in known.items()}
     if set(plan.placement) <= set(view.assignment):

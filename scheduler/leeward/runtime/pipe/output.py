@@ -87,7 +87,7 @@ class Output(Host):
 
     def _report_unfit(self, error: LeewardError, slot: list[int]) -> None:
         """Report the tuple in Storm's UI and log, and go on."""
-        stream = next(name for name, other in self._slots.items() if other is slot and name is not None)
+        stream = next(name for name, other in list(self._slots.items()) if other is slot and name is not None)
         self.counters["unfit"] += 1
         text = f"{self.component_name} (task {self.task_id}), stream {stream!r}: {error}"
         self.serializer.send_message({"command": "error", "msg": f"A tuple was not sent: {text}"})

@@ -47,7 +47,7 @@ def test_the_built_model_has_as_many():
     assert model.variables == paper_variables(4, 2) == ilp.variable_count(problem)
 
 
-@pytest.mark.parametrize("name", ["a-", "d-"])  # the others: tests/property/test_solve_random_agree.py, slow
+@pytest.mark.parametrize("name", ["a-", "d-"])  # the others: tests/edrp/test_solve_random_agree.py, slow
 def test_the_stored_optima(name):
     document = instance_document(name)
     problem = problem_from_json(document)

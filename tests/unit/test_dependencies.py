@@ -1,0 +1,90 @@
+"""What is imported is declared, and what is declared is used: `requirements.in` against every Python file."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("scheduler", "bolts", "topologies", "tests", "scripts", "src")
+#: Top-level modules of the project itself; `src` of a streamparse project is on the path of its tasks.
+OWN = {"leeward", "bolts", "topologies", "tests"}
+#: Declared, and used as a command, as a plug-in or by another library.
+NOT_IMPORTED = {
+    "highspy": "cvxpy calls it",
+    "setuptools": "pkg_resources for streamparse's command line",
+    "pytest-cov": "plug-in of pytest",
+    "pytest-timeout": "plug-in of pytest",
+    "pytest-xdist": "plug-in of pytest",
+    "mypy": "command",
+    "ruff": "command",
+    "uv": "command",
+}
+#: Imported, and installed by a dependency that has to choose its version.
+BROUGHT_BY = {
+    "pystorm": "streamparse",
+    "fabric39": "streamparse",
+    "jinja2": "streamparse",
+    "pillow": "matplotlib",
+    "py4j": "pyspark",
+}
+
+
+def declared() -> set[str]:
+    lines = (line.split("#")[0].strip() for line in (ROOT / "requirements.in").read_text().splitlines())
+    return {name_of(re.split(r"[\[<>=!~;]", line)[0]) for line in lines if line}
+
+
+def name_of(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
+
+
+distributions = cache(packages_distributions)
+
+
+@cache
+def imported() -> dict[str, str]:
+    """Top-level module that is not ours and not Python's -> one of the files that import it."""
+    installed = distributions()
+    found: dict[str, str] = {}
+    files = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))] + [ROOT / "fabfile.py"]
+    beside = {part.removesuffix(".py") for path in files for part in path.relative_to(ROOT).parts}
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            for top in {name.split(".")[0] for name in names}:
+                if top not in OWN and (top in installed or top not in beside | sys.stdlib_module_names):
+                    found.setdefault(top, str(path.relative_to(ROOT)))
+    return found
+
+
+def test_what_is_imported_is_declared():
+    of = distributions()
+    for module, path in sorted(imported().items()):
+        names = {name_of(name) for name in of.get(module, ())}
+        assert names & (declared() | BROUGHT_BY.keys()), (
+            f"{path} imports {module}: name its distribution in requirements.in"
+        )
+
+
+def test_what_is_declared_is_used():
+    of = distributions()
+    used = {name_of(name) for module in imported() for name in of.get(module, ())}
+    unused = declared() - used - NOT_IMPORTED.keys()
+    assert not unused, f"nothing imports {sorted(unused)}: take them out of requirements.in"
+    assert not NOT_IMPORTED.keys() - declared()
+
+
+def test_what_is_locked_is_installed_by_its_hash():
+    text = (ROOT / "requirements.lock").read_text()
+    locked = {name_of(name) for name in re.findall(r"^([A-Za-z0-9_.-]+)==", text, re.MULTILINE)}
+    assert declared() <= locked, f"make lock: {sorted(declared() - locked)}"
+    assert all(
+        "--hash=sha256:" in entry for entry in re.split(r"\n(?=[A-Za-z0-9])", text) if "==" in entry.split("\n")[0]
+    )
