@@ -95,8 +95,8 @@ pages: ## docs/protocol.md, docs/settings.md and the pictures of docs/design.md 
 	python scripts/settings_page.py --write
 	python scripts/drawings.py --write
 
-test-unit: ## the unit lane alone, without servers
-	$(pytest) -n 2 -m "not slow" tests/unit
+test-unit: ## the unit tests alone
+	$(pytest) -n 2 -m "not slow and not long" tests/unit
 
 lint: ## errors and import order, format, strict types of the package
 	ruff check .

@@ -9,6 +9,8 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 ROOMS = ("scheduler", "bolts", "topologies", "tests", "scripts", "src")
 #: Top-level modules of the project itself; `src` of a streamparse project is on the path of its tasks.
@@ -64,6 +66,7 @@ def imported() -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
 def test_what_is_imported_is_declared():
     of = distributions()
     for module, path in sorted(imported().items()):
@@ -73,6 +76,7 @@ def test_what_is_imported_is_declared():
         )
 
 
+@pytest.mark.long
 def test_what_is_declared_is_used():
     of = distributions()
     used = {name_of(name) for module in imported() for name in of.get(module, ())}

@@ -120,6 +120,7 @@ def test_fab_runs(command: Command):
     assert "cluster_up" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [README, TUTORIAL], ids=lambda page: page.name)
 def test_the_topology_of_the_page_is_built_and_packed(page: Path, tmp_path: Path):
     files = write_files(page, tmp_path)
