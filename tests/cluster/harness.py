@@ -168,20 +168,23 @@ class Running:
         """The coordinator's journal."""
         return Journal.from_json(self.stage.zookeeper.get(self.paths.journal)[0])
 
+    def owner(self, component: str) -> int:
+        """The first task that owns key groups: a lost warm task restores nobody."""
+        return min(self.record().tables[component])
+
     def owner_pid(self, component: str) -> int:
-        """The Python process of the first task that owns key groups: a lost warm task restores nobody."""
+        """Its Python process."""
         import json
 
         def found() -> int | None:
-            owner = min(self.record().tables[component])
-            pid = json.loads(self.stage.snapshots.metrics(self.id)[owner])["pid"]
+            pid = json.loads(self.stage.snapshots.metrics(self.id)[self.owner(component)])["pid"]
             return pid if pid in self.cluster.python_pids() else None
 
         return await_(found, f"the owner of {component} to say its pid", 20)
 
     def owner_worker(self, component: str) -> int:
         """The worker of that task."""
-        slot = self.snapshot().assigned.slots[min(self.record().tables[component])]
+        slot = self.snapshot().assigned.slots[self.owner(component)]
         return self.cluster.worker_pids()[slot.node, slot.port]
 
     def all_run(self) -> bool:
