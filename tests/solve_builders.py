@@ -47,6 +47,15 @@ def chain_document(nodes: int = 3, k: int = 2) -> dict[str, Any]:
     }
 
 
+def settled_document() -> dict[str, Any]:
+    """A chain whose present deployment stays: no other is worth the downtime of a change."""
+    return chain_document() | {
+        "current": {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n2": 1}},
+        "weights": {"r": 0.1, "c": 0.1, "d": 0.8},
+        "bounds": {"r": 0.2, "c": 20, "d": 1},
+    }
+
+
 def reference_document(nodes: int, k: int) -> dict[str, Any]:
     """The reference application as the paper's Table IV counts it: nine streams, nobody pinned."""
     mu = {

@@ -169,7 +169,7 @@ def compared(live: Made, simulated: Made, fitted: Made) -> tuple[Made, Made, Mad
         if (theirs := of_simulated.get(name, 0.0)) > 0 and abs(ours / theirs - 1) > OFF
     ]
     cause = "; ".join(off) or f"the facts differ by less than {OFF:.0%}"
-    with_them = "with the measured ones the plans agree" if live.replicas == fitted.replicas else "they explain a part"
+    with_them = "with the measured ones the plans agree" if live.replicas == fitted.replicas else "not by these alone"
     return live, simulated, fitted, f"{cause}: {with_them}"
 
 

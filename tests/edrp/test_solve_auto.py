@@ -7,7 +7,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from solve_builders import chain_document, instance_document, reference_document
+from solve_builders import chain_document, instance_document, reference_document, settled_document
 
 from leeward.policies.edrp.exact import search as exact
 from leeward.policies.edrp.methods import auto, solve
@@ -33,15 +33,10 @@ def test_it_is_the_default():
 
 
 def test_it_keeps_the_present_deployment_when_nothing_is_worth_a_change():
-    present = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n2": 1}}
-    document = chain_document() | {
-        "current": present,
-        "weights": {"r": 0.1, "c": 0.1, "d": 0.8},
-        "bounds": {"r": 0.2, "c": 20, "d": 1},
-    }
+    document = settled_document()
     outcome = solve(problem_from_json(document))
     assert isinstance(outcome, Optimal)
-    assert outcome.deployment == present and outcome.metrics.T_D == 0
+    assert outcome.deployment == document["current"] and outcome.metrics.T_D == 0
 
 
 @pytest.mark.parametrize("name", ["b-", "c-", "g-"])

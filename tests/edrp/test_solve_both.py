@@ -7,7 +7,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from solve_builders import chain_document, instance_document
+from solve_builders import chain_document, instance_document, settled_document
 
 from leeward.policies.edrp.methods import both, solve
 from leeward.policies.edrp.problem.document import problem_from_json
@@ -36,14 +36,9 @@ def test_it_gives_the_proven_optimum_and_says_how_far_off_the_other_was(name):
 
 
 def test_where_both_are_as_good_it_is_the_one_nearer_to_the_present():
-    present = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n2": 1}}
-    document = chain_document() | {
-        "current": present,
-        "weights": {"r": 0.1, "c": 0.1, "d": 0.8},
-        "bounds": {"r": 0.2, "c": 20, "d": 1},
-    }
+    document = settled_document()
     outcome = solve(problem_from_json(document), method="both")
-    assert isinstance(outcome, Optimal) and outcome.deployment == present
+    assert isinstance(outcome, Optimal) and outcome.deployment == document["current"]
     assert (outcome.effort.found_by, outcome.effort.other) == ("restricted", "exact")
     assert found_in_words(outcome) == "by rEDRP (proven optimal); the exact search found none that is better"
 

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from solve_builders import chain_document, instance_document, reference_document
+from solve_builders import chain_document, instance_document, reference_document, settled_document
 
 from leeward.policies.edrp.exact import search as exact
 from leeward.policies.edrp.exact.arrays import arrays_of, units
@@ -83,15 +83,10 @@ def test_a_gap_is_allowed_for():
 
 
 def test_the_present_deployment_is_kept_when_nothing_is_worth_its_downtime():
-    present = {"source": {"n0": 1}, "work": {"n0": 1}, "sink": {"n2": 1}}
-    document = chain_document() | {
-        "current": present,
-        "weights": {"r": 0.1, "c": 0.1, "d": 0.8},
-        "bounds": {"r": 0.2, "c": 20, "d": 1},
-    }
+    document = settled_document()
     outcome = solve(problem_from_json(document), method="exact")
     assert isinstance(outcome, Optimal)
-    assert outcome.deployment == present and outcome.metrics.T_D == 0
+    assert outcome.deployment == document["current"] and outcome.metrics.T_D == 0
 
 
 @pytest.mark.parametrize("tasks", [None, {}, {"work": {"n0": 1, "n1": 2, "n2": 1}}], ids=["any", "none", "some"])

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
 
+from leeward.policies.edrp.exact import bounds
 from leeward.policies.edrp.exact import search as exact
 from leeward.policies.edrp.exact.arrays import arrays_of
 from leeward.policies.edrp.exact.bounds import lay_out
@@ -143,6 +144,20 @@ def test_looking_for_classes_ends_when_its_time_is_up(monkeypatch):
     looks = []
     [whole] = lay_out(p, least <= p.d_max, alone <= p.d_max, in_time=lambda: bool(looks.append(1)))
     assert len(looks) == 2 and whole.sizes.all()
+
+
+def test_looking_for_spines_ends_with_a_bound_that_prunes_everything(monkeypatch):
+    monkeypatch.setattr("leeward.policies.edrp.exact.bounds.SPLIT_FROM", 1)
+    problem = problem_from_json(wide_document(10))
+    p = arrays_of(problem)
+    least, alone = exact.downtime_bounds(p)
+    built = []
+    tree_along = bounds.tree_along
+    monkeypatch.setattr(bounds, "tree_along", lambda *about: built.append(about) or tree_along(*about))
+    [first] = lay_out(p, least <= p.d_max, alone <= p.d_max, enough=0.0)
+    assert len(built) == 1
+    assert first.value <= max(layout.value for layout in lay_out(p, least <= p.d_max, alone <= p.d_max))
+    assert len(built) > 2
 
 
 SEARCHES = """

@@ -1,4 +1,4 @@
-"""What is imported is declared, and what is declared is used: `requirements.in` against every Python file."""
+"""`requirements.in` names every distribution that a Python file of the project imports, and no other."""
 
 from __future__ import annotations
 
