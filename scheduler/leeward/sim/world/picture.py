@@ -19,6 +19,7 @@ def draw(path: Path, figures: Figures, *, title: str) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     with plt.rc_context({"svg.hashsalt": "leeward", "svg.fonttype": "none"}):
         figure, axes = plt.subplots(3, 1, figsize=(10, 6), sharex=True, layout="constrained")
@@ -30,6 +31,9 @@ def draw(path: Path, figures: Figures, *, title: str) -> None:
         _plain(axes[1], "replicas")
         _curve(axes[2], hours, [1000 * point.response_s for point in points], "#c44e52", "response time, ms")
         axes[2].set_yscale("log")
+        axes[2].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes[2].yaxis.set_major_formatter("{x:g}")
+        axes[2].yaxis.set_minor_formatter(NullFormatter())
         axes[2].set_xlabel("hours")
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "leeward simulate"})
         plt.close(figure)
