@@ -8,6 +8,8 @@ SHELL := /bin/bash
 .PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-torture torture pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 pytest := pytest -q
 
 help: ## this list

@@ -115,6 +115,8 @@ def test_a_rate_file_may_be_of_minutes_and_packed(tmp_path):
         ("time_s,tuples_per_s\n1,2,3\n", "line 2 is '1,2,3'"),
         ("time_s,tuples_per_s\n2,1\n1,1\n", "time 1 s follows 2 s"),
         ("dropoff_minute,rows\nmonday,1\n", "line 2 is 'monday,1'"),
+        ("dropoff_minute,rows\n2013-01-14 00:00,1\nNaT,1\n", "line 3 is 'NaT,1'"),
+        ("time_s,tuples_per_s\n1,nan\n", "Give finite numbers"),
     ],
 )
 def test_a_bad_rate_file_names_line_value_and_remedy(text, said):

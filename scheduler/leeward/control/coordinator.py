@@ -201,8 +201,8 @@ class Coordinator:
         likely = missing if name == self._barrier else ()  # where it has just been made hardly a report can be yet
         self._barrier = name
         arrived = self._barriers.reports(name, self.machine.arrived, self._on["barrier"], likely=likely)
-        for _, report in sorted(arrived.items()):
-            self._feed(Reported(barrier=name, report=report))
+        if arrived:
+            self._feed(Reported(barrier=name, reports=tuple(report for _, report in sorted(arrived.items()))))
 
     # --- deeds
 

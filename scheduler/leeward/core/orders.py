@@ -83,10 +83,10 @@ class PlanAccepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """A task wrote its report at a barrier."""
+    """Tasks wrote their reports at a barrier; those that were found together are one event."""
 
     barrier: str
-    report: Report
+    reports: tuple[Report, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

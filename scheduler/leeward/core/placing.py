@@ -60,6 +60,11 @@ def carry(
     A component whose replicas stay the same keeps its table, unless `rebalance` names it.
     """
     nodes = {node.id: node for node in view.nodes}
+    if not (view.first or rebalance or _homeless(view, nodes, {}, False)) and wanted == present_deployment(view):
+        load = {component.id: _group_load(view, component) for component in view.components}
+        return Plan(
+            tables=view.tables, placement=view.assignment, reason=reason, estimate=estimate or Estimate(), load=load
+        )
     homes: dict[int, str] = {}  # task -> node it has to go to
     tables: dict[str, Table] = {}
     busy = _busy(view, view.tables, view.assignment)
@@ -84,6 +89,8 @@ def carry(
 
 def stops_work(view: ClusterView, placement: Mapping[int, Slot]) -> bool:
     """Storm would restart a worker in which a task works now."""
+    if placement == view.assignment:
+        return False
     return not _warm(view, view.tables).issuperset(restarting(view.assignment, placement))
 
 

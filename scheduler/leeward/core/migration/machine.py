@@ -100,9 +100,9 @@ def watch(m: Machine, state: State, barrier: str, due: float) -> Step:
 
 
 def arrive(m: Machine, event: Reported) -> Machine:
-    if event.barrier != m.barrier or event.report.task not in m.tasks:
+    if event.barrier != m.barrier:
         return m
-    return replace(m, arrived={**m.arrived, event.report.task: event.report})
+    return replace(m, arrived={**m.arrived, **{r.task: r for r in event.reports if r.task in m.tasks}})
 
 
 def errors_of(m: Machine) -> str:

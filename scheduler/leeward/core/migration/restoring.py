@@ -68,17 +68,15 @@ def restore(m: Machine, now: float, *, again: bool = False, late: bool = False) 
 
 
 def restore_report(m: Machine, event: Reported, now: float) -> Step:
-    if event.report.error and event.barrier == m.barrier:
+    failed = [report for report in event.reports if report.error] if event.barrier == m.barrier else []
+    if failed:
+        worst = min(failed, key=lambda report: (not report.bad_cut, report.task))
         note = Note(
             action="restore_failed",
-            fields={
-                "task": event.report.task,
-                "component": event.report.component,
-                "why": event.report.error,
-            },
+            fields={"task": worst.task, "component": worst.component, "why": worst.error},
         )
-        if event.report.bad_cut:
-            after, todo = fall_back(m, event.report.error, now)
+        if worst.bad_cut:
+            after, todo = fall_back(m, worst.error, now)
             return after, (note, *todo)
         return replace(m, barrier="", due=now + m.limits.retry_s), (note,)
     m = arrive(m, event)

@@ -13,8 +13,10 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from leeward.core.errors import ConfigError
 
@@ -23,6 +25,7 @@ TIMES = {"time_s": (1.0, 0.0), "minute": (60.0, 0.5), "hour": (3600.0, 0.5), "ho
 STAMP = "dropoff_minute"
 #: Second column -> tuples/s of one unit.
 RATES = {"tuples_per_s": 1.0, "rows_per_minute": 1 / 60, "rows": 1 / 60}
+Floats = NDArray[np.float64]
 WEEK_S = 7 * 24 * 3600.0
 
 
@@ -104,14 +107,34 @@ def parse_rates(text: str, name: str = "rates") -> RateTrace:
             f"rate file {name!r}: the header is {lines[0][1]!r}.",
             remedy=f"Write one of {', '.join([*TIMES, STAMP])}, a comma, and one of {', '.join(RATES)}.",
         )
-    points = [_point(line, columns, f"rate file {name!r}, line {at}") for at, line in lines[1:]]
-    for (t0, _), (t1, _) in pairwise(points):
-        if t1 <= t0:
-            raise ConfigError(f"rate file {name!r}: time {t1:g} s follows {t0:g} s.", remedy="Sort it by time.")
+    times, rates = _points(lines[1:], columns, f"rate file {name!r}")
+    late = np.flatnonzero(np.diff(times) <= 0)
+    if late.size:
+        before, after = times[late[0]], times[late[0] + 1]
+        raise ConfigError(f"rate file {name!r}: time {after:g} s follows {before:g} s.", remedy="Sort it by time.")
     if columns[0] == "hour_of_week":
-        return RateTrace(tuple(t for t, _ in points), tuple(r for _, r in points), WEEK_S)
-    begin = points[0][0]
-    return RateTrace(tuple(t - begin for t, _ in points), tuple(r for _, r in points))
+        return RateTrace(tuple(times.tolist()), tuple(rates.tolist()), WEEK_S)
+    return RateTrace(tuple((times - times[0]).tolist()), tuple(rates.tolist()))
+
+
+def _points(rows: list[tuple[int, str]], columns: list[str], name: str) -> tuple[Floats, Floats]:
+    """Times in s and tuples/s of the rows (line number, text)."""
+    try:
+        first, second = zip(*(line.split(",") for _, line in rows), strict=True)
+        if columns[0] == STAMP:
+            stamps = np.array(first, dtype="datetime64[s]")
+            times = np.where(np.isnat(stamps), np.nan, stamps.astype(np.float64))
+        else:
+            unit, middle = TIMES[columns[0]]
+            times = (np.array(first, dtype=np.float64) + middle) * unit
+        rates = np.array(second, dtype=np.float64) * RATES[columns[1]]
+    except ValueError:
+        pass
+    else:
+        if np.isfinite(times).all() and np.isfinite(rates).all() and (rates >= 0).all():
+            return times, rates
+    points = [_point(line, columns, f"{name}, line {at}") for at, line in rows]  # one of them is wrong: name it
+    return np.array([time for time, _ in points]), np.array([rate for _, rate in points])
 
 
 def _point(line: str, columns: list[str], where: str) -> tuple[float, float]:
