@@ -129,7 +129,7 @@ def test_the_topology_is_handed_over_between_sites_and_loses_nothing(cluster: Lo
 
 def test_the_stream_goes_on_after_the_relay_was_killed_and_started_again(cluster: LocalCluster, counting: Running):
     cluster.kill_daemon(RELAY)
-    seen = json.loads(leeward("cluster", "status", "--dir", str(cluster.dir), "--json").stdout)
+    seen = json.loads(leeward("cluster", "status", "--dir", str(cluster.dir), "--output", "json").stdout)
     assert not seen["healthy"] and seen["network"] == "emulated"
     cluster.start_daemon(RELAY)
     counting.stream.settled(400, timeout_s=120)

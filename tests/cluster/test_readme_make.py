@@ -113,7 +113,7 @@ def test_make_demo_replays_own_rows_and_leaves_nothing_running(shell: Shell, row
 def test_make_demo_keeps_the_cluster_until_make_down(shell: Shell, rows: Path):
     shell.type("make demo KEEP=1", CSV=str(rows))
     assert exact(shell.verdict())
-    status = json.loads(shell.type(f"{ROOT}/.venv/bin/leeward cluster status --json"))
+    status = json.loads(shell.type(f"{ROOT}/.venv/bin/leeward cluster status --output json"))
     assert status["healthy"] and len(status["nodes"]) == 5
     assert [name for name, *_ in status["topologies"]] == ["query1"]
     assert "processes ended" in shell.type("make down")

@@ -17,7 +17,7 @@ from leeward.core.table import even_table
 from leeward.sim.world.description import load_world, parse_world
 from leeward.sim.world.picture import draw
 from leeward.sim.world.rates import RateTrace
-from leeward.sim.world.report import document_of, events_text, json_text
+from leeward.sim.world.report import document_of, events_text
 from leeward.sim.world.run import simulate
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +167,7 @@ def test_equal_seeds_give_equal_bytes_and_others_do_not(tmp_path):
         settings = Settings(period_s=30.0, window_s=30.0, seed=seed)
         outcome = run(policy, steps((300, 60), (300, 220)), hours=600 / 3600, settings=settings)
         draw(tmp_path / name, outcome.figures, title="chain")
-        text = json_text(document_of(outcome.figures, {})) + events_text(outcome.events)
+        text = json.dumps(document_of(outcome.figures, {})) + events_text(outcome.events)
         return text, (tmp_path / name).read_bytes()
 
     assert bytes_of(1, "a.svg") == bytes_of(1, "b.svg")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leeward.cli._common import BASE_PORT_VARIABLE, CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._output import Output, OutputOption, document_text
 
 if TYPE_CHECKING:
     from leeward.core.network import Network
@@ -98,17 +98,17 @@ def network_of(file: Path | None, supervisors: int | None) -> tuple[Network | No
 
 def status(
     folder: Folder = DEFAULT_DIR,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    output: OutputOption = Output.table,
 ) -> None:
     """Daemons, nodes, topologies and memory. Exit code 1 when something that should run does not."""
     from leeward.local import LocalCluster
     from leeward.local.status import observe
 
     seen = observe(LocalCluster.attach(folder))
-    if as_json:
-        typer.echo(json.dumps(seen.as_values(), indent=2))
-    else:
+    if output is Output.table:
         print_status(seen)
+    else:
+        typer.echo(document_text(seen.as_values(), output), nl=False)
     if not seen.healthy:
         raise typer.Exit(1)
 

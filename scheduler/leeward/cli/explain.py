@@ -5,7 +5,6 @@ The JSON is that of `leeward solve` and of `policies/edrp/questions/document.py`
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from leeward.cli._output import Output, document_text
 from leeward.cli.solve import EXIT_BAD_INPUT, EXIT_CODES, check_options, outcome_document
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class View(StrEnum):
 
     text = "text"
     json = "json"
+    yaml = "yaml"
     html = "html"
 
 
@@ -105,9 +106,8 @@ def write(document: dict[str, Any], view: View, stream: TextIO) -> None:
     """Prints the document as asked for; without a deployment the text and the page say why there is none."""
     from rich.console import Console
 
-    if view is View.json:
-        json.dump(document, stream, allow_nan=False)
-        stream.write("\n")
+    if view in (View.json, View.yaml):
+        stream.write(document_text(document, Output(view)))
     elif view is View.html:
         from leeward.policies.edrp.views.explain_page import page
 

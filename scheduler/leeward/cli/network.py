@@ -5,17 +5,16 @@ Exit codes: 0 done, 1 there is no emulated network to measure, 2 bad input.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._output import Output, OutputOption, document_text
 
 if TYPE_CHECKING:
     from leeward.core.network import Link, Network
@@ -23,16 +22,6 @@ if TYPE_CHECKING:
     from leeward.local.network.statistics import Statistics
 
 EXIT_REFUSED = 1
-
-
-class Output(StrEnum):
-    """How the result is printed."""
-
-    json = "json"
-    table = "table"
-
-
-OutputOption = Annotated[Output, typer.Option(help="How to print the result.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -65,14 +54,14 @@ def check(
     """Check a network file, and print the round trips and rates between its nodes."""
     network = read_network(file)
     nodes = [network.nimbus.id, *(node.id for node in network.workers)]
-    if output is Output.json:
+    if output is not Output.table:
         pairs = [
             {"from": a, "to": b, "round_trip_ms": network.round_trip_ms(a, b), **asdict(network.pair(a, b))}
             for a in nodes
             for b in nodes
             if a != b
         ]
-        typer.echo(json.dumps({"nodes": nodes, "pairs": pairs}, indent=2))
+        typer.echo(document_text({"nodes": nodes, "pairs": pairs}, output), nl=False)
         return
     from rich.console import Console
     from rich.table import Table
@@ -119,8 +108,8 @@ def measure_command(
     with Console(stderr=True).status("measuring") as shown:
         found = measure(network, cluster.network.ends, rounds=rounds, trains=trains, most=most, report=shown.update)
     counted = cluster.network.statistics(relay)
-    if output is Output.json:
-        typer.echo(json.dumps(document(found, counted), indent=2))
+    if output is not Output.table:
+        typer.echo(document_text(document(found, counted), output), nl=False)
     else:
         print_measurement(found, counted)
 

@@ -9,7 +9,6 @@ curves [{T_D_max, complete, points [{R, C, T_D, F, replicas, proven, deployment}
 from __future__ import annotations
 
 import csv
-import json
 import math
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._output import Output, document_text
 from leeward.cli.solve import EXIT_BAD_INPUT, check_options
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Form(StrEnum):
 
     table = "table"
     json = "json"
+    yaml = "yaml"
     csv = "csv"
 
 
@@ -202,18 +203,17 @@ def _at(problem: Problem, deployment: Deployment | None) -> dict[str, Any] | Non
 
 
 def _print(document: dict[str, Any], form: Form) -> None:
-    if form is Form.json:
-        json.dump(document, sys.stdout, allow_nan=False)
-        sys.stdout.write("\n")
-    elif form is Form.csv:
+    if form is Form.csv:
         rows = csv.writer(sys.stdout, lineterminator="\n")
         rows.writerow(COLUMNS)
         for curve in document["curves"]:
             for point in curve["points"]:
                 values = curve | point
                 rows.writerow([str(values[key]).lower() if key == "proven" else values[key] for key in COLUMNS])
-    else:
+    elif form is Form.table:
         _print_table(document)
+    else:
+        sys.stdout.write(document_text(document, Output(form)))
 
 
 def _print_table(document: dict[str, Any]) -> None:

@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from leeward.cli._output import Output, OutputOption, document_text
 
 if TYPE_CHECKING:
     from leeward.core.settings import Chosen
@@ -25,13 +26,6 @@ EDRP = {"method": "exact", "gap": 0.05}
 #: A plan that takes this share of its time limit may differ from run to run.
 CLOSE_TO_LIMIT = 0.5
 EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2
-
-
-class Output(StrEnum):
-    """How the figures are printed."""
-
-    table = "table"
-    json = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -50,7 +44,7 @@ def simulate_command(
     option: Annotated[list[str] | None, typer.Option("-o", help="key=value or policy.key=value.")] = None,
     seed: Annotated[int, typer.Option(help="Of arrivals and policy; a run with the same seed repeats.")] = 0,
     period: Annotated[float, typer.Option(min=0.1, help="Time between plans, s.")] = 60.0,
-    output: Annotated[Output, typer.Option(help="How to print the figures.")] = Output.table,
+    output: OutputOption = Output.table,
     events: Annotated[Path | None, typer.Option(help="Write what happened here, a JSON object a line.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw it here, SVG.")] = None,
 ) -> None:
@@ -61,7 +55,7 @@ def simulate_command(
     with _errors():
         from leeward.sim.world.description import load_world
         from leeward.sim.world.rates import load_rates
-        from leeward.sim.world.report import document_of, events_text, json_text, table_text
+        from leeward.sim.world.report import document_of, events_text, table_text
 
         _check_picture(picture)
         chosen = _chosen(policy, option or [], seed, period, world := load_world(topology))
@@ -72,7 +66,7 @@ def simulate_command(
             "response_max_s": world.response_max_s, "options": option or [],
         }  # fmt: skip
         document = document_of(outcome.figures, about)
-        sys.stdout.write(json_text(document) if output is Output.json else table_text(document))
+        sys.stdout.write(table_text(document) if output is Output.table else document_text(document, output))
         if events is not None:
             _write(events, events_text(outcome.events))
         if picture is not None:

@@ -5,17 +5,15 @@ The JSON keys and the exit codes are stable: 0 with a deployment, 3 infeasible, 
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._output import Output, OutputOption, document_text
 from leeward.policies.edrp.settings import METHODS
 
 if TYPE_CHECKING:
@@ -24,13 +22,6 @@ if TYPE_CHECKING:
 
 EXIT_BAD_INPUT = 2
 EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 3, "unknown": 4}
-
-
-class Output(StrEnum):
-    """How the result is printed."""
-
-    json = "json"
-    table = "table"
 
 
 def register(app: typer.Typer) -> None:
@@ -50,7 +41,7 @@ def solve_command(
     solver: Annotated[
         str | None, typer.Option(help="MILP solver of ilp, compact, restricted, as cvxpy names it (HIGHS).")
     ] = None,
-    output: Annotated[Output, typer.Option(help="How to print the result.")] = Output.table,
+    output: OutputOption = Output.table,
 ) -> None:
     """Find the best placement and number of replicas of each operator.
 
@@ -69,11 +60,10 @@ def solve_command(
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
     document = outcome_document(problem, outcome)
-    if output is Output.json:
-        json.dump(document, sys.stdout, allow_nan=False)
-        sys.stdout.write("\n")
-    else:
+    if output is Output.table:
         print_table(document)
+    else:
+        typer.echo(document_text(document, output), nl=False)
     raise typer.Exit(EXIT_CODES[document["status"]])
 
 

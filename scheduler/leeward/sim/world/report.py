@@ -38,11 +38,6 @@ def document_of(figures: Figures, about: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def json_text(document: Mapping[str, Any]) -> str:
-    """Indented, keys as they come."""
-    return json.dumps(document, indent=2) + "\n"
-
-
 def table_text(document: Mapping[str, Any]) -> str:
     """Two columns."""
     about, plans, changes = document["simulation"], document["plans"], document["reconfigurations"]
