@@ -223,7 +223,7 @@ def first_repeated(results: Path, offset: int) -> int:
 
 def status_of(running: Running) -> dict:
     """`leeward status`."""
-    done = leeward("status", running.name, "--cluster", str(running.cluster.dir))
+    done = leeward("status", running.name, "--cluster", str(running.cluster.dir), "--output", "json")
     assert done.returncode == 0, done
     return json.loads(done.stdout)
 

@@ -124,10 +124,10 @@ def check(line: str, said: str) -> None:
     """What each is there for."""
     shown = {
         "leeward demo": "equal to the undisturbed single-process reference",
-        "leeward cluster status": '"supervisor-5"',
+        "leeward cluster status": "supervisor-5",
         "leeward network check": "160 20M",
-        "leeward status": '"phase": "run"',
-        "leeward serve query1 --once": '"deployment"',
+        "leeward status": "placed by plan",
+        "leeward serve query1 --once": "deployment",
         "leeward reconfigure": "done",
         "leeward recover": "the topology is not held",
         "leeward drain": "127.0.0.13 drains",

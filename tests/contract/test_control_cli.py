@@ -63,6 +63,18 @@ class Bots:
         if self.client.get("/leeward/snapshot")[0] != text:
             self.client.set("/leeward/snapshot", text)
 
+    def fill(self, *, others: str) -> None:
+        """Another topology has every slot, and this one none."""
+        document = json.loads(snapshot_text(nodes=NODES, topology_id="app-1-1", name="app", tasks=TASKS, slots={}))
+        slots = [(node, port) for node, ports in NODES.items() for port in ports]
+        executors = [
+            {"component": "c", "tasks": [task, task], "node": node, "port": port}
+            for task, (node, port) in enumerate(slots, 1)
+        ]
+        other = document["topologies"][0] | {"id": f"{others}-2-17", "name": others, "executors": executors}
+        document["topologies"].append(other)
+        self.client.set("/leeward/snapshot", json.dumps(document).encode())
+
     def record(self) -> ControlRecord | None:
         if not self.client.exists(PATHS.control):
             return None
@@ -201,10 +213,44 @@ def test_reconfigure_by_itself_when_nobody_leads(bots, tmp_path):
         {"component": "work", "kind": "scale-out", "before": {"n1": 1}, "after": {"n2": 1, "n3": 1}}
     ]
     assert bots.slots[4].node == "n3", "a warm task was fetched"
-    code, out, _ = finish(leeward("status", "app"))
+    code, out, _ = finish(leeward("status", "app", "--output", "json"))
     assert code == 0
     status = json.loads(out)
     assert status["deployment"]["work"] == {"n2": 1, "n3": 1} and status["phase"] == "run"
+
+
+def test_a_dry_run_tells_what_would_move_and_changes_nothing(bots):
+    wanted = ("reconfigure", "app", "--replicas", "work=n2:1,n3:1", "-o", "window_s=1", "--dry-run")
+    before = bots.record()
+    code, out, err = finish(leeward(*wanted, "--output", "json"))
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["way"] == "handover" and told["wait_s"] >= 0.05
+    assert told["changes"] == [
+        {"component": "work", "kind": "scale-out", "before": {"n1": 1}, "after": {"n2": 1, "n3": 1}}
+    ]
+    assert "measuring for 1 s" in err
+    assert bots.record() == before
+    code, out, _ = finish(leeward(*wanted))
+    assert code == 0 and "handover" in out and "scale-out" in out
+
+
+def test_once_says_what_it_waits_for_and_ends_in_time(bots):
+    code, out, err = finish(leeward("serve", "app", "--once", "-o", "window_s=1", "--output", "yaml"))
+    assert code == 0 and "deployment:" in out, err
+    assert err.startswith("app: a plan by edrp, or why there is none, within 120 s")
+    bots.fill(others="big")
+    code, out, err = finish(leeward("serve", "app", "--once", "--timeout", "2"))
+    assert code == 1 and out == ""
+    assert "waiting: no free slot: 6 of 6 are taken by big (6)" in err and "no answer after 2 s" in err
+
+
+def test_a_full_cluster_is_called_full(bots):
+    bots.fill(others="big")
+    code, out, _ = finish(leeward("status", "app"))
+    assert code == 0 and "no free slot: 6 of 6 are taken by big (6)" in out
+    code, _, err = finish(leeward("reconfigure", "app", "--replicas", "work=n2:1"))
+    assert code == 2 and "error: no free slot: 6 of 6 are taken by big (6). End a topology" in err
 
 
 def test_serve_stops_in_order_and_leads_alone(bots, tmp_path):

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import threading
-import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._output import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
@@ -68,7 +68,9 @@ def serve(
     config: ConfigOption = None,
     options: SetOption = None,
     events: EventsOption = None,
-    once: Annotated[bool, typer.Option("--once", help="Make one plan, print it, change nothing.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Make one plan, print it (--output), change nothing.")] = False,
+    timeout: Annotated[float, typer.Option(help="With --once: seconds until it ends with the reason.")] = 120.0,
+    output: OutputOption = Output.table,
     settings_help: Annotated[bool, typer.Option("--settings", help="Print all settings and end.")] = False,
 ) -> None:
     """Measure topologies, plan for them and reconfigure them, until stopped. Start it twice for a standby.
@@ -88,7 +90,10 @@ def serve(
         if once and topology is None:
             raise ConfigError("--once is given without a topology.", remedy="Name one: leeward serve TOPOLOGY --once.")
         if once and topology:
-            code = _plan_once(topology, addresses, settings.of(topology))
+            from leeward.cli._once import plan_once
+
+            show(plan_once(topology, addresses, settings.of(topology), timeout), output)
+            code = 0
         else:
             code = _serve(topology, addresses, settings, events)
     raise typer.Exit(code)
@@ -113,26 +118,6 @@ def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: P
         else:
             serve_one(topology, addresses, chosen, policies, sink, stop)
     return EXIT_INTERRUPTED if interrupted.is_set() else 0
-
-
-def _plan_once(topology: str, addresses: Addresses, chosen: Chosen) -> int:
-    """One plan of the policy now, without leading."""
-    import random
-
-    from leeward.adapters.wiring import open_ports
-    from leeward.control.loop import plan_fields
-    from leeward.control.observe import observe
-    from leeward.control.registry import policy_of
-
-    policy, settings = policy_of(chosen), chosen.service
-    with open_ports(topology, addresses, quiet=True) as ports:
-        view = observe(topology, ports, settings, sleep=time.sleep)
-        if policy is None:
-            typer.echo(json.dumps({"policy": "none"}))
-            return 0
-        plan = policy.decide(view, now=ports.clock.now(), rng=random.Random(settings.seed))
-        typer.echo(json.dumps(plan_fields(plan, view), indent=2))
-    return 0
 
 
 def drain(
@@ -177,8 +162,15 @@ def reconfigure(
     options: SetOption = None,
     events: EventsOption = None,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the end.")] = 180.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would move and its price; change nothing.")
+    ] = False,
+    output: OutputOption = Output.table,
 ) -> None:
-    """Scale or move components by hand: by the service that leads, or here if none does."""
+    """Scale or move components by hand: by the service that leads, or here if none does.
+
+    Example: leeward reconfigure query1 --replicas route=node1:1,node2:2 --dry-run
+    """
     with _errors():
         from leeward.adapters.wiring import open_ports
         from leeward.control.guard import parse_replicas
@@ -186,6 +178,11 @@ def reconfigure(
         wanted = parse_replicas(replicas)
         settings = _settings(None, [*(options or []), "policy=none"]).service
         addresses = _addresses(nimbus, zookeeper, redis, cluster)
+        if dry_run:
+            from leeward.cli._once import preview_once
+
+            show(preview_once(topology, wanted, addresses, settings, timeout), output)
+            return
         with _signals() as (stop, interrupted), open_ports(topology, addresses, events=events, quiet=True) as ports:
             answer = _ask(topology, ports, settings, {"replicas": wanted}, stop, timeout)
     _tell(answer, interrupted, timeout)
@@ -274,14 +271,18 @@ def status(
     zookeeper: ZooKeeperOption = None,
     redis: RedisOption = None,
     cluster: ClusterOption = None,
+    output: OutputOption = Output.table,
 ) -> None:
-    """Phase, epoch, tables and places of a topology, as JSON."""
+    """Phase, epoch, replicas and places of a topology, and why it has none.
+
+    Example: leeward status query1 --output json
+    """
     with _errors():
         from leeward.adapters.wiring import open_ports
         from leeward.control.observe import status_of
 
         with open_ports(topology, _addresses(nimbus, zookeeper, redis, cluster), quiet=True) as ports:
-            typer.echo(json.dumps(status_of(topology, ports), indent=2))
+            show(status_of(topology, ports), output)
 
 
 # --- the edge

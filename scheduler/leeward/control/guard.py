@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView
+from leeward.core.placing import carry, present_deployment
 from leeward.core.plan import Plan
 from leeward.core.settings import Settings
 from leeward.core.table import check_table, replicas
@@ -79,6 +80,18 @@ def _check_replicas(plan: Plan, view: ClusterView) -> None:
                 f"plan puts {used[node.id]} replicas on {node.id!r}, over its capacity of {node.capacity}.",
                 remedy="Capacity is slots x eps_max: use fewer replicas, more nodes or a higher eps_max.",
             )
+
+
+def by_hand(replicas: Mapping[str, Mapping[str, int]], view: ClusterView) -> Plan:
+    """The plan for these replicas of some components, the others as they are. Raises PlanError."""
+    present = present_deployment(view)
+    if present is None:
+        raise PlanError(
+            "a replica has no place.", remedy="See leeward status; end a topology, add a supervisor, or wait."
+        )
+    plan = carry(view, with_present(replicas, view, present), reason="asked for by hand")
+    check_plan(plan, view)
+    return plan
 
 
 def changes_nothing(plan: Plan, view: ClusterView) -> bool:

@@ -30,6 +30,14 @@ def read_samples(lines: Mapping[int, str]) -> dict[int, TaskMetrics]:
     return {task: sample for task, sample in read.items() if sample is not None}
 
 
+def sizes_of(samples: Mapping[int, TaskMetrics]) -> dict[str, int]:
+    """Component -> bytes of state of its tasks."""
+    sizes: Counter[str] = Counter()
+    for sample in samples.values():
+        sizes[sample.component] += sample.state_bytes
+    return dict(sizes)
+
+
 def emitted(sample: TaskMetrics) -> int:
     """Tuples that the task sent, markers left out."""
     return sum(count for stream, count in sample.sent.items() if stream != MARKER_STREAM)

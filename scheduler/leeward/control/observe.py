@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leeward.control.monitor import Facts, Monitor, build_view, check_structure, members, read_samples
+from leeward.control.monitor import Facts, Monitor, build_view, check_structure, members, read_samples, sizes_of
 from leeward.control.ports import Ports, Structure
+from leeward.control.room import not_placed
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
+from leeward.core.errors import NotReadyError
 from leeward.core.journal import StepName
 from leeward.core.migration.restoring import REMEDY, known_cuts
 from leeward.core.model import ClusterView
@@ -24,13 +26,26 @@ def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[
     monitor = Monitor(settings)
     monitor.observe(read_samples(ports.snapshots.metrics(structure.id)), ports.clock.now())
     sleep(settings.window_s)
-    rates = monitor.observe(read_samples(ports.snapshots.metrics(structure.id)), ports.clock.now())
+    samples = read_samples(ports.snapshots.metrics(structure.id))
+    rates = monitor.observe(samples, ports.clock.now())
     facts = Facts(
         structure=structure, cluster=read_snapshot(ports.cluster.snapshot(lambda: None), structure.id),
-        record=_record(ports, structure), rates=rates, service=monitor.service, draining=ports.cluster.draining(),
+        record=_record(ports, structure), rates=rates, service=monitor.service,
+        sizes=sizes_of(samples), draining=ports.cluster.draining(),
         wanted=ports.open_topology(structure).control.read_placement(),
     )  # fmt: skip
     return build_view(facts, settings)
+
+
+def why_not_ready(topology: str, ports: Ports) -> str:
+    """Why no plan can be made yet; empty if one can. Raises ConfigError, ClusterRefusedError."""
+    structure = ports.nimbus.structure(topology)
+    check_structure(structure)
+    try:
+        cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
+    except NotReadyError as error:
+        return error.message
+    return not_placed(cluster, frozenset(members(structure, cluster.tasks)))
 
 
 def status_of(topology: str, ports: Ports) -> dict[str, object]:
@@ -43,6 +58,7 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
     held = journal is not None and journal.step is StepName.HELD
     facts = Facts(structure=structure, cluster=cluster, record=record, rates=Monitor(Settings()).observe({}, 0.0))
     view = build_view(facts, Settings())
+    tasks = frozenset(task for component in view.components for task in component.tasks)
     return {
         "topology": topology,
         "topology_id": structure.id,
@@ -54,7 +70,7 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "remedy": REMEDY if held else "",
         "absent": {str(task): cluster.tasks.get(task, "") for task in record.absent},
         "placed_by_plan": cluster.assigned.managed,
-        "why_not": cluster.assigned.reason,
+        "why_not": not_placed(cluster, tasks) or cluster.assigned.reason,
         "deployment": present_deployment(view),
         "tasks": {component.id: len(component.tasks) for component in view.components},
         "nodes": {node.id: list(node.ports) for node in view.nodes},

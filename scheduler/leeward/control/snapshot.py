@@ -32,6 +32,7 @@ class ClusterSnapshot:
     tasks: Mapping[int, str]  #: task -> component, system components included
     assigned: Assigned
     taken: frozenset[Slot]  #: slots that other topologies use
+    owners: Mapping[Slot, str] = field(default_factory=dict)  #: of those: the name of the topology
     others: frozenset[str] = frozenset()  #: ids of the other topologies that run
 
 
@@ -58,8 +59,8 @@ def _read(document: dict[str, Any], topology_id: str) -> ClusterSnapshot:
     mine = [topology for topology in document["topologies"] if topology["id"] == topology_id]
     if not mine:
         raise NotReadyError(f"Nimbus' plugin does not know {topology_id} yet.", remedy="Ask again in a second.")
-    taken = {
-        Slot(executor["node"], executor["port"])
+    owners = {
+        Slot(executor["node"], executor["port"]): str(topology["name"])
         for topology in document["topologies"]
         if topology["id"] != topology_id
         for executor in topology["executors"]
@@ -89,6 +90,7 @@ def _read(document: dict[str, Any], topology_id: str) -> ClusterSnapshot:
         assigned=Assigned(
             managed=bool(topology["managed"]), epoch=topology["epoch"], reason=topology["reason"], slots=slots
         ),
-        taken=frozenset(taken),
+        taken=frozenset(owners),
+        owners=owners,
         others=frozenset(other["id"] for other in document["topologies"] if other["id"] != topology_id),
     )

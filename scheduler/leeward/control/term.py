@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
 from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.costs import HandoverCosts
 from leeward.control.errors import LostLeadershipError
-from leeward.control.guard import changes_nothing, check_plan, with_present
+from leeward.control.guard import by_hand, changes_nothing
 from leeward.control.liveness import Liveness
 from leeward.control.loop import Loop
 from leeward.control.monitor import (
@@ -33,12 +33,13 @@ from leeward.control.ports import (
 )
 from leeward.control.presence import Presence
 from leeward.control.reservations import Reservations, wanted_by_others
+from leeward.control.room import no_room, not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
 from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
 from leeward.core.outcome import DONE, Ending, Outcome, refused
-from leeward.core.placing import carry, present_deployment
+from leeward.core.placing import present_deployment
 from leeward.core.plan import Plan
 from leeward.core.policy import Policy
 from leeward.core.settings import Settings
@@ -73,6 +74,7 @@ class Term:
         self._away_since: float | None = None
         self._asked = True
         self._busy = False
+        self._waits_for = ""
         self._wake_request = self._request_came
         self.coordinator: Coordinator | None = None
 
@@ -222,9 +224,18 @@ class Term:
 
     def _plan(self, coordinator: Coordinator, now: float) -> None:
         view = self.view()
-        unplaced = sorted({t for c in view.components for t in c.tasks} - view.assignment.keys())
-        if not unplaced:
+        why = self._why_unplaced(view)
+        if not why:
             self._loop.begin(view, now, coordinator.wake)
+        elif why != self._waits_for:
+            self._emit("waiting", {"why": why})
+        self._waits_for = why
+
+    def _why_unplaced(self, view: ClusterView) -> str:
+        """Why tasks have no slot; empty if each has one."""
+        tasks = frozenset(task for component in view.components for task in component.tasks)
+        snapshot = self.coordinator.snapshot if self.coordinator else None
+        return not_placed(snapshot, tasks) if snapshot else ""
 
     def _measure(self, coordinator: Coordinator, now: float) -> None:
         try:
@@ -321,13 +332,21 @@ class Term:
 
     def _manual_plan(self, replicas: object) -> tuple[Plan, ClusterView]:
         view = self.view()
-        present = present_deployment(view)
-        if present is None or not isinstance(replicas, Mapping):
-            raise PlanError("a replica is not placed, or the request cannot be read.", remedy="Try again in a moment.")
-        wanted = with_present(replicas, view, present)
-        plan = carry(view, wanted, reason="asked for by hand")
-        check_plan(plan, view)
-        return plan, view
+        if not isinstance(replicas, Mapping):
+            raise PlanError(f"the request's replicas are {replicas!r}.", remedy="Write component=node:count.")
+        why = self._why_unplaced(view)
+        if why:
+            raise PlanError(f"{why}.", remedy="End a topology, add a supervisor, or wait; see leeward status.")
+        self._check_room({node for counts in replicas.values() for node in counts})
+        return by_hand(replicas, view), view
+
+    def _check_room(self, nodes: Collection[str]) -> None:
+        """Raises PlanError for a node whose slots other topologies use."""
+        snapshot = self.coordinator.snapshot if self.coordinator else None
+        for node in sorted(nodes):
+            why = no_room(snapshot, node) if snapshot else ""
+            if why:
+                raise PlanError(f"node {node!r}: {why}.", remedy="Name another node, or end one of them.")
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._structure.name, **fields})

@@ -27,6 +27,7 @@ class TaskMetrics:
     looked_at: int = 0  #: number of those samples
     reads: str = ""  #: a source: the stream of the datastore that it reads
     writes: str = ""  #: a sink: the stream of the datastore that it writes
+    state_bytes: int = 0  #: of `self.state`, by the last export
     more: Mapping[str, object] = field(default_factory=dict)  #: for people: node, epoch, mode, state, own counters
 
     def to_line(self) -> str:
@@ -35,6 +36,7 @@ class TaskMetrics:
             "component": self.component, "pid": self.pid, "t": self.t, "in": dict(self.received),
             "out": dict(self.sent), "processed": self.processed, "busy_s": round(self.busy_s, 6),
             "buffered": self.buffered, "groups": dict(self.groups), "looked_at": self.looked_at,
+            "state_bytes": self.state_bytes,
             "reads": self.reads, "writes": self.writes,
         }  # fmt: skip
         return json.dumps({**self.more, **own})
@@ -55,6 +57,7 @@ class TaskMetrics:
                 buffered=int(entry.get("buffered", 0)),
                 groups={int(group): int(count) for group, count in entry.get("groups", {}).items()},
                 looked_at=int(entry.get("looked_at", 0)),
+                state_bytes=int(entry.get("state_bytes", 0)),
                 reads=str(entry.get("reads", "")),
                 writes=str(entry.get("writes", "")),
             )

@@ -263,7 +263,6 @@ class Elastic(Output):
             "epoch": self._protocol.record.epoch if self._protocol.record else -1,
             "mode": str(self._protocol.mode),
             "state_keys": len(self.state),
-            "state_bytes": self._task.state_bytes,
             "counters": dict(self.counters),
         }
         return TaskMetrics(
@@ -277,6 +276,7 @@ class Elastic(Output):
             buffered=self._protocol.buffered,
             groups=dict(load.tuples) if load else {},
             looked_at=load.looked_at if load else 0,
+            state_bytes=self._task.state_bytes,
             reads=self.reads,
             writes=self.writes,
             more=more,
