@@ -36,17 +36,36 @@ def build(out: Path, src: Path) -> int:
 
 
 def submit(
-    topology: Annotated[str, typer.Argument(help="File in topologies/, without .py.")],
-    name: Annotated[str | None, typer.Option(help="Name on the cluster; default: the file's.")] = None,
+    topology: Annotated[
+        str | None,
+        typer.Argument(metavar="[TOPOLOGY]", help="File in topologies/, without .py, if it has several."),
+    ] = None,
+    file: Annotated[str | None, typer.Option("-n", metavar="TOPOLOGY", help="The same, as sparse has it.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", "-N", "--override_name", help="Name on the cluster; default: the file's.")
+    ] = None,
+    environment: Annotated[
+        str | None,
+        typer.Option("--environment", "-e", help="Environment in config.json; default: the local cluster, in none."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", "-w", min=1, help="Number of workers.")] = None,
+    config: Annotated[Path | None, typer.Option(help="The project's config.json, if it is elsewhere.")] = None,
     cluster: Annotated[Path, typer.Option(envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")] = DEFAULT_DIR,
     option: Annotated[list[str] | None, typer.Option("--option", "-o", help="Setting, key=value.")] = None,
 ) -> None:
-    """Build the jar and submit a topology to a local cluster."""
+    """Build the jar and submit a topology: to a local cluster, or to an environment of the project's config.json.
+
+    Example: leeward submit wordcount -w 2 -o topology.max.spout.pending=100
+    """
+    from leeward.core.errors import ConfigError
     from leeward.local import LocalCluster, submit_topology
 
-    found = LocalCluster.attach(cluster)
+    if topology and file and topology != file:
+        raise ConfigError(f"topology: {topology!r} and -n {file!r}.", remedy="Name it once.")
+    nimbus = None if environment else LocalCluster.attach(cluster).nimbus
     build(OUT, Path("src"))
     printed = submit_topology(
-        topology, name=name, nimbus=found.nimbus, jar=OUT, project=Path.cwd(), options=option or []
-    )
+        topology or file, name=name, nimbus=nimbus, jar=OUT, project=Path.cwd(), options=option or [],
+        workers=workers, config=config, environment_name=environment,
+    )  # fmt: skip
     typer.echo(printed.rstrip())

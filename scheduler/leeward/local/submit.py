@@ -2,61 +2,89 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from leeward.core.errors import ConfigError
 from leeward.core.secrets import ADDRESS_KEYS, refuse_password
 from leeward.core.topology_conf import check_conf
+from leeward.local.environment import Environment, choose, choose_topology, read_config
 from leeward.local.errors import NameTakenError, SubmitError
 from leeward.local.nimbus import fetch_summary
 
 
 def submit_topology(
-    topology: str,
+    topology: str | None,
     *,
     name: str | None = None,
-    nimbus: str,
+    nimbus: str | None,
     jar: Path,
     project: Path,
     options: Sequence[str] = (),
+    workers: int | None = None,
+    config: Path | None = None,
+    environment_name: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> str:
-    """Run `sparse submit` in the project's folder against this Nimbus (host:port); returns its output.
+    """Run `sparse submit` in the project's folder; returns its output.
 
-    `topology` is the name of a file in topologies/ without ".py", `name` what it shall be called on the
-    cluster, `options` are "key=value". Raises NameTakenError, ConfigError for an unknown file, SubmitError.
+    `topology` is the name of a file in the project's folder of topologies without ".py", `name` its name on the
+    cluster, `options` are "key=value". Without `environment_name` it goes to `nimbus` (host:port), which the project
+    need not know; with it to that environment's Nimbus, through ssh if it says so.
+    Raises NameTakenError, ConfigError for bad input, SubmitError.
     """
-    if not (project / "topologies" / f"{topology}.py").exists():
-        known = ", ".join(sorted(path.stem for path in (project / "topologies").glob("*.py"))) or "none"
-        raise ConfigError(f"topology: no topologies/{topology}.py in {project}.", remedy=f"There are: {known}.")
-    command = [str(Path(sys.executable).parent / "sparse"), "submit", "-n", topology, "-e", "local"]
+    file = config or project / "config.json"
+    document = read_config(file)
+    topology = choose_topology(topology, project / document.get("topology_specs", "topologies/"))
+    target = choose(document, environment_name, nimbus)
+    command = [str(Path(sys.executable).parent / "sparse"), "submit", "-n", topology, "-e", target.name]
     command += ["-j", str(jar.absolute())]
     command += ["-N", name] if name else []
+    command += ["-w", str(workers)] if workers else []
     for option in options:
-        key, equals, value = option.partition("=")
-        if not equals:
-            raise ConfigError(f"option: {option!r} has no value.", remedy="Write -o key=value.")
-        check_no_password({key: value})
-        check_conf({key: value})
+        _check_option(option)
         command += ["-o", option]
-    check_name_free(name or topology, nimbus)
-    # STREAMPARSE_NIMBUS overrides config.json's Nimbus; LEIN_ROOT lets root run sparse; its ssh library warns
-    variables = dict(environment) | {
-        "STREAMPARSE_NIMBUS": nimbus,
-        "LEIN_ROOT": "1",
-        "PYTHONWARNINGS": "ignore",
-    }
-    done = subprocess.run(
-        command, cwd=project, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    if not target.ssh:
+        check_name_free(name or topology, target.nimbus)
+    # LEIN_ROOT lets root run sparse; its ssh library warns
+    variables = dict(environment) | {"LEIN_ROOT": "1", "PYTHONWARNINGS": "ignore"}
+    if environment_name is None:
+        variables["STREAMPARSE_NIMBUS"] = target.nimbus  # overrides config.json's
+    with _config_file(target, file) as written:
+        done = subprocess.run(
+            [*command, "--config", str(written.absolute())],
+            cwd=project, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
     if done.returncode != 0:
         lines = "\n".join(done.stdout.splitlines()[-15:])
         raise SubmitError(f"sparse submit: exit code {done.returncode}.\n{lines}\n", remedy="Mend what it names.")
     return done.stdout
+
+
+@contextmanager
+def _config_file(target: Environment, file: Path) -> Iterator[Path]:
+    """The project's own, or one for as long as the submission takes."""
+    if target.config is None:
+        yield file
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as written:
+        json.dump(target.config, written)
+        written.flush()
+        yield Path(written.name)
+
+
+def _check_option(option: str) -> None:
+    key, equals, value = option.partition("=")
+    if not equals:
+        raise ConfigError(f"option: {option!r} has no value.", remedy="Write -o key=value.")
+    check_no_password({key: value})
+    check_conf({key: value})
 
 
 def check_no_password(settings: Mapping[str, object]) -> None:
