@@ -1,6 +1,6 @@
-"""Makes docs/demo.svg: one screen of a real run of `leeward demo`.
+"""Makes docs/demo.png: one screen of a real run of `leeward demo`.
 
-    python docs/picture.py [--hours 3] [--out docs/demo.svg] [--base-port 6600]
+    python docs/picture.py [--hours 3] [--out docs/demo.png] [--base-port 6600]
 
 Runs the demo as it is, keeps what its live view would show, and draws the screen with a migration in progress that has
 the most history (or else the last one). Exit code 1 if the run was not exact: then there is no new picture.
@@ -9,12 +9,15 @@ the most history (or else the last one). Exit code 1 if the run was not exact: t
 from __future__ import annotations
 
 import argparse
+import html
 import io
 import re
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import matplotlib
+from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 
 from leeward.cli.demo import Demo
@@ -22,7 +25,11 @@ from leeward.dashboard.live import Screen, render
 from leeward.dashboard.watch import Watch
 
 WIDTH = 102  # columns
-FONTS = "DejaVu Sans Mono, Menlo, Consolas, monospace"
+#: The cells of rich's SVG, and the first baseline in it.
+COLUMN, LINE, BASELINE = 12.2, 24.4, 20.0
+#: The font is matplotlib's own copy of DejaVu Sans Mono, in pixels.
+SIZE = 24
+GROUND = "#292929"
 
 
 class Filmed(Demo):
@@ -50,19 +57,37 @@ def filmed(folder: Path, base_port: int, stack: ExitStack) -> Filmed:
     )  # fmt: skip
 
 
-def draw(screen: Screen) -> str:
-    """The screen as an SVG that needs nothing from elsewhere."""
+def draw(screen: Screen) -> Image.Image:
+    """The screen as pixels: right wherever it is shown, whatever fonts are there."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(render(screen))
-    svg = console.export_svg(title="leeward demo")
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # rich's font comes from a web server
-    return svg.replace("Fira Code, monospace", FONTS)
+    return pixels(console.export_svg(title="leeward demo"))
+
+
+def pixels(svg: str) -> Image.Image:
+    """Rich's picture of a terminal, its characters in a grid of cells in which the frames' lines meet."""
+    fonts = Path(matplotlib.get_data_path()) / "fonts/ttf"
+    plain, bold = (ImageFont.truetype(fonts / f"DejaVuSansMono{kind}.ttf", SIZE) for kind in ("", "-Bold"))
+    wide, high = plain.getlength("M"), sum(plain.getmetrics())
+    styles = dict(re.findall(r"(r\d+) \{ fill: ([^}]*?) ?\}", svg))
+    runs = [
+        (float(x) / COLUMN, round((float(y) - BASELINE) / LINE), styles[kind], html.unescape(text))
+        for kind, x, y, text in re.findall(r'<text class="\S+-(r\d+)" x="(\S+)" y="(\S+)"[^>]*>([^<]*)<', svg)
+    ]
+    rows = 1 + max(row for _, row, _, _ in runs)
+    image = Image.new("RGB", (round((WIDTH + 2) * wide), (rows + 1) * high), GROUND)
+    pen = ImageDraw.Draw(image)
+    for column, row, style, text in runs:
+        colour, font = style.split(";")[0], bold if "bold" in style else plain
+        for at, letter in enumerate(text):  # each in its cell: a font's own advance is no multiple of pixels
+            pen.text((round((1 + column + at) * wide), high // 2 + row * high), letter, colour, font)
+    return image.quantize(32)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hours", type=float, default=3.0)
-    parser.add_argument("--out", type=Path, default=Path("docs/demo.svg"))
+    parser.add_argument("--out", type=Path, default=Path("docs/demo.png"))
     parser.add_argument("--folder", type=Path, default=Path("out/picture"))
     parser.add_argument("--base-port", type=int, default=6600)
     options = parser.parse_args()
@@ -75,7 +100,7 @@ def main() -> None:
             sys.exit(1)
     moving = [screen for screen in run.screens if screen.migration]
     best = max(moving, key=lambda screen: (len(screen.history), screen.elapsed_s), default=run.screens[-1])
-    options.out.write_text(draw(best))
+    draw(best).save(options.out, optimize=True)
     print(f"{options.out}: the screen after {best.elapsed_s:.0f} s, of {len(run.screens)}")
 
 

@@ -72,5 +72,17 @@ def test_the_maker_of_the_picture_knows_the_demo(tmp_path):
     picture = runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs/picture.py"))
     with ExitStack() as stack:
         assert picture["filmed"](tmp_path, 6600, stack).options == ["mode=live"]
-    svg = picture["draw"](a_screen())
-    assert svg.startswith("<svg") and "@font-face" not in svg, "a font would come from a web server"
+    image = picture["draw"](a_screen())
+    assert image.size[0] > 1000 and len(image.getcolors()) > 4
+    left = [image.getpixel((x, y)) for x in range(60) for y in range(image.size[1])]
+    frame = [left[x * image.size[1] :][: image.size[1]] for x in range(60)]
+    longest = max(_longest_run(column, frame[0][0]) for column in frame)
+    assert longest > 3 * 28, "the lines of a frame meet from row to row"
+
+
+def _longest_run(column, ground):
+    longest = run = 0
+    for pixel in column:
+        run = run + 1 if pixel != ground else 0
+        longest = max(longest, run)
+    return longest
