@@ -8,12 +8,8 @@ default=$(sed -n 's:.*<storm.version>\(.*\)</storm.version>.*:\1:p' storm/pom.xm
 version=${STORM_VERSION:-$default}
 
 assemble() {
-  local part=$home.part
-  rm -rf "$part"
-  mkdir -p "$part"
-  mvn -B -ntp -f storm/pom.xml -Dassembly -Dstorm.version="$version" -Dstorm.home="$part" package
   rm -rf "$home"
-  mv "$part" "$home"
+  .venv/bin/leeward cluster install --storm-version "$version"
 }
 
 link_install() {

@@ -32,7 +32,8 @@ from rich.table import Table
 from systems import ROOT, kill, stage
 
 from leeward.local import ClusterSpec, LocalCluster, build_jar, processes, submit_topology
-from leeward.local.install import checkout, find_install
+from leeward.local.install import find_install
+from leeward.local.places import checkout
 
 SETTLE_S, IDLE_S, START_S = 8.0, 20.0, 90.0
 OPTIONS = ("topology.workers=3",)

@@ -26,8 +26,8 @@ from leeward.core.errors import NotReadyError
 from leeward.core.plan import Slot
 from leeward.core.settings import settings_from
 from leeward.local import LocalCluster, build_jar, submit_topology
-from leeward.local.install import checkout
 from leeward.local.nimbus import nimbus_client
+from leeward.local.places import checkout
 
 ROOT = Path(__file__).resolve().parents[2]
 RATE, KEYS, WORKERS = 200, 50, 4

@@ -31,7 +31,8 @@ from rich.table import Table
 from systems import ROOT, begin_run, kill, stage, write_result
 
 from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
-from leeward.local.install import checkout, find_install
+from leeward.local.install import find_install
+from leeward.local.places import checkout
 
 Cpu = Mapping[str, Mapping[int, float]]  # seconds by process, by kind
 

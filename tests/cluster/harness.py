@@ -31,7 +31,7 @@ from leeward.core.plan import Plan, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table, redistribute, replicas
 from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
-from leeward.local.install import checkout
+from leeward.local.places import checkout
 from leeward.local.processes import command_line
 from tests.cluster.tally import KEYS, Stream
 

@@ -19,7 +19,7 @@ from leeward.core.errors import ConfigError
 from leeward.core.secrets import Secrets
 from leeward.local import processes, submit_topology
 from leeward.local.cluster import MARK
-from leeward.local.install import checkout
+from leeward.local.places import checkout
 from tests.cluster.harness import COUNTING, ROOT, Running, Stage, moved, scaled
 
 

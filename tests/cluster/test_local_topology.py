@@ -16,7 +16,7 @@ import pytest
 from leeward.local import ClusterSpec, LocalCluster, build_jar, processes, submit_topology
 from leeward.local.cluster import MARK
 from leeward.local.errors import NameTakenError, SubmitError
-from leeward.local.install import checkout
+from leeward.local.places import checkout
 from tests.servers import port_block
 
 BASE = port_block()

@@ -18,7 +18,7 @@ from bolts.query1.reference import Result, reference_rows
 from leeward.adapters.results import Results
 from leeward.core.table import replicas
 from leeward.dashboard.verdict import compare
-from leeward.local.install import checkout
+from leeward.local.places import checkout
 from leeward.replay.rows import judge
 from tests.cluster.harness import Running, Stage, await_, moved, scaled, scaled_and_moved, swapped
 

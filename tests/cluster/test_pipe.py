@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from leeward.local import build_jar, submit_topology
-from leeward.local.install import checkout
+from leeward.local.places import checkout
 from tests.cluster.harness import Running, Stage, await_
 
 PIPE = Path(__file__).parent / "pipe"

@@ -23,7 +23,7 @@ def install(tmp_path):
     (home / "lib-worker").mkdir(parents=True)
     with zipfile.ZipFile(home / "lib-worker" / "a.jar", "w") as jar:
         jar.writestr("nothing.txt", "")
-    return replace(find_install(plugin=False), checkout=tmp_path, storm_home=home)
+    return replace(find_install(plugin=False), kept=tmp_path, storm_home=home)
 
 
 def listed(option: str, worker: str, *, ran: bool = True, end: str = "\n") -> None:
@@ -76,7 +76,7 @@ def test_what_cannot_be_archived_is_told_and_the_cluster_starts_without(install,
 
 
 def test_a_folder_with_a_space_gets_none(install, tmp_path):
-    assert options(replace(install, checkout=tmp_path / "my project")) == {}
+    assert options(replace(install, kept=tmp_path / "my project")) == {}
 
 
 def test_the_last_line_of_a_list_may_be_cut_off(tmp_path):

@@ -24,7 +24,6 @@ from leeward.core.network import Network
 from leeward.core.network_document import parse_network
 from leeward.local import ClusterSpec, processes
 from leeward.local.errors import PortsTakenError
-from leeward.local.install import checkout
 from leeward.local.layout import RELAY
 from leeward.local.network import namespaces
 from leeward.local.network.emulation import Emulation
@@ -32,6 +31,7 @@ from leeward.local.network.measure import measure
 from leeward.local.network.plan import OUTSIDE
 from leeward.local.network.sockets import datagrams, receive, within
 from leeward.local.network.statistics import Statistics
+from leeward.local.places import kept
 
 WHY = namespaces.hindrance()
 pytestmark = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")
@@ -45,13 +45,13 @@ class Net:
         self.network, self.spec = network, ClusterSpec(dir=folder, base_port=base_port, network=network)
         self.emulation = Emulation(self.spec)
         folder.mkdir(exist_ok=True)
-        self.emulation.check(checkout())
+        self.emulation.check(kept())
         self.emulation.create()
         self.start()
 
     def start(self) -> None:
         """The relay."""
-        self.child = subprocess.Popen(self.emulation.command_of(RELAY, checkout(), []))
+        self.child = subprocess.Popen(self.emulation.command_of(RELAY, kept(), []))
         until = time.monotonic() + 10
         while not self.emulation.relay_ready:
             assert self.child.poll() is None and time.monotonic() < until
@@ -337,7 +337,5 @@ def test_a_configuration_that_it_does_not_understand_ends_it_with_the_line(tmp_p
 
     config = tmp_path / "relay.conf"
     config.write_text("net 198.18.1 1 9000\npair 0 1 0\n")
-    done = subprocess.run(
-        [relay_program(checkout()), config, tmp_path / "statistics.json"], capture_output=True, text=True
-    )
+    done = subprocess.run([relay_program(kept()), config, tmp_path / "statistics.json"], capture_output=True, text=True)
     assert done.returncode == 1 and "not understood: pair 0 1 0" in done.stderr

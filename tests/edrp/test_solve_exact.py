@@ -12,7 +12,7 @@ from solve_builders import chain_document, instance_document, reference_document
 from leeward.policies.edrp.exact import search as exact
 from leeward.policies.edrp.exact.arrays import arrays_of, units
 from leeward.policies.edrp.exact.bounds import lay_out, prepare
-from leeward.policies.edrp.exact.compiled import clear_if_stale
+from leeward.policies.edrp.exact.compiled import cache_elsewhere, clear_if_stale, source_stamp
 from leeward.policies.edrp.exact.kernel_downtime import config_seconds, least_seconds
 from leeward.policies.edrp.exact.tree import longest_paths, tree_along
 from leeward.policies.edrp.methods import solve
@@ -194,3 +194,15 @@ def test_compiled_code_is_dropped_when_any_kernel_changes(tmp_path):
     assert clear_if_stale(tmp_path)
     assert [path.name for path in cache.glob("*.nbi")] == ["other.nbi"]
     assert not clear_if_stale(tmp_path)
+
+
+def test_compiled_code_goes_to_the_users_cache_where_the_package_cannot_be_written_to(tmp_path):
+    """An installation of the system's: a folder by the sources' stamp, so an upgrade never runs old code."""
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    for name in ("arrays.py", "tree.py"):
+        (tmp_path / name).touch()
+    (tmp_path / "__pycache__").write_text("no folder")  # as root may write anywhere, a file stands in the way
+    stamp = source_stamp(tmp_path)[:16]
+    assert cache_elsewhere(tmp_path, environment) == tmp_path / "cache" / "leeward" / "kernels" / stamp
+    (tmp_path / "__pycache__").unlink()
+    assert cache_elsewhere(tmp_path, environment) is None

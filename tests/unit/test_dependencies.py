@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+
+from leeward.local.topology_jar import WORKER_PACKAGES
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("scheduler", "bolts", "topologies", "tests", "scripts", "src")
@@ -25,6 +28,7 @@ NOT_IMPORTED = {
     "mypy": "command",
     "ruff": "command",
     "uv": "command",
+    "hatchling": "build back end",
 }
 #: Imported, and installed by a dependency that has to choose its version.
 BROUGHT_BY = {
@@ -92,3 +96,37 @@ def test_what_is_locked_is_installed_by_its_hash():
     assert all(
         "--hash=sha256:" in entry for entry in re.split(r"\n(?=[A-Za-z0-9])", text) if "==" in entry.split("\n")[0]
     )
+
+
+def test_what_runs_is_in_an_extra_of_the_wheel():
+    """requirements.in and pyproject.toml name the same, but for what only developers of Leeward use."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    offered = {name_of(re.split(r"[\[<>=!~;]", line)[0]) for lines in extras.values() for line in lines}
+    text = (ROOT / "requirements.in").read_text()
+    run = {
+        name_of(re.split(r"[\[<>=!~;]", line)[0])
+        for line in text.partition("# development")[0].splitlines()
+        if line and not line.startswith("#")
+    }
+    assert offered - {"leeward"} == run
+
+
+def test_what_workers_import_is_in_the_extra_runtime():
+    """A worker's environment has neither solver nor Spark; the rooms that run there need nothing else."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    light = {name_of(re.split(r"[\[<>=!~;]", line)[0]) for line in extras["runtime"]} | {"pystorm"}
+    of, rooms = distributions(), [ROOT / "scheduler" / "leeward" / part for part in WORKER_PACKAGES]
+    for path in (path for room in rooms for path in sorted(room.rglob("*.py"))):
+        for module in modules_of(path) - OWN - set(sys.stdlib_module_names):
+            assert {name_of(name) for name in of[module]} & light, f"{path} imports {module}"
+
+
+def modules_of(path: Path) -> set[str]:
+    """Top-level modules that a file imports, but for those that only its types name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found

@@ -85,3 +85,15 @@ def test_without_the_worker_jar_the_remedy_is_named(tmp_path: Path, src: Path):
 def test_a_src_that_is_no_folder_is_refused(tmp_path: Path, worker_jar: Path):
     with pytest.raises(ConfigError, match=r"src: .*nowhere is no folder"):
         build_jar(tmp_path / "t.jar", src=tmp_path / "nowhere", worker_jar=worker_jar)
+
+
+def test_a_project_without_our_package_gets_what_its_workers_need(tmp_path, worker_jar):
+    """A project of a user's own has no link to `leeward` in its src."""
+    own = tmp_path / "project" / "src"
+    own.mkdir(parents=True)
+    (own / "count.py").write_text("")
+    build_jar(tmp_path / "topology.jar", src=own, worker_jar=worker_jar)
+    found = set(names(tmp_path / "topology.jar"))
+    assert {"resources/count.py", "resources/leeward/__init__.py", "resources/leeward/core/keys.py"} <= found
+    assert "resources/leeward/runtime/lua/export.lua" in found
+    assert not [name for name in found if name.startswith(("resources/leeward/local", "resources/leeward/cli"))]

@@ -13,7 +13,7 @@ import pytest
 
 from leeward.local import loopback, processes
 from leeward.local.errors import NotInstalledError
-from leeward.local.install import checkout
+from leeward.local.places import kept
 
 BIND = """
 import socket, sys
@@ -27,7 +27,7 @@ print(server.getsockname()[0])
 
 
 def bound(*words: str, listen_on: str = "127.0.0.11") -> str:
-    environment = loopback.environment(loopback.library(checkout()), listen_on, os.environ)
+    environment = loopback.environment(loopback.library(kept()), listen_on, os.environ)
     command = [sys.executable, "-c", BIND, *words]
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
     return done.stdout.strip() or done.stderr.splitlines()[-1]
@@ -73,7 +73,7 @@ def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_path_that_cannot_be_preloaded_is_refused(tmp_path: Path):
-    with pytest.raises(NotInstalledError, match=r"has a blank or a colon.*Move the checkout"):
+    with pytest.raises(NotInstalledError, match=r"has a blank or a colon.*Move that folder"):
         loopback.library(tmp_path / "my checkout")
 
 

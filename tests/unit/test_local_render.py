@@ -20,7 +20,8 @@ HOME = Path("/opt/storm")
 def make(*, plugin: bool = True, **settings: object) -> tuple[ClusterSpec, Install]:
     spec = ClusterSpec(dir=Path("/run/my cluster, 1"), base_port=16000, plugin=plugin, settings=settings)
     install = Install(
-        checkout=ROOT,
+        storm_conf=ROOT / "storm_conf",
+        kept=ROOT / ".storm",
         storm_home=HOME,
         storm_version="2.8.3",
         java=Path("/jdk/bin/java"),

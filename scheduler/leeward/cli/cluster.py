@@ -27,6 +27,7 @@ BasePort = Annotated[int, typer.Option(envvar=BASE_PORT_VARIABLE, help="First po
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(no_args_is_help=True, help="A whole Storm cluster on this machine.")
+    group.command()(install)
     group.command()(up)
     group.command()(status)
     group.command()(down)
@@ -73,6 +74,27 @@ def up(
         cluster = LocalCluster(spec).up(report)
     line = f"Nimbus {cluster.nimbus}, ZooKeeper {cluster.zookeeper}, {spec.supervisors * slots} slots, {folder}"
     console.print(f"cluster up: {line}", soft_wrap=True)
+
+
+def install(
+    storm_version: Annotated[str | None, typer.Option(help="Release; default: the one that the jars are for.")] = None,
+) -> None:
+    """Fetch Storm's own jars through Maven, once, for the clusters on this machine.
+
+    Not needed in a checkout after `make setup`, nor with STORM_HOME. Example: leeward cluster install
+    """
+    from rich.console import Console
+
+    from leeward.local.places import kept
+    from leeward.local.storm_home import default_version, fetch, make_current
+
+    version, console, start = storm_version or default_version(), Console(highlight=False), time.monotonic()
+    home = kept() / version
+    if not (home / "lib-worker").is_dir():
+        with console.status(f"Maven fetches Storm {version}"):
+            fetch(version, home, kept() / "logs" / f"storm-{version}.log")
+    make_current(home)
+    console.print(f"Storm {version}: {home} ({time.monotonic() - start:.1f} s)", soft_wrap=True)
 
 
 def network_of(file: Path | None, supervisors: int | None) -> tuple[Network | None, bool]:

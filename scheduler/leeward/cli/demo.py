@@ -19,7 +19,8 @@ import typer
 
 from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
 from leeward.cli.cluster import BasePort
-from leeward.core.errors import LeewardError
+from leeward.core.errors import ConfigError, LeewardError
+from leeward.local.places import written
 
 if TYPE_CHECKING:
     from leeward.adapters.results import Results
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from leeward.local import LocalCluster
 
 TOPOLOGY = "query1"
+OUT = written("demo", here=Path.cwd())
 #: In the order of the data, as the live view lists them.
 OPERATORS = [
     "data_source",
@@ -67,9 +69,7 @@ def demo(
     ] = None,
     drain: Annotated[bool, typer.Option(help="Empty a node while data flow.")] = True,
     keep: Annotated[bool, typer.Option(envvar="KEEP", help="Leave the cluster up.")] = False,
-    out: Annotated[Path, typer.Option(envvar="LEEWARD_OUT", help="Folder for everything; verdict in OUT.json.")] = Path(
-        "out/demo"
-    ),
+    out: Annotated[Path, typer.Option(envvar="LEEWARD_OUT", help="Folder for everything; verdict in OUT.json.")] = OUT,
     cluster: Annotated[Path, typer.Option(envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")] = DEFAULT_DIR,
     base_port: BasePort = 6600,
 ) -> None:
@@ -77,6 +77,11 @@ def demo(
 
     Exit code 0 only if nothing was lost, doubled or out of order. Example: leeward demo --hours 0.5
     """
+    if not Path("topologies", f"{TOPOLOGY}.py").exists():
+        raise ConfigError(
+            f"demo: no topologies/{TOPOLOGY}.py here.",
+            remedy="Run it in a checkout of Leeward; elsewhere begin with `leeward quickstart`.",
+        )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
     with ExitStack() as stack:
         try:
@@ -155,7 +160,7 @@ class Demo:
         """Cluster, topology, scheduler service."""
         from leeward.dashboard.watch import EventFile
         from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
-        from leeward.local.install import checkout
+        from leeward.local.install import shipped_jar
 
         with step("local cluster: ZooKeeper, Nimbus with the plugin, 5 supervisors of 2 slots, Redis"):
             spec = ClusterSpec(dir=self.folder, base_port=self.base_port)
@@ -166,7 +171,7 @@ class Demo:
             self.stack.callback(self._end_cluster)
         with step(f"sparse submit -n {TOPOLOGY} -e local"):
             jar = self.out / "topology.jar"
-            build_jar(jar, src=Path("src"), worker_jar=checkout() / "build/jars/leeward-worker.jar")
+            build_jar(jar, src=Path("src"), worker_jar=shipped_jar("worker"))
             options = [f"topology.workers={WORKERS}"]
             options.append(f"leeward.service_times={self.service_times}")
             submit_topology(TOPOLOGY, nimbus=self.cluster.nimbus, jar=jar, project=Path.cwd(), options=options)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.local.places import checkout, written
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from leeward.policies.edrp.experiments.table3_report import Hours
     from leeward.policies.edrp.experiments.table4 import Cell
 
-OUT = Path("out/experiments")
+OUT = written("experiments", here=Path.cwd())
 QUICK_STEP = 15  # minutes from plan to plan
 QUICK_LIMIT_S = 5.0
 TABLE4_METHODS = ("exact", "compact", "restricted", "ilp")
@@ -140,7 +142,7 @@ def default_graph() -> Path:
     """ANSNET as the Internet Topology Zoo has it, beside the checkout or where LEEWARD_SHARED says."""
     from leeward.core.errors import ConfigError
 
-    beside = Path(__file__).resolve().parents[4] / "shared"
+    beside = (checkout() or Path.cwd()).parent / "shared"
     path = Path(os.environ.get("LEEWARD_SHARED", beside)) / "data" / "topologies" / "Ans.graphml"
     if not path.is_file():
         raise ConfigError(

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.local.places import checkout, make_folder, written
 
-OUT = Path("build/topology.jar")
+OUT = Path("build/topology.jar") if Path.cwd() == checkout() else written("topology.jar", here=Path.cwd())
 
 
 def register(app: typer.Typer) -> None:
@@ -28,11 +29,12 @@ def jar(
 
 
 def build(out: Path, src: Path) -> int:
-    """Build with the worker jar of this checkout."""
-    from leeward.local.install import checkout
+    """Build with the worker jar that the package ships."""
+    from leeward.local.install import shipped_jar
     from leeward.local.topology_jar import build_jar
 
-    return build_jar(out, src=src, worker_jar=checkout() / "build" / "jars" / "leeward-worker.jar")
+    make_folder(out.parent)
+    return build_jar(out, src=src, worker_jar=shipped_jar("worker"))
 
 
 def submit(

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from leeward.core.errors import LeewardError
+from leeward.core.errors import ConfigError, LeewardError
+from leeward.local.places import checkout
 
 
 class Per(StrEnum):
@@ -76,6 +77,8 @@ def query1(
 
 def bolts_importable() -> None:
     """`bolts` lies beside the package's folder in a checkout, not in an installation."""
-    checkout = str(Path(__file__).resolve().parents[3])
-    if checkout not in sys.path:
-        sys.path.append(checkout)
+    root = checkout()
+    if root is None:
+        raise ConfigError("reference: no bolts/query1 here.", remedy="Run it in a checkout of Leeward.")
+    if str(root) not in sys.path:
+        sys.path.append(str(root))

@@ -27,7 +27,7 @@ MAKING_S = 120.0
 
 def options(install: Install, report: Callable[[str], None] = lambda line: None) -> dict[str, str]:
     """Settings, and what to add to each of these JVM options. Makes the archive if there is a list to make it of."""
-    folder = install.checkout / ".storm" / "classes" / key_of(install)
+    folder = install.kept / "classes" / key_of(install)
     if any(map(str.isspace, str(folder))):
         return {}  # Storm parts options at white space
     archive = folder / ARCHIVE

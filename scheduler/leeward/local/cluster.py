@@ -131,7 +131,7 @@ class LocalCluster:
         of the log of what failed, after it ended again all that ran.
         """
         self._install = find_install(storm_home=self.spec.storm_home, plugin=self.spec.plugin)
-        self._check_before(self._install.checkout)
+        self._check_before(self._install.kept)
         claim_folder(self.dir)
         end_cluster(self.dir)  # processes that a crash left behind here
         if not self.network:
@@ -220,13 +220,13 @@ class LocalCluster:
 
     # -- inside
 
-    def _check_before(self, checkout: Path) -> None:
+    def _check_before(self, kept: Path) -> None:
         """Check all that has to be there before anything is changed."""
         if self.network:
-            self.network.check(checkout)
+            self.network.check(kept)
             return
         if self.spec.loopback:
-            loopback.library(checkout)
+            loopback.library(kept)
         check_host_name()
 
     def _told(self, name: str) -> str:
@@ -242,7 +242,7 @@ class LocalCluster:
             folder.mkdir()
         own = Secrets(redis_password=secrets.token_urlsafe(24), zookeeper_secret=secrets.token_urlsafe(24))
         write_secrets(self.secrets_file, own)
-        shipped = yaml.safe_load((install.checkout / "storm_conf" / "storm.yaml").read_text())
+        shipped = yaml.safe_load((install.storm_conf / "storm.yaml").read_text())
         if self.spec.class_archive:
             for name, option in archive.options(install, report).items():
                 shipped[name] += f" {option}"
@@ -251,7 +251,7 @@ class LocalCluster:
         (conf / "zoo.cfg").write_text(render.zoo_cfg(self.spec, self.layout))
         (conf / "redis.conf").write_text(render.redis_conf(self.spec, self.layout, own.redis_password))
         (conf / "redis.conf").chmod(0o600)
-        shutil.copytree(install.checkout / "storm_conf" / "log4j2", conf / "log4j2")
+        shutil.copytree(install.storm_conf / "log4j2", conf / "log4j2")
         self._record()
 
     def _record(self) -> None:
@@ -277,9 +277,9 @@ class LocalCluster:
         environment = render.environment_of(os.environ, self.spec, install, MARK)
         command = [] if name == RELAY else render.command_of(name, self.spec, self.layout, install)
         if self.network:
-            command = self.network.command_of(name, install.checkout, command)
+            command = self.network.command_of(name, install.kept, command)
         elif self.spec.loopback:
-            preload = loopback.library(install.checkout)
+            preload = loopback.library(install.kept)
             environment |= loopback.environment(preload, self.layout.host_of(name), environment)
         with (self.dir / "logs" / f"{name}.out").open("ab") as output:
             child = subprocess.Popen(

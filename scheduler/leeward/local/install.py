@@ -1,4 +1,4 @@
-"""The software under a local cluster: the checkout, Storm's home, Java, Redis, the virtual environment."""
+"""The software under a local cluster: Storm's home, its plugin, Java, Redis, the virtual environment."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leeward.core.errors import ConfigError
+from leeward.local import places
 from leeward.local.errors import NotInstalledError
 
-SETUP = "Run `make setup`."
+IN_CHECKOUT = places.checkout() is not None
+STORM_REMEDY = "Run `make setup`." if IN_CHECKOUT else "Run `leeward cluster install`, or set STORM_HOME."
+PROGRAM_REMEDY = "Run `make setup`." if IN_CHECKOUT else "Install it with this system's packages."
 JAVA_MIN = 17
 
 
@@ -20,8 +23,10 @@ JAVA_MIN = 17
 class Install:
     """Paths of programs and files, all checked to exist."""
 
-    #: the checkout: storm_conf/, topologies/, src/
-    checkout: Path
+    #: settings of Storm and of its logs, as shipped
+    storm_conf: Path
+    #: folder of compiled C programs and class archives, made once
+    kept: Path
     #: folder with Storm's lib and lib-worker
     storm_home: Path
     #: Storm's release, from the name of its jar
@@ -36,38 +41,33 @@ class Install:
 
 def find_install(*, storm_home: Path | None = None, plugin: bool = True) -> Install:
     """Look everything up. Raises NotInstalledError naming what is missing, ConfigError for a wrong home."""
-    root = checkout()
-    home = find_storm_home(root, storm_home)
+    home = find_storm_home(storm_home)
     python_bin = Path(sys.executable).parent
     if not (python_bin / "streamparse_run").exists():
-        raise NotInstalledError(f"streamparse_run: not in {python_bin}.", remedy=f"{SETUP} Use .venv/bin/leeward.")
+        raise NotInstalledError(f"streamparse_run: not in {python_bin}.", remedy="Install leeward[runtime] there.")
     return Install(
-        checkout=root,
+        storm_conf=places.storm_conf(),
+        kept=places.kept(),
         storm_home=home,
         storm_version=storm_version(home),
         java=find_java(),
         redis_server=find_program("redis-server"),
         python_bin=python_bin,
-        plugin_jar=find_plugin(root, home) if plugin else None,
+        plugin_jar=find_plugin(home) if plugin else None,
     )
 
 
-def checkout() -> Path:
-    """The project's root folder (this package is installed editable). Raises NotInstalledError elsewhere."""
-    root = Path(__file__).resolve().parents[3]
-    if not (root / "storm_conf" / "storm.yaml").exists():
-        raise NotInstalledError(
-            f"storm_conf/storm.yaml: not below {root}.", remedy="Run it from a checkout of the project."
-        )
-    return root
+def find_storm_home(given: Path | None) -> Path:
+    """The given install, else STORM_HOME's, else the one that set-up or `leeward cluster install` made.
 
-
-def find_storm_home(root: Path, given: Path | None) -> Path:
-    """The given install, else the one that set-up made. Links are resolved: workers outlive a new set-up."""
+    A checkout's set-up has looked at STORM_HOME already. Links are resolved: workers outlive a new set-up.
+    """
+    if given is None and places.checkout() is None and os.environ.get("STORM_HOME"):
+        given = Path(os.environ["STORM_HOME"])
     if given is None:
-        current = root / ".storm" / "current"
+        current = places.kept() / "current"
         if not (current / "lib").is_dir():
-            raise NotInstalledError(f"Storm's jars: not in {current}.", remedy=SETUP)
+            raise NotInstalledError(f"Storm's jars: not in {current}.", remedy=STORM_REMEDY)
         return current.resolve()
     home = Path(given).resolve()
     for folder, jar in (("lib", "storm-server"), ("lib-worker", "storm-client")):
@@ -81,13 +81,18 @@ def storm_version(home: Path) -> str:
     return min((home / "lib").glob("storm-server-*.jar")).stem.removeprefix("storm-server-")
 
 
-def find_plugin(root: Path, home: Path) -> Path:
-    """Our plugin in this home, else the one built in this checkout."""
-    places = (home / "extlib-daemon" / "leeward-plugin.jar", root / "build" / "jars" / "leeward-plugin.jar")
-    for jar in places:
+def find_plugin(home: Path) -> Path:
+    """Our plugin in this home, else the one that the package ships."""
+    shipped = shipped_jar("plugin")
+    for jar in (home / "extlib-daemon" / "leeward-plugin.jar", shipped):
         if jar.exists():
             return jar
-    raise NotInstalledError(f"scheduler plugin: no {places[1]}.", remedy=f"{SETUP} Or pass --no-plugin.")
+    raise NotInstalledError(f"scheduler plugin: no {shipped}.", remedy="Run `make setup`, or pass --no-plugin.")
+
+
+def shipped_jar(name: str) -> Path:
+    """Where the jar for the `worker` or of the `plugin` is shipped; a checkout has it after its set-up only."""
+    return places.jars() / f"leeward-{name}.jar"
 
 
 def find_java() -> Path:
@@ -110,5 +115,5 @@ def find_program(name: str) -> Path:
     """A program on PATH (or in /usr/sbin). Raises NotInstalledError."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/bin")
     if not found:
-        raise NotInstalledError(f"{name}: not on PATH.", remedy=SETUP)
+        raise NotInstalledError(f"{name}: not on PATH.", remedy=PROGRAM_REMEDY)
     return Path(found)

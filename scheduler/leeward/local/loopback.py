@@ -20,13 +20,13 @@ ANYWAY = "Or pass --any-address: then Nimbus, supervisors and workers listen on 
 _SOURCE = files("leeward.local").joinpath("loopback.c")
 
 
-def library(checkout: Path) -> Path:
+def library(kept: Path) -> Path:
     """The compiled library, made once for each version of its source. Raises NotInstalledError without a compiler."""
-    target = checkout / "build" / "native" / "loopback.so"
+    target = kept / "native" / "loopback.so"
     if any(character.isspace() or character == ":" for character in str(target)):
         raise NotInstalledError(
             f"loopback library: the path {str(target)!r} has a blank or a colon, where LD_PRELOAD ends a name.",
-            remedy=f"Move the checkout. {ANYWAY}",
+            remedy=f"Move that folder. {ANYWAY}",
         )
     return native.built(
         _SOURCE.read_bytes(),

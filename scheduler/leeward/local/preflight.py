@@ -9,6 +9,7 @@ from pathlib import Path
 from leeward.local import processes
 from leeward.local.errors import FolderError, NotInstalledError, PortsTakenError
 from leeward.local.layout import RELAY
+from leeward.local.places import make_folder
 from leeward.local.record import read_record, record_path
 
 #: file that marks a folder as a run folder, whose content the next start may remove
@@ -58,7 +59,7 @@ def claim_folder(folder: Path) -> None:
             )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / OWNED).exists():
         raise FolderError(f"dir: {folder} holds other files.", remedy="Give an empty or new folder.")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     folder.chmod(0o700)  # passwords and topologies' configurations are in there
     (folder / OWNED).touch()
 

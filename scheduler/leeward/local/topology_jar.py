@@ -2,6 +2,7 @@
 
     leeward/grouping/*.class     from build/jars/leeward-worker.jar
     resources/**                 the tree of src/, symlinks followed
+    resources/leeward/**         this package, if src/ does not have it
 
 Only of the package `leeward` what a worker needs is in it. The same input gives the same bytes.
 """
@@ -15,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from leeward.core.errors import ConfigError
 from leeward.local.errors import NotInstalledError
+from leeward.local.places import PACKAGE
 
 #: packages of `leeward` that run inside workers
 WORKER_PACKAGES = ("core", "runtime", "wire")
@@ -29,12 +31,11 @@ def build_jar(out: Path, *, src: Path, worker_jar: Path) -> int:
     Raises NotInstalledError when the worker jar is not built, ConfigError when src is no folder.
     """
     if not worker_jar.exists():
-        raise NotInstalledError(f"worker jar: no {worker_jar}.", remedy="Build it with `make setup`.")
+        raise NotInstalledError(f"worker jar: no {worker_jar}.", remedy="Build it with `make setup`; a wheel has it.")
     if not src.is_dir():
         raise ConfigError(f"src: {src} is no folder.", remedy="Name the folder with the topology's packages.")
-    entries = dict(java_classes(worker_jar)) | {
-        f"resources/{name}": path.read_bytes() for name, path in python_tree(src)
-    }
+    tree = [*python_tree(src), *(() if (src / "leeward").exists() else package_tree())]
+    entries = dict(java_classes(worker_jar)) | {f"resources/{name}": path.read_bytes() for name, path in tree}
     out.parent.mkdir(parents=True, exist_ok=True)
     part = out.with_suffix(".part")
     with zipfile.ZipFile(part, "w") as jar:
@@ -64,6 +65,14 @@ def python_tree(src: Path) -> Iterator[tuple[str, Path]]:
             relative = PurePosixPath(path.relative_to(src).as_posix())
             if not name.endswith(".pyc") and is_for_workers(relative):
                 yield str(relative), path
+
+
+def package_tree() -> Iterator[tuple[str, Path]]:
+    """This package's files for workers, as `python_tree` gives those of a tree that it is in."""
+    for part in WORKER_PACKAGES:
+        for name, path in python_tree(PACKAGE / part):
+            yield f"leeward/{part}/{name}", path
+    yield "leeward/__init__.py", PACKAGE / "__init__.py"
 
 
 def is_for_workers(relative: PurePosixPath) -> bool:

@@ -27,10 +27,10 @@ class Emulation:
         self._config, self._hosts = folder / "relay.conf", folder / "hosts"
         self._statistics = folder / "statistics.json"
 
-    def check(self, checkout: Path) -> None:
+    def check(self, kept: Path) -> None:
         """Before anything is changed. Raises NotInstalledError."""
         namespaces.check_possible()
-        relay_program(checkout)
+        relay_program(kept)
 
     def create(self) -> None:
         """Write the files into the run folder, and make namespaces and devices. Raises PortsTakenError, StartError."""
@@ -40,11 +40,11 @@ class Emulation:
         self._hosts.write_text(hosts(self.ends))
         namespaces.create(self._spec.dir, self.ends, self._network.mtu)
 
-    def command_of(self, daemon: str, checkout: Path, command: Sequence[str]) -> list[str]:
+    def command_of(self, daemon: str, kept: Path, command: Sequence[str]) -> list[str]:
         """The command line of a daemon at its place."""
         if daemon == RELAY:
             self._statistics.unlink(missing_ok=True)  # its return says that the relay is ready
-            return [str(relay_program(checkout)), str(self._config), str(self._statistics)]
+            return [str(relay_program(kept)), str(self._config), str(self._statistics)]
         return inside(end_of(self._spec, daemon), self._hosts, command)
 
     def end(self, node: str) -> End:
@@ -65,7 +65,7 @@ class Emulation:
         return fetch_statistics(relay, self._statistics, self.ends)
 
 
-def relay_program(checkout: Path) -> Path:
+def relay_program(kept: Path) -> Path:
     """The compiled relay. Raises NotInstalledError without a compiler."""
-    target = checkout / "build" / "native" / "relay"
+    target = kept / "native" / "relay"
     return native.built(_SOURCE.read_bytes(), target, [], name="relay", without=", so no network can be emulated")

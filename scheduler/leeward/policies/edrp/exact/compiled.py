@@ -7,7 +7,8 @@ has changed.  So a stamp beside the compiled code names all kernel sources, and 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +30,31 @@ def source_stamp(folder: Path) -> str:
 def clear_if_stale(folder: Path) -> bool:
     """Removes compiled kernels of other sources; returns whether there was anything to do.
 
-    Where the folder cannot be written to, numba keeps its code elsewhere and nothing happens here.
+    Raises OSError where the folder cannot be written to.
     """
     cache = folder / "__pycache__"
     stamp = source_stamp(folder)
-    try:
-        if (cache / STAMP).exists() and (cache / STAMP).read_text() == stamp:
-            return False
-        for old in (*cache.glob("kernel_*.nbi"), *cache.glob("kernel_*.nbc")):
-            old.unlink(missing_ok=True)
-        cache.mkdir(exist_ok=True)
-        (cache / STAMP).write_text(stamp)
-    except OSError:
+    if (cache / STAMP).exists() and (cache / STAMP).read_text() == stamp:
         return False
+    for old in (*cache.glob("kernel_*.nbi"), *cache.glob("kernel_*.nbc")):
+        old.unlink(missing_ok=True)
+    cache.mkdir(exist_ok=True)
+    (cache / STAMP).write_text(stamp)
     return True
 
 
-clear_if_stale(HERE)
+def cache_elsewhere(folder: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The user's folder for the code of just these sources, where the package's own cannot be written to; else None."""
+    try:
+        clear_if_stale(folder)
+    except OSError:
+        base = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home(), ".cache")
+        return Path(base, "leeward", "kernels", source_stamp(folder)[:16])
+    return None
+
+
+if (_elsewhere := cache_elsewhere(HERE)) is not None:
+    numba.config.CACHE_DIR = str(_elsewhere)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

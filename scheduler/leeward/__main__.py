@@ -1,0 +1,27 @@
+"""The `leeward` command, also as `python -m leeward`: says which extra to install when a library is missing."""
+
+from __future__ import annotations
+
+import sys
+
+#: Libraries of the replay; everything else that a command may miss comes with `service`.
+_REPLAY = {"pyspark", "py4j", "pika"}
+
+
+def main() -> None:
+    """Entry point. A worker's environment has the extra `runtime` alone, where no command of ours can run."""
+    try:
+        from leeward.cli import app
+
+        app()
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if not library or library == "leeward":
+            raise
+        extra = "replay" if library in _REPLAY else "service"
+        print(f"error: {library} is not installed. Run pip install 'leeward[{extra}]'.", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()
