@@ -41,12 +41,12 @@ class Reader:
         }
 
     def type(self, line: str, *, exit_code: int = 0) -> str:
-        """A line, and what it printed."""
+        """A line, and what it printed, errors too."""
         done = subprocess.run(
             ["bash", "-c", line], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=400
         )
         assert done.returncode == exit_code, f"{line}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        return done.stdout + done.stderr
 
     def await_running(self) -> None:
         """All tasks of query 1 have said that they run."""
