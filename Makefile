@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-torture torture pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-torture test-package torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -107,6 +107,13 @@ lint: ## errors and import order, format, strict types of the package
 
 jar: ## build/topology.jar: our Java classes and the tree of src/
 	leeward jar
+
+wheel: ## build/wheel: wheel and source distribution, with the two jars; WHEELS=folder
+	bash scripts/jars.sh
+	uv build --quiet --no-build-isolation --out-dir $(or $(WHEELS),build/wheel)
+
+test-package: setup ## the wheel, installed in an empty folder: quickstart, its README's commands, a cluster of its own
+	$(pytest) tests/package
 
 audit: ## known vulnerabilities of what is locked; asks PyPI's advisories, which a mirror may not have (exit code 1)
 	uv tool run --from pip-audit pip-audit --strict --disable-pip --require-hashes -r requirements.lock

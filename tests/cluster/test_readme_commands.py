@@ -38,6 +38,7 @@ class Reader:
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "STREAMPARSE_NIMBUS": f"127.0.0.1:{BASE_PORT + 27}",
             "PYTHONWARNINGS": "ignore",
+            "LEEWARD_CLUSTER": "out/cluster",  # as in the checkout; a project has it in .leeward/
         }
 
     def type(self, line: str, *, exit_code: int = 0) -> str:
@@ -87,7 +88,7 @@ def test_the_commands_of_the_readme_work(reader: Reader):
             rows = gzip.decompress((reader.folder / "out/rows.csv.gz").read_bytes())
             (reader.folder / "sorted_data.csv").write_bytes(rows)
         check(line, said)
-    reader.type("leeward jar")
+    reader.type("leeward jar --out build/topology.jar")
     for line in OTHERS:
         check(line.removeprefix("LEIN_ROOT=1 "), reader.type(line))
     assert "processes ended" in reader.type("leeward cluster down")

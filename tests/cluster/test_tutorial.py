@@ -43,7 +43,6 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path):
     words = tmp_path / "words"
     environment = os.environ | {
         "HOME": str(tmp_path),
-        "LEEWARD": str(ROOT),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     shell: list[str] = []

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+import redis
 from control_twins import NODES, SLOTS, TASKS
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
@@ -30,6 +31,7 @@ from leeward.core.control import (
     handover_barrier,
     ready_barrier,
 )
+from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Placement
 from leeward.sim.memory import snapshot_text
 
@@ -155,10 +157,10 @@ def servers(tmp_path_factory):
     state.leader, state.both = NIMBUS, False
     with (
         ZooKeeperServer(tmp_path_factory.mktemp("zoo")) as zoo,
-        RedisServer(tmp_path_factory.mktemp("redis")) as redis,
+        RedisServer(tmp_path_factory.mktemp("redis")) as server,
         serving(state, NIMBUS, App),
     ):
-        App.redis_url, App.zookeeper_port = redis.url, zoo.port
+        App.redis_url, App.zookeeper_port = server.url, zoo.port
         yield zoo
 
 
@@ -251,6 +253,22 @@ def test_a_full_cluster_is_called_full(bots):
     assert code == 0 and "no free slot: 6 of 6 are taken by big (6)" in out
     code, _, err = finish(leeward("reconfigure", "app", "--replicas", "work=n2:1"))
     assert code == 2 and "error: no free slot: 6 of 6 are taken by big (6). End a topology" in err
+
+
+def test_status_waits_until_all_tasks_run(bots):
+    code, out, err = finish(leeward("status", "app", "--wait", "1"))
+    assert code == 1 and out == ""
+    assert f"error: app: after 1 s 0 of {len(TASKS)} tasks run. Look into the workers' logs" in err
+    client = redis.Redis.from_url(App.redis_url)
+    waiting = leeward("status", "app", "--wait", "30", "--output", "json")
+    for task, component in TASKS.items():
+        line = TaskMetrics(component=component, pid=1, t=0.0, mode="running").to_line()
+        client.hset("leeward:app-1-1:metrics", str(task), line)
+    code, out, err = finish(waiting)
+    assert code == 0, err
+    status = json.loads(out)
+    assert status["running"] == sum(status["tasks"].values()) == len(TASKS)
+    client.delete("leeward:app-1-1:metrics")
 
 
 def test_serve_stops_in_order_and_leads_alone(bots, tmp_path):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leeward.local.places import written
+from leeward.local.places import CLUSTER_VARIABLE, written
+
+__all__ = ["BASE_PORT_VARIABLE", "CLUSTER_VARIABLE", "DEFAULT_DIR"]
 
 DEFAULT_DIR = written("cluster", here=Path.cwd())
-#: Every command finds the cluster by these two, so one shell may have a cluster beside another's.
-CLUSTER_VARIABLE, BASE_PORT_VARIABLE = "LEEWARD_CLUSTER", "LEEWARD_BASE_PORT"
+#: Every command finds the cluster by these two variables, so one shell may have a cluster beside another's.
+BASE_PORT_VARIABLE = "LEEWARD_BASE_PORT"

@@ -1,4 +1,4 @@
-"""`leeward serve --once` and `leeward reconfigure --dry-run`: look at a topology, plan, tell; change nothing."""
+"""`serve --once`, `reconfigure --dry-run`, `status --wait`: look at a topology, plan, tell; change nothing."""
 
 from __future__ import annotations
 
@@ -85,6 +85,28 @@ def preview_once(
         return preview(by_hand(wanted, view), view)
 
     return in_time(work, timeout)
+
+
+def await_running(topology: str, ports: Ports, timeout: float) -> None:
+    """Return when all tasks of the topology run. Raises NotReadyError after `timeout` s, ConfigError."""
+    from leeward.control.observe import tasks_running
+    from leeward.core.errors import NotReadyError
+
+    until, told = time.monotonic() + timeout, ""
+    while True:
+        up, known = tasks_running(topology, ports)
+        if known and up == known:
+            return
+        said = f"{up} of {known} tasks run" if known else "Storm has not placed it yet"
+        if time.monotonic() > until:
+            raise NotReadyError(
+                f"{topology}: after {timeout:g} s {said}.",
+                remedy="Look into the workers' logs; `leeward status` names a full cluster.",
+            )
+        if said != told:
+            typer.echo(f"{said} ...", err=True)
+        told = said
+        time.sleep(0.5)
 
 
 def _view(topology: str, ports: Ports, settings: Settings, tell: Tell) -> ClusterView:

@@ -271,6 +271,7 @@ def status(
     zookeeper: ZooKeeperOption = None,
     redis: RedisOption = None,
     cluster: ClusterOption = None,
+    wait: Annotated[float, typer.Option(min=0.0, help="Seconds to wait until all its tasks run.")] = 0.0,
     output: OutputOption = Output.table,
 ) -> None:
     """Phase, epoch, replicas and places of a topology, and why it has none.
@@ -282,6 +283,10 @@ def status(
         from leeward.control.observe import status_of
 
         with open_ports(topology, _addresses(nimbus, zookeeper, redis, cluster), quiet=True) as ports:
+            if wait:
+                from leeward.cli._once import await_running
+
+                await_running(topology, ports, wait)
             show(status_of(topology, ports), output)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from leeward.control.monitor import Facts, Monitor, build_view, check_structure, members, read_samples, sizes_of
 from leeward.control.ports import Ports, Structure
@@ -10,6 +10,7 @@ from leeward.control.room import not_placed
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
 from leeward.core.errors import NotReadyError
+from leeward.core.instructions import Mode
 from leeward.core.journal import StepName
 from leeward.core.migration.restoring import REMEDY, known_cuts
 from leeward.core.model import ClusterView
@@ -73,9 +74,28 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "why_not": not_placed(cluster, tasks) or cluster.assigned.reason,
         "deployment": present_deployment(view),
         "tasks": {component.id: len(component.tasks) for component in view.components},
+        "running": len(running(structure.id, tasks, ports)),
         "nodes": {node.id: list(node.ports) for node in view.nodes},
         "draining": sorted(ports.cluster.draining()),
     }
+
+
+def running(topology_id: str, tasks: Collection[int], ports: Ports) -> frozenset[int]:
+    """Those of these tasks that say that they process tuples, or would if they had a share."""
+    samples = read_samples(ports.snapshots.metrics(topology_id))
+    return frozenset(task for task in tasks if task in samples and samples[task].mode == Mode.RUNNING)
+
+
+def tasks_running(topology: str, ports: Ports) -> tuple[int, int]:
+    """(tasks that run, all tasks of its components); (0, 0) while Storm has not placed it. Raises ConfigError."""
+    structure = ports.nimbus.structure(topology)
+    check_structure(structure)
+    try:
+        known = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id).tasks
+    except NotReadyError:
+        return 0, 0
+    tasks = members(structure, known)
+    return len(running(structure.id, tasks, ports)), len(tasks)
 
 
 def _record(ports: Ports, structure: Structure) -> ControlRecord:

@@ -28,7 +28,8 @@ class TaskMetrics:
     reads: str = ""  #: a source: the stream of the datastore that it reads
     writes: str = ""  #: a sink: the stream of the datastore that it writes
     state_bytes: int = 0  #: of `self.state`, by the last export
-    more: Mapping[str, object] = field(default_factory=dict)  #: for people: node, epoch, mode, state, own counters
+    mode: str = ""  #: of the task's protocol: `running`, say
+    more: Mapping[str, object] = field(default_factory=dict)  #: for people: node, epoch, state, own counters
 
     def to_line(self) -> str:
         """As JSON text."""
@@ -37,7 +38,7 @@ class TaskMetrics:
             "out": dict(self.sent), "processed": self.processed, "busy_s": round(self.busy_s, 6),
             "buffered": self.buffered, "groups": dict(self.groups), "looked_at": self.looked_at,
             "state_bytes": self.state_bytes,
-            "reads": self.reads, "writes": self.writes,
+            "reads": self.reads, "writes": self.writes, "mode": self.mode,
         }  # fmt: skip
         return json.dumps({**self.more, **own})
 
@@ -60,6 +61,7 @@ class TaskMetrics:
                 state_bytes=int(entry.get("state_bytes", 0)),
                 reads=str(entry.get("reads", "")),
                 writes=str(entry.get("writes", "")),
+                mode=str(entry.get("mode", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             return None

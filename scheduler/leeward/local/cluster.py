@@ -31,6 +31,7 @@ from leeward.local.layout import LOOPBACK, RELAY, ClusterSpec, Layout, Node, lay
 from leeward.local.network import namespaces
 from leeward.local.network.emulation import Emulation
 from leeward.local.nimbus import Summary, fetch_summary
+from leeward.local.places import run_folder
 from leeward.local.preflight import check_free, check_host_name, claim_folder, empty_folder
 from leeward.local.processes import Process
 from leeward.local.record import Record, read_record, record_path, write_record
@@ -76,9 +77,12 @@ class LocalCluster:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     @classmethod
-    def attach(cls, folder: Path) -> LocalCluster:
-        """The cluster that another program started in this run folder. Raises FolderError without one."""
-        record = read_record(Path(folder))
+    def attach(cls, folder: Path | None = None) -> LocalCluster:
+        """The cluster that another program started in this run folder; None: where `leeward cluster up` starts it.
+
+        Raises FolderError without one.
+        """
+        record = read_record(Path(folder or run_folder(Path.cwd())))
         cluster = cls(record.spec)
         cluster.redis_url, cluster.secrets_file = record.redis_url, record.secrets
         cluster.daemons = dict(record.daemons)

@@ -1,7 +1,7 @@
 """Where files are: those that the package ships, those kept between runs, and those of one run.
 
-A wheel has jars, `storm_conf` and the Maven projects that fetch Storm's own jars in `leeward/shipped` (pyproject.toml
-says so). In a checkout they stay where they are edited and built.
+A wheel has jars, `storm_conf`, the project of `leeward quickstart` and the Maven projects that fetch Storm's own jars
+in `leeward/shipped` (pyproject.toml says so). In a checkout they stay where they are edited and built.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 #: A project's folder for what Leeward writes; `.gitignore` inside it keeps it out of Git.
 PROJECT_FOLDER = ".leeward"
+#: Environment variable with the run folder of the cluster that programs and commands use.
+CLUSTER_VARIABLE = "LEEWARD_CLUSTER"
 
 
 def checkout() -> Path | None:
@@ -38,6 +40,12 @@ def maven_projects() -> Path:
     return (checkout() or PACKAGE / "shipped") / "storm"
 
 
+def quickstart() -> Path:
+    """Folder of the project that `leeward quickstart` writes."""
+    root = checkout()
+    return root / "topologies" / "quickstart" if root else PACKAGE / "shipped" / "quickstart"
+
+
 def kept(environment: Mapping[str, str] = os.environ) -> Path:
     """Folder for Storm's jars, compiled C programs and class archives: all can be made anew."""
     root = checkout()
@@ -57,6 +65,12 @@ def written(name: str, *, here: Path, environment: Mapping[str, str] = os.enviro
         return root / "out" / name
     project = project_of(here)
     return (project / PROJECT_FOLDER if project else _xdg(environment, "XDG_STATE_HOME", ".local/state")) / name
+
+
+def run_folder(here: Path, environment: Mapping[str, str] = os.environ) -> Path:
+    """The local cluster's, for a program that is called in the folder `here`."""
+    given = environment.get(CLUSTER_VARIABLE)
+    return Path(given) if given else written("cluster", here=here, environment=environment)
 
 
 def project_of(folder: Path) -> Path | None:

@@ -261,12 +261,12 @@ class Elastic(Output):
             "task": self.task_id,
             "node": self._node,
             "epoch": self._protocol.record.epoch if self._protocol.record else -1,
-            "mode": str(self._protocol.mode),
             "state_keys": len(self.state),
             "counters": dict(self.counters),
         }
         return TaskMetrics(
             component=self.component_name,
+            mode=str(self._protocol.mode),
             pid=self.pid,
             t=self._wall_offset_s + time.monotonic(),
             received=dict(self._in),
