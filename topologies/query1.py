@@ -48,7 +48,7 @@ class Query1(Topology):
     compute_route_id = ComputeRouteId.spec(inputs={filter_by_coordinates: balanced()}, **component("compute_route_id"))
     metronome = Metronome.spec(inputs={filter_by_coordinates[CLOCK]: balanced()}, **component("metronome"))
     count_by_window = CountByWindow.spec(
-        inputs={compute_route_id: keyed("route"), metronome: balanced()}, **component("count_by_window")
+        inputs={compute_route_id: keyed("route"), metronome: keyed("t")}, **component("count_by_window")
     )
     partial_rank = PartialRank.spec(inputs={count_by_window: keyed("route")}, **component("partial_rank"))
     global_rank = GlobalRankSink.spec(inputs={partial_rank: balanced()}, **component("global_rank"))

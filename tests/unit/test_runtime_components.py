@@ -412,8 +412,8 @@ def test_specs_carry_the_marker_stream():
     assert json.loads(count.common.json_conf)["leeward.kind"] == "stateful"
 
 
-JAVA = r"JavaSpout com\.example\.Words, which sends no markers, .* cannot move\. Write it in Python: derive from"
-STOCK = r"from Stock, which sends no markers.* cannot move\. Derive from"
+JAVA = r"JavaSpout com\.example\.Words, which sends no markers, .* cannot move\. Write it in Python, derived from"
+STOCK = r"takes stock, which sends no markers.* cannot move\. Derive Stock from"
 MARKERS = Stream(["kind", "epoch", "tables", "counts", "body"], name="marker")
 
 
@@ -433,8 +433,8 @@ def java_bolt():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Pass.spec(inputs=None), "inputs of Pass are None"),
-        (lambda: Pass.spec(inputs={Source.spec(name="s"): Source}), "by <class"),
+        (lambda: Pass.spec(inputs=None), "Pass has no input"),
+        (lambda: Pass.spec(inputs={Source.spec(name="s"): Source}), "Pass takes s by a type"),
         (lambda: keyed(), "names 0 fields"),
         (lambda: Count.spec(inputs={java_spout(["key"]): keyed("key")}), JAVA),
         (lambda: Count.spec(inputs={java_spout(["key"])["default"]: keyed("key")}), JAVA),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from streamparse import Grouping, Stream
-from streamparse.dsl.component import ComponentSpec, JavaComponentSpec
-from streamparse.thrift import ComponentObject, JavaObject, JavaObjectArg, ShellComponent
+from streamparse.dsl.bolt import ShellBoltSpec
+from streamparse.dsl.component import ComponentSpec
+from streamparse.dsl.spout import ShellSpoutSpec
+from streamparse.thrift import ComponentObject, GlobalStreamId, JavaObject, JavaObjectArg, ShellComponent
 
 from leeward.core.errors import ConfigError
 from leeward.core.topology_conf import KIND as KIND_KEY
@@ -21,6 +22,9 @@ KIND = KIND_KEY.name
 #: Storm's shell components, with our pipe and a process that is replaced when it is lost.
 BOLT_CLASS = "leeward.multilang.PipeBolt"
 SPOUT_CLASS = "leeward.multilang.PipeSpout"
+#: Classes of the groupings that route by table.
+KEYED_CLASS, BALANCED_CLASS = "leeward.grouping.KeyedGrouping", "leeward.grouping.BalancedGrouping"
+MOST_FIELDS = 3  #: of a key: KeyedGrouping has a constructor for each number
 
 
 def keyed(*fields: str) -> object:
@@ -28,14 +32,14 @@ def keyed(*fields: str) -> object:
 
     It keeps state by the field, `state[tup.a]`, or with several by all of them, `state[tup.a, tup.b]`.
     """
-    if not fields or len(fields) > 3:
+    if not 0 < len(fields) <= MOST_FIELDS:
         raise ConfigError(f"keyed{fields!r} names {len(fields)} fields.", remedy="Name one to three field names.")
-    return Grouping.custom_object("leeward.grouping.KeyedGrouping", list(fields))
+    return Grouping.custom_object(KEYED_CLASS, list(fields))
 
 
 def balanced() -> object:
     """Grouping: the replicas of a stateless component take turns, in proportion to the groups they own."""
-    return Grouping.custom_object("leeward.grouping.BalancedGrouping", [])
+    return Grouping.custom_object(BALANCED_CLASS, [])
 
 
 class Piped(ComponentObject):  # type: ignore[misc]  # streamparse has no types
@@ -59,47 +63,45 @@ class Piped(ComponentObject):  # type: ignore[misc]  # streamparse has no types
         )
 
 
-def with_marker_output(outputs: Sequence[Any] | None) -> list[Any]:
-    """The component's outputs and the marker stream."""
-    return [*(outputs or []), Stream(fields=list(MARKER_FIELDS), name=MARKER_STREAM)]
+class StreamOf(GlobalStreamId):  # type: ignore[misc]
+    """A stream as streamparse names it, with the component that declares it: also where the name alone is known."""
+
+    thrift_spec: ClassVar = GlobalStreamId.thrift_spec
+
+    def __init__(self, spec: ComponentSpec, stream: str) -> None:
+        super().__init__(componentId=spec.name or spec, streamId=stream)
+        self.declared_by = spec
 
 
-def with_marker_inputs(name: str, inputs: Mapping[Any, Any] | Sequence[Any] | ComponentSpec | None) -> dict[Any, Any]:
-    """The component's inputs, and the marker stream of every component among them.
+class _Sending:
+    """The common part of the two kinds of specs. Mixed in before streamparse's classes."""
 
-    Raises ConfigError for an input that is not routed by table: its tuples would bypass the protocol.
-    """
-    if not isinstance(inputs, Mapping) or not inputs:
+    common: Any
+
+    def __getitem__(self, stream: str) -> StreamOf:
+        """As streamparse's; a component that takes the stream can look up its fields."""
+        super().__getitem__(stream)  # type: ignore[misc]  # raises KeyError for a stream that is not declared
+        return StreamOf(self, stream)
+
+
+class ElasticBoltSpec(_Sending, ShellBoltSpec):  # type: ignore[misc]
+    """An elastic bolt in a topology."""
+
+
+class ElasticSpoutSpec(_Sending, ShellSpoutSpec):  # type: ignore[misc]
+    """An elastic spout in a topology."""
+
+
+def command_of(component: type) -> dict[str, str]:
+    """How streamparse starts a component."""
+    return {"command": "streamparse_run", "script": f"{component.__module__}.{component.__name__}"}
+
+
+def with_marker_output(name: str, outputs: Sequence[Any] | None) -> list[Any]:
+    """The component's outputs and the marker stream. Raises ConfigError if there is a stream of that name."""
+    if any(isinstance(output, Stream) and output.name == MARKER_STREAM for output in outputs or ()):
         raise ConfigError(
-            f"inputs of {name} are {inputs!r}.",
-            remedy="Give a mapping such as inputs={parser: balanced()} or inputs={route: keyed('route')}.",
+            f"{name} declares a stream {MARKER_STREAM!r}, which is the name of Leeward's own.",
+            remedy="Give it another name.",
         )
-    result = dict(inputs)
-    for source, grouping in inputs.items():
-        java = getattr(grouping, "custom_object", None)
-        if java is None or not java.full_class_name.startswith("leeward.grouping."):
-            raise ConfigError(
-                f"{name} takes {source!r} by {grouping!r}.",
-                remedy="Use balanced() or keyed(...): tables route tuples.",
-            )
-        spec = source if isinstance(source, ComponentSpec) else source.componentId
-        if not isinstance(spec, ComponentSpec):
-            raise ConfigError(f"{name} takes a stream of {spec!r} by name.", remedy="Name the component object.")
-        _check_sends_markers(name, spec)
-        result[spec[MARKER_STREAM]] = Grouping.custom_object("leeward.grouping.MarkerGrouping", [])
-    return result
-
-
-def _check_sends_markers(name: str, source: ComponentSpec) -> None:
-    """Raises ConfigError for a source that is not one of ours: a stream called `marker` does not make it one."""
-    if KIND in json.loads(source.common.json_conf or "{}"):
-        return
-    what, remedy = source.component_cls.__name__, "derive from StatefulSpout, ElasticBolt or StatefulBolt."
-    if isinstance(source, JavaComponentSpec):
-        java = source.component_object.java_object
-        what += f" {java.full_class_name}" if java else " (serialized)"
-        remedy = f"write it in Python: {remedy}"
-    raise ConfigError(
-        f"{name} takes its input from {what}, which sends no markers, so {name}'s replicas and state cannot move.",
-        remedy=remedy[0].upper() + remedy[1:],
-    )
+    return [*(outputs or []), Stream(fields=list(MARKER_FIELDS), name=MARKER_STREAM)]

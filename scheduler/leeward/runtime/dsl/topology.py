@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 import streamparse
 
+from leeward.runtime.dsl.inputs import refuse_tables_for_stock_bolts
+
 #: Where a topology sets nothing else, in its `config` or by `-o key=value` (which streamparse prefers to it).
 DEFAULTS = {
     # the worker's side of the pipe; it exchanges JSON with components that know nothing else.
@@ -23,10 +25,12 @@ class _Defaults:
     """Mixed in before streamparse's class."""
 
     config: ClassVar[dict[str, Any]]  # streamparse's
+    specs: ClassVar[list[Any]]  # streamparse's
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.config = DEFAULTS | cls.config
+        refuse_tables_for_stock_bolts(cls.specs)
 
 
 class _Base:

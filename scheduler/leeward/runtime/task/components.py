@@ -36,13 +36,16 @@ from streamparse import Bolt, Spout
 
 from leeward.core.errors import NotOwnedError
 from leeward.core.instructions import Deliver, Kind, Marker, Send
+from leeward.runtime.dsl.inputs import Receiver, most_replicas, with_marker_inputs
 from leeward.runtime.dsl.specs import (
     BOLT_CLASS,
     KIND,
     MARKER_STREAM,
     SPOUT_CLASS,
+    ElasticBoltSpec,
+    ElasticSpoutSpec,
     Piped,
-    with_marker_inputs,
+    command_of,
     with_marker_output,
 )
 from leeward.runtime.pipe.loop import Loop
@@ -62,15 +65,19 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
     ) -> Any:
         """As streamparse's `Bolt.spec`; `par` is the number of tasks, the most replicas there can be.
 
-        Adds the marker stream to outputs and inputs. Raises ConfigError for inputs that are not routed by table.
+        Adds the marker stream to outputs and inputs. Raises ConfigError for inputs that no table can route.
         """
-        spec = super().spec(
+        conf, par, stateful = {**(cls.config or {}), **(config or {})}, par or cls.par, cls.kind == "stateful"
+        receiver = Receiver(name or cls.__name__, most_replicas(par, conf), stateful=stateful)
+        spec = ElasticBoltSpec(
+            cls,
             name=name,
-            inputs=with_marker_inputs(cls.__name__, inputs),
-            par=par or cls.par,
-            config={**(cls.config or {}), **(config or {}), KIND: cls.kind},
+            inputs=with_marker_inputs(receiver, inputs),
+            par=par,
+            config=conf | {KIND: cls.kind},
+            outputs=with_marker_output(receiver.name, cls.outputs),
+            **command_of(cls),
         )
-        spec.outputs = spec.common.streams = spec._sanitize_outputs(cls, with_marker_output(cls.outputs))
         spec.component_object = Piped(spec.component_object.shell, BOLT_CLASS)
         return spec
 
@@ -185,10 +192,14 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
         """As streamparse's `Spout.spec`. One task emits, for any `par`: its state has no key to split by. With
         `par=2` a spare takes over in about a second when the worker of the first is lost.
         """
-        spec = super().spec(
-            name=name, par=par or cls.par, config={**(cls.config or {}), **(config or {}), KIND: cls.kind}
+        spec = ElasticSpoutSpec(
+            cls,
+            name=name,
+            par=par or cls.par,
+            config={**(cls.config or {}), **(config or {}), KIND: cls.kind},
+            outputs=with_marker_output(name or cls.__name__, cls.outputs),
+            **command_of(cls),
         )
-        spec.outputs = spec.common.streams = spec._sanitize_outputs(cls, with_marker_output(cls.outputs))
         spec.component_object = Piped(spec.component_object.shell, SPOUT_CLASS)
         return spec
 
