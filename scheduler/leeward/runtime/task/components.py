@@ -91,6 +91,9 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
         )  # fmt: skip
 
     def _run(self) -> None:
+        if not self._connected:
+            super()._run()
+            return
         try:
             self._loop.run()
         except NotOwnedError as error:
@@ -212,6 +215,9 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
         self._send(Send(Marker(kind=Kind.PULSE, number=number, body=data or {})))
 
     def _run(self) -> None:
+        if not self._connected:
+            super()._run()
+            return
         if self._rest is None:
             batch = self.serializer.batch()
             self._rest = zip(batch[::2], batch[1::2], strict=True)

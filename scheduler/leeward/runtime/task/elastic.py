@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -42,9 +42,12 @@ from leeward.runtime.task.conf import direct, redis_url, service_time, zookeeper
 from leeward.runtime.task.emulated import Server
 from leeward.runtime.task.link import Link
 from leeward.runtime.task.task import Task
+from leeward.runtime.task.workerless import WorkerlessPipe, descriptor, in_memory
 from leeward.wire.secrets import secrets_of
 
 log = logging.getLogger(__name__)
+
+_BY_STREAMPARSE = os.path.basename(sys.argv[0]) == "streamparse_run"  # a worker has started this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +68,50 @@ class Elastic(Output):
     _pacing, _make_courier, _make_link, _make_beat = Pacing(), Courier, Link, Beat
     _task: Task  # there once Storm has told which task it is
 
-    def __init__(self, input_stream: Any = sys.stdin, output_stream: Any = sys.stdout, **options: Any) -> None:
+    _connected = False  # to a worker
+    _begun = False  # without a worker: resumed() was called
+    _downstream: Sequence[str] = ("a unit test",)  # components that take markers
+
+    def __init__(self, input_stream: Any = None, output_stream: Any = None, **options: Any) -> None:
+        """As pystorm's, with the process' standard streams as defaults. Without a worker at their other end the
+        component works as streamparse's do: `process(tup)` may be called, and JSON be read from streams in memory.
+        """
         options.pop("serializer", None)
-        super().__init__(input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options)  # pystorm would close ours
-        write_fd = output_stream.fileno()
-        write_fd = protect_stdout() if write_fd == 1 else write_fd
-        self.serializer = PipeSerializer(input_stream.fileno(), write_fd, pacing=self._pacing)
-        self.serializer.on_idle = self._on_idle
+        streams = in_memory(input_stream), in_memory(output_stream)
+        super().__init__(input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options)
+        self._streams = input_stream or sys.__stdin__, output_stream or sys.__stdout__
+        self.serializer = WorkerlessPipe(
+            *streams, send=lambda message: self.send_message(message), read_task_ids=lambda: self.read_task_ids(),
+            is_spout=self.kind == "source", pacing=self._pacing,
+        )  # fmt: skip
+        self._open_output()
         self.counters: Counter[str] = Counter()  #: the user's own counts, published with the metrics
         self._inbox: deque[Callable[[], None]] = deque()
         self._meter = Meter()
         self._timer_due = 0.0
         self._wall_offset_s = time.time() - time.monotonic()  # rates must not see the wall clock step
-        self.state = KeyedState("a component that has not started", ())
+        self.state = KeyedState("a component without a worker")
+        if _BY_STREAMPARSE:
+            self._connect()  # at once: nothing that the user's constructor prints may reach the worker
 
     # --- start ---
 
+    def _connect(self) -> bool:
+        """Take the two streams for a worker's pipe. False if they are in memory."""
+        read_fd, write_fd = map(descriptor, self._streams)
+        if self._connected or read_fd is None or write_fd is None:
+            return self._connected
+        write_fd = protect_stdout() if write_fd == 1 else write_fd
+        self.serializer = PipeSerializer(read_fd, write_fd, pacing=self._pacing)
+        self.serializer.on_idle = self._on_idle
+        self.state.begin("a component that has not started", {})
+        self._connected = True
+        return True
+
     def read_handshake(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """As pystorm's; also finds the node's swap area, beside the supervisor's other local files."""
+        if not self._connect():
+            return super().read_handshake()
         handshake = self.serializer.handshake()
         pid_dir = Path(handshake["pidDir"])
         (pid_dir / str(self.pid)).touch()
@@ -95,6 +124,8 @@ class Elastic(Output):
 
     def _setup_component(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         super()._setup_component(conf, context)
+        if not self._connected:
+            return
         sys.setswitchinterval(self._pacing.switch_s)
         _interrupt_nobody()
         self._node = conf.get("storm.local.hostname") or os.uname().nodename
@@ -165,6 +196,13 @@ class Elastic(Output):
     def _drop_swaps(self, conf: dict[str, Any]) -> None:
         storms = f"{(conf.get('storm.zookeeper.root') or '/storm').rstrip('/')}/storms"
         drop_gone(self._swap, conf["storm.id"], lambda name: self._link.exists(f"{storms}/{name}"), time.time())
+
+    def _run(self) -> None:
+        """Without a worker: pystorm's."""
+        if not self._begun:
+            self._begun = True
+            self.resumed()
+        super()._run()
 
     # --- the task's own thread ---
 
@@ -343,7 +381,7 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-if os.path.basename(sys.argv[0]) == "streamparse_run":
+if _BY_STREAMPARSE:
     # Output of the user's module while it is imported is not for Storm. A stock component in it has the stream itself
     # from the default of its constructor.
     sys.stdout = sys.stderr
