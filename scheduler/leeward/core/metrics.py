@@ -20,6 +20,7 @@ class TaskMetrics:
     t: float  #: epoch s
     received: Mapping[str, int] = field(default_factory=dict)  #: data tuples by upstream component
     sent: Mapping[str, int] = field(default_factory=dict)  #: tuples by stream
+    dropped: int = 0  #: tuples that it emitted while it was no replica; none was sent
     processed: int = 0
     busy_s: float = 0.0
     buffered: int = 0  #: tuples that wait in the task
@@ -35,9 +36,9 @@ class TaskMetrics:
         """As JSON text."""
         own = {
             "component": self.component, "pid": self.pid, "t": self.t, "in": dict(self.received),
-            "out": dict(self.sent), "processed": self.processed, "busy_s": round(self.busy_s, 6),
-            "buffered": self.buffered, "groups": dict(self.groups), "looked_at": self.looked_at,
-            "state_bytes": self.state_bytes,
+            "out": dict(self.sent), "dropped": self.dropped, "processed": self.processed,
+            "busy_s": round(self.busy_s, 6), "buffered": self.buffered, "groups": dict(self.groups),
+            "looked_at": self.looked_at, "state_bytes": self.state_bytes,
             "reads": self.reads, "writes": self.writes, "mode": self.mode,
         }  # fmt: skip
         return json.dumps({**self.more, **own})
@@ -53,6 +54,7 @@ class TaskMetrics:
                 t=float(entry["t"]),
                 received={str(name): int(count) for name, count in entry.get("in", {}).items()},
                 sent={str(stream): int(count) for stream, count in entry.get("out", {}).items()},
+                dropped=int(entry.get("dropped", 0)),
                 processed=int(entry.get("processed", 0)),
                 busy_s=float(entry.get("busy_s", 0.0)),
                 buffered=int(entry.get("buffered", 0)),

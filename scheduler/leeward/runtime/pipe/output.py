@@ -28,6 +28,7 @@ class Output(Host):
     serializer: PipeSerializer
     counters: Counter[str]
     _slots: dict[str | None, list[int]]
+    _dropped = 0  # tuples that it emitted while it was no replica
 
     def _open_output(self) -> None:
         """Call it once the handshake is over."""
@@ -85,6 +86,31 @@ class Output(Host):
             return None
         return pipe.task_ids() if task is None else [task]
 
+    def _drop_emits(self, drop: bool) -> None:
+        """Drop all emits but markers, while the task is no replica; or send them again.
+
+        User code may have kept `self.emit`, so that stays, and the methods behind it change.
+        """
+        mine = vars(self)
+        if drop and "_emit" not in mine:
+            mine["_emit_plainly"] = lambda tup, slot: self._drop()
+            mine["_emit"] = lambda tup, stream, anchors, tup_id, task, need_task_ids: self._drop(need_task_ids)
+        elif not drop and "_emit" in mine:
+            del mine["_emit_plainly"], mine["_emit"]
+
+    def _drop(self, need_task_ids: bool = False) -> list[int] | None:
+        if not self._dropped:
+            self.logger.warning(
+                "%s (task %s) is no replica: its emits are dropped, and counted", self.component_name, self.task_id
+            )
+        self._dropped += 1
+        return [] if need_task_ids else None
+
+    def _emit_marker(self, values: list[Any]) -> None:
+        """To every task downstream, also from a warm task."""
+        slot = self._slots.get(MARKER_STREAM) or self._slot(MARKER_STREAM)
+        Output._emit_plainly(self, values, slot)
+
     def _report_unfit(self, error: LeewardError, slot: list[int]) -> None:
         """Report the tuple in Storm's UI and log, and go on."""
         stream = next(name for name, other in list(self._slots.items()) if other is slot and name is not None)
@@ -117,6 +143,10 @@ class BoltOutput(Output, BoltHost):
         else:
             anchors = [a.id if isinstance(a, Tuple) else a for a in anchors]
         return self._emit(tup, stream, anchors, None, direct_task, need_task_ids)
+
+    def _emit_marker(self, values: list[Any]) -> None:
+        anchors = [a.id for a in self._current_tups] if self.auto_anchor and self.serializer.form.ids else []
+        Output._emit(self, values, MARKER_STREAM, anchors, None, None, False)
 
     def ack(self, tup: Any) -> None:
         """As streamparse's; without ackers there is nothing to do."""

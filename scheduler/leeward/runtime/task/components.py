@@ -16,6 +16,10 @@ User code may define, besides streamparse's methods:
                      before it will not be asked for again. A bolt gets the cut's number: output prepared under it or
                      under a lower number can be made final
 
+A warm task gets no call but `initialize`. Tuples that it emits nevertheless are dropped, and counted in its metrics. A
+task that becomes a replica gets `activate` and `resumed` first; one that was a replica still gets `before_checkpoint`
+and `committed`, as output of its last cuts may wait for them.
+
 A sink writes under `self.fencing_token` (base, epoch): a store that compares it refuses what a process writes that was
 replaced and does not know it yet.
 
@@ -115,19 +119,24 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
         elif self.is_heartbeat(tup):
             self.send_message({"command": "sync"})
         elif self.is_tick(tup):
-            if self._protocol.open:
-                self.process_tick(tup)
-            else:
-                self._late_tick = tup
+            self._late_tick = tup
+            self._tick()
             self.ack(tup)
+
+    def _tick(self) -> None:
+        """Give the replica its tick, if the state is all there; a warm task gets none."""
+        if self._late_tick is not None and self._protocol.open:
+            tick, self._late_tick = self._late_tick, None
+            if self._protocol.works:
+                self.process_tick(tick)
 
     def _changing(self) -> None:
         self._loop.changing()
+        super()._changing()
 
     def _changed(self) -> None:
-        if self._late_tick is not None and self._protocol.open:
-            tick, self._late_tick = self._late_tick, None
-            self.process_tick(tick)
+        self._tick()
+        super()._changed()
 
     def _pass_on(self, tup: Any, group: int | None) -> None:
         """A data tuple that may have to wait."""
@@ -225,10 +234,10 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
             self._attend()
             if name == "next":
                 self._next()
-            elif name in ("ack", "fail"):
+            elif name in ("ack", "fail") and self._protocol.works:
                 getattr(self, name)(tup_id)
             elif name in ("activate", "deactivate"):
-                getattr(self, name)()
+                self._user.activation(name)
             # not by `put`: Storm sends nothing more before it has this, so it leaves as soon as there is no input
             self.serializer.out.append(self.serializer.form.message({"command": "sync"}))
         self._rest = None

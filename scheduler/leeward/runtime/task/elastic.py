@@ -42,6 +42,7 @@ from leeward.runtime.task.conf import direct, redis_url, service_time, zookeeper
 from leeward.runtime.task.emulated import Server
 from leeward.runtime.task.link import Link
 from leeward.runtime.task.task import Task
+from leeward.runtime.task.user_code import UserCode
 from leeward.runtime.task.workerless import WorkerlessPipe, descriptor, in_memory
 from leeward.wire.secrets import secrets_of
 
@@ -150,7 +151,8 @@ class Elastic(Output):
             lambda: self._link.look(), secrets, self._pacing,
         )  # fmt: skip
         self._server = Server(service_time(conf))
-        self._task = Task(_Shell(self), _UserCode(self), self._protocol, courier, pacing=self._pacing)
+        self._user = UserCode(self, self._protocol, self._server.rest)
+        self._task = Task(_Shell(self), self._user, self._protocol, courier, pacing=self._pacing)
         self._handovers = self._task.handovers
         paths = Paths(conf.get(ZOOKEEPER_ROOT.name) or "/leeward", conf["storm.id"])
         store = TaskStore(
@@ -245,9 +247,11 @@ class Elastic(Output):
 
     def _changing(self) -> None:
         """The protocol has decided something: bolts forget which channels were clear."""
+        self._user.changing()
 
     def _changed(self) -> None:
         """It is carried out: bolts see to what had to wait."""
+        self._user.changed()
 
     def _send(self, instruction: Send) -> None:
         marker = instruction.marker
@@ -256,7 +260,7 @@ class Elastic(Output):
             if instruction.tables is not None:
                 tables = tables_text({name: instruction.tables[name] for name in self._downstream})
             body = json.dumps(marker.body, separators=(",", ":"))
-            self.emit([str(marker.kind), marker.number, tables, "", body], stream=MARKER_STREAM)
+            self._emit_marker([str(marker.kind), marker.number, tables, "", body])
 
     def _deliver(self, instruction: Deliver) -> None:
         raise NotImplementedError  # spouts have no input; bolts define it
@@ -309,6 +313,7 @@ class Elastic(Output):
             t=self._wall_offset_s + time.monotonic(),
             received=dict(self._in),
             sent=dict(self._out),
+            dropped=self._dropped,
             processed=self._meter.tuples,
             busy_s=self._meter.busy_s,
             buffered=self._protocol.buffered,
@@ -357,16 +362,6 @@ class _Shell:
 
     def pace(self, seconds: float | None) -> None:
         self._pipe.timer_s = self._pipe.pacing.idle_s if seconds is None else seconds
-
-
-class _UserCode:
-    """`runtime.ports.UserCode` of a component."""
-
-    def __init__(self, component: Elastic) -> None:
-        self.deliver, self.deliver_pulse = component._deliver, component._deliver_pulse
-        self.resumed, self.regrouped = component.resumed, component.regrouped
-        self.before_checkpoint, self.durable = component.before_checkpoint, component._durable
-        self.started = component._server.rest
 
 
 def _interrupt_nobody() -> None:
