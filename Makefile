@@ -24,8 +24,9 @@ demo: setup ## local cluster, taxi replay, scheduler, live view, verdict; CSV=pa
 down: ## end the local cluster, also after a crash
 	leeward cluster down
 
-test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, the cluster lane without slow ones
+test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, the cluster lane without slow ones
 	$(MAKE) --no-print-directory lint test-short test-torture test-java
+	$(pytest) tests/package
 	$(pytest) -m "not slow" tests/cluster
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails

@@ -2,7 +2,7 @@
 
 from io import BytesIO
 
-from streamparse.storm.tuple import Tuple
+from pystorm import Tuple
 from word_bolts import Count, Split
 
 from topologies.words import Words
