@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-torture test-package torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -26,7 +26,7 @@ down: ## end the local cluster, also after a crash
 
 test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, the cluster lane without slow ones
 	$(MAKE) --no-print-directory lint test-short test-torture test-java
-	$(pytest) tests/package
+	$(pytest) -m "not slow" tests/package
 	$(pytest) -m "not slow" tests/cluster
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
@@ -114,7 +114,10 @@ wheel: ## build/wheel: wheel and source distribution, with the two jars; WHEELS=
 	uv build --quiet --no-build-isolation --out-dir $(or $(WHEELS),build/wheel)
 
 test-package: setup ## the wheel, installed in an empty folder: quickstart, its README's commands, a cluster of its own
-	$(pytest) tests/package
+	$(pytest) -m "not slow" tests/package
+
+test-versions: setup ## the wheel on other releases of Storm and Python, each by its project's README
+	$(pytest) -s tests/package/test_versions.py
 
 audit: ## known vulnerabilities of what is locked; asks PyPI's advisories, which a mirror may not have (exit code 1)
 	uv tool run --from pip-audit pip-audit --strict --disable-pip --require-hashes -r requirements.lock

@@ -23,6 +23,7 @@ DATA = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared")) / "data"
 SAMPLES, GRAPH = DATA / "taxi", DATA / "topologies" / "Ans.graphml"
 LINES = [c.line.partition("#")[0].strip() for c in commands(ROOT / "README.md")]
 LEEWARD = [line for line in LINES if line.startswith("leeward ")]
+RATES = ROOT / "scheduler" / "leeward" / "replay" / "data" / "rate_by_hour_of_week.csv"
 OTHERS = [line for line in LINES if "sparse " in line or line.startswith("fab ")]
 
 
@@ -105,6 +106,7 @@ def adapted(line: str, reader: Reader) -> str:
         "path/to/samples": str(SAMPLES),
         "path/to/Ans.graphml": f"{GRAPH} --quick",
         "--limit 60": "--quick --limit 2",
+        "--rate rates.csv --peak 220 --hours 168": f"--rate {RATES} --peak 220 --hours 0.1",
     }
     for old, new in changes.items():
         line = line.replace(old, new)

@@ -1,6 +1,7 @@
 """The README's `make` lines are run as they stand, in this checkout; only folders and ports are the test's.
 
-`make test` is not among them: it is what runs the tests, in the pipeline too (`.ci/run`).
+`make test` is not among them: it is what runs the tests, in the pipeline too (`.ci/run`); nor is `make wheel`, which
+`tests/package` calls.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def exact(verdict: dict) -> bool:
 
 
 def test_the_readme_has_the_lines_that_are_run_here():
-    assert LINES == ["make demo", "make test", "make demo CSV=path/to/sorted_data.csv", "make demo KEEP=1", "make down"]
+    own = ["make demo CSV=path/to/sorted_data.csv", "make demo KEEP=1", "make down"]
+    assert ["make demo", "make test", *own, "make wheel"] == LINES
     assert "make test" in (ROOT / ".ci" / "run").read_text().splitlines()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -60,14 +61,14 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path):
         )
     _project, submitted, running, first, scaled, decided, frugal, ended = shell
     assert "cluster up" in submitted
-    assert '"phase": "run"' in running
+    assert re.search(r"^phase +run", running, re.MULTILINE)
     assert scaled.count("done") == 2
-    assert '"127.0.0.13": 1' in scaled
-    assert '"deployment"' in decided
-    assert '"reason": "100 tuples/s for each replica"' in frugal
+    assert "127.0.0.13:1" in scaled
+    assert "deployment" in decided
+    assert "100 tuples/s for each replica" in frugal
     assert "0 processes" not in ended
     assert "0 processes" in down.stdout
-    check_counts(counts(first), counts(scaled.split("done")[1]), counts(scaled.split("done")[2].partition("{")[0]))
+    check_counts(counts(first), counts(scaled.split("done")[1]), counts(scaled.split("done")[2]))
 
 
 def check_counts(*tables: dict[str, int]) -> None:

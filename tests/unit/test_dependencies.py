@@ -29,6 +29,7 @@ NOT_IMPORTED = {
     "ruff": "command",
     "uv": "command",
     "hatchling": "build back end",
+    "editables": "the build back end calls it",
 }
 #: Imported, and installed by a dependency that has to choose its version.
 BROUGHT_BY = {

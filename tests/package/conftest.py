@@ -1,0 +1,42 @@
+"""The wheel, built once, and users who install it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.doc_blocks import ROOT
+from tests.package.user import User
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    make = ["make", "--no-print-directory", "wheel", f"WHEELS={folder}"]
+    subprocess.run(make, cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def arrive(tmp_path: Path, wheels: Path) -> Iterator[Callable[..., User]]:
+    """Call it for a user; a cluster that their project leaves is ended."""
+    users: list[User] = []
+
+    def arrive(python: str = sys.executable) -> User:
+        users.append(User(tmp_path, wheels, python))
+        return users[-1]
+
+    yield arrive
+    leeward = tmp_path / "env" / "bin" / "leeward"
+    for project in tmp_path.glob("*/config.json"):
+        down = [leeward, "cluster", "down"]
+        subprocess.run(down, cwd=project.parent, env=users[-1].environment, check=True)
+
+
+@pytest.fixture
+def user(arrive: Callable[..., User]) -> User:
+    return arrive()
