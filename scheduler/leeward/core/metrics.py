@@ -30,6 +30,8 @@ class TaskMetrics:
     writes: str = ""  #: a sink: the stream of the datastore that it writes
     state_bytes: int = 0  #: of `self.state`, by the last export
     mode: str = ""  #: of the task's protocol: `running`, say
+    outside: tuple[str, ...] = ()  #: attributes beside `self.state` that its tuples change
+    state_unused: bool = False  #: it has processed tuples, and nothing that it runs uses `self.state`
     more: Mapping[str, object] = field(default_factory=dict)  #: for people: node, epoch, state, own counters
 
     def to_line(self) -> str:
@@ -40,6 +42,7 @@ class TaskMetrics:
             "busy_s": round(self.busy_s, 6), "buffered": self.buffered, "groups": dict(self.groups),
             "looked_at": self.looked_at, "state_bytes": self.state_bytes,
             "reads": self.reads, "writes": self.writes, "mode": self.mode,
+            "outside": self.outside, "state_unused": self.state_unused,
         }  # fmt: skip
         return json.dumps({**self.more, **own})
 
@@ -64,6 +67,8 @@ class TaskMetrics:
                 reads=str(entry.get("reads", "")),
                 writes=str(entry.get("writes", "")),
                 mode=str(entry.get("mode", "")),
+                outside=tuple(map(str, entry.get("outside", ()))),
+                state_unused=bool(entry.get("state_unused", False)),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             return None

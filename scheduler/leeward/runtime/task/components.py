@@ -23,6 +23,10 @@ and `committed`, as output of its last cuts may wait for them.
 A sink writes under `self.fencing_token` (base, epoch): a store that compares it refuses what a process writes that was
 replaced and does not know it yet.
 
+State is kept in `self.state` alone. Attributes beside it that tuples change stay behind when key groups move, unless a
+hook rebuilds them; a task notices them, and a reconfiguration that would move them is refused. The class attribute
+`transient` names those that may be lost, as a cache; `transient = ()` says that a component without state has none.
+
 Look a list or dict in `self.state` up each time before you change it; do not keep it from one tuple to the next:
 checkpoints and handovers copy state while work goes on.
 """

@@ -34,6 +34,7 @@ from leeward.runtime.pipe.output import Output
 from leeward.runtime.pipe.pipe import PipeSerializer, protect_stdout
 from leeward.runtime.state.fencing import FencingToken
 from leeward.runtime.state.keyed import Entries, KeyedState
+from leeward.runtime.state.outside import Outside, uses_state
 from leeward.runtime.state.sampling import GroupLoad
 from leeward.runtime.state.store import TaskStore
 from leeward.runtime.state.swap import drop_gone
@@ -77,6 +78,7 @@ class Elastic(Output):
         """As pystorm's, with the process' standard streams as defaults. Without a worker at their other end the
         component works as streamparse's do: `process(tup)` may be called, and JSON be read from streams in memory.
         """
+        before = set(vars(self))  # of the user's constructor
         options.pop("serializer", None)
         streams = in_memory(input_stream), in_memory(output_stream)
         super().__init__(input_stream=io.BytesIO(), output_stream=io.BytesIO(), **options)
@@ -92,6 +94,7 @@ class Elastic(Output):
         self._timer_due = 0.0
         self._wall_offset_s = time.time() - time.monotonic()  # rates must not see the wall clock step
         self.state = KeyedState("a component without a worker")
+        self._ours = set(vars(self)) - before
         if _BY_STREAMPARSE:
             self._connect()  # at once: nothing that the user's constructor prints may reach the worker
 
@@ -124,6 +127,7 @@ class Elastic(Output):
         return handshake["conf"], handshake["context"]
 
     def _setup_component(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        before = set(vars(self))
         super()._setup_component(conf, context)
         if not self._connected:
             return
@@ -156,14 +160,9 @@ class Elastic(Output):
         self._handovers = self._task.handovers
         paths = Paths(conf.get(ZOOKEEPER_ROOT.name) or "/leeward", conf["storm.id"])
         store = TaskStore(
-            redis_url(conf),
-            conf["storm.id"],
-            self.component_name,
-            self.task_id,
-            node=self._node,
-            swap=self._swap,
-            secrets=secrets,
-        )
+            redis_url(conf), conf["storm.id"], self.component_name, self.task_id,
+            node=self._node, swap=self._swap, secrets=secrets,
+        )  # fmt: skip
         self._link = self._make_link(
             zookeeper=zookeeper(conf),
             secrets=secrets,
@@ -184,6 +183,8 @@ class Elastic(Output):
             redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence, secrets=secrets, pacing=self._pacing
         )
         self._before_start()
+        self._ours |= set(vars(self)) - before
+        self._user.watch(Outside(self, self._ours) if self.kind != "stateless" else None)
         self._beat.start()
         self._link.start()
         if not conf.get(SWAP_DIR.name):  # else it may be shared with tasks of another cluster
@@ -298,7 +299,9 @@ class Elastic(Output):
         return Counter()
 
     def _metrics(self) -> str:
-        load = self._group_load
+        load, outside, unused = self._group_load, self._user.outside(self._meter.tuples), False
+        if self.kind != "stateless" and self._meter.tuples and not self.state:
+            unused = not uses_state(type(self))
         more = {
             "task": self.task_id,
             "node": self._node,
@@ -322,6 +325,8 @@ class Elastic(Output):
             state_bytes=self._task.state_bytes,
             reads=self.reads,
             writes=self.writes,
+            outside=outside,
+            state_unused=unused,
             more=more,
         ).to_line()
 

@@ -7,16 +7,22 @@ A task that was a replica may still hold output that a checkpoint makes final, s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
 from leeward.core.instructions import Deliver, DeliverPulse, Mode
+from leeward.core.outside import REMEDY, kept_outside
 from leeward.core.protocol import TaskProtocol
 from leeward.runtime.state.keyed import Entries
+from leeward.runtime.state.outside import Outside
 
 
 class Component(Protocol):
     """The part of `elastic.Elastic` that is called here."""
+
+    component_name: str
+    logger: logging.Logger
 
     def resumed(self) -> None: ...
 
@@ -41,7 +47,23 @@ class UserCode:
         self._worked = False  # it is a replica, or was one
         self._resume = False  # resumed() waits
         self._activation = ""  # "activate" or "deactivate" waits
+        self._outside: Outside | None = None
+        self._told = False
         component._drop_emits(True)
+
+    def watch(self, outside: Outside | None) -> None:
+        """The attributes of a component that keeps state; before user code is called."""
+        self._outside = outside
+
+    def outside(self, tuples: int) -> tuple[str, ...]:
+        """Attributes outside of `self.state` that so many tuples have changed; any thread may ask."""
+        if self._outside is None or not tuples:
+            return ()
+        found, component = self._outside.look(), self._component
+        if found and not self._told:
+            self._told = True
+            component.logger.warning("%s %s", kept_outside(component.component_name, found), REMEDY)
+        return found
 
     @property
     def works(self) -> bool:
@@ -81,6 +103,8 @@ class UserCode:
         self._resume = not self._worked
         if self._worked:
             self._component.resumed()
+            if self._outside is not None:
+                self._outside.begin()
 
     def regrouped(self, gained: tuple[int, ...], lost: tuple[int, ...]) -> None:
         self._component.regrouped(gained, lost)

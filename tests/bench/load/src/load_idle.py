@@ -11,6 +11,7 @@ TUPLES, EVERY_S = 10, 0.2
 class Source(StatefulSpout):
     outputs = ["key"]
     due = 0.0
+    transient = ("due",)
 
     def next_tuple(self):
         n = self.state.get("n", 0)

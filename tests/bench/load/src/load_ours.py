@@ -9,6 +9,7 @@ from leeward.runtime import StatefulBolt, StatefulSpout
 
 class Source(StatefulSpout):
     outputs = ["key", "n", "sent", "payload"]
+    transient = ("pulse_due",)
 
     def initialize(self, conf, context):
         self.load = Load(conf)

@@ -26,6 +26,7 @@ class Numbers(StatefulSpout):
 
     outputs = ["source", "key", "n", "value", "due_ms"]
     source = ""
+    transient = ("limit", "look_at", "earliest")
 
     def initialize(self, conf, context):
         self.rate = float(conf.get("faulty.rate", 150))

@@ -1,0 +1,29 @@
+"""State that a stateful component keeps outside of `self.state`, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+REMEDY = (
+    "Keep it in self.state, rebuild it in resumed(), or name it in the class attribute `transient` if it may be lost."
+)
+UNUSED_REMEDY = "Keep its state in self.state, or set `transient = ()` in the class if it keeps none."
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def kept_outside(component: str, attributes: Sequence[str]) -> str:
+    """That it keeps these attributes, and what follows."""
+    return (
+        f"{component} keeps {listed(attributes)} outside of self.state, which its tuples change and which is lost when "
+        "its key groups move."
+    )
+
+
+def state_unused(component: str) -> str:
+    """That it is stateful, but has no state."""
+    return f"{component} keeps state by its class, but no method of it uses self.state."
