@@ -38,6 +38,7 @@ service_failed             one topology is not served, as something is wrong wit
 tidy_failed                some of it is left: why; `leeward tidy` deletes it
 unprotected                others may read or write what a secrets file would protect: why
 measure_failed             Redis did not give the measurements: why; the rates stay as they were
+state_outside              tuples change attributes beside self.state, or none of it is used: why, remedy
 measured                   what the monitor saw: rates, replicas, response time
 """
 
@@ -63,6 +64,7 @@ _LEVELS = {
     "tidy_failed": "warning",
     "service_failed": "error",
     "unprotected": "warning",
+    "state_outside": "warning",
     "measured": "debug",
 }
 

@@ -70,8 +70,9 @@ def plan_once(topology: str, addresses: Addresses, chosen: Chosen, timeout: floa
 
 
 def preview_once(
-    topology: str, wanted: Mapping[str, Mapping[str, int]], addresses: Addresses, settings: Settings, timeout: float
-) -> dict[str, Any]:
+    topology: str, wanted: Mapping[str, Mapping[str, int]], addresses: Addresses, settings: Settings, timeout: float,
+    *, force: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Tell how a reconfiguration to these replicas would go. Raises PlanError for one that would be refused."""
 
     def work(tell: Tell) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def preview_once(
         tell(f"{topology}: what would move, or why it would be refused, within {timeout:g} s")
         with open_ports(topology, addresses, quiet=True) as ports:
             view = _view(topology, ports, settings, tell)
-        return preview(by_hand(wanted, view), view)
+        return preview(by_hand(wanted, view, force=force), view)
 
     return in_time(work, timeout)
 

@@ -165,6 +165,9 @@ def reconfigure(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell what would move and its price; change nothing.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also if state that a component keeps outside of self.state is lost.")
+    ] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """Scale or move components by hand: by the service that leads, or here if none does.
@@ -181,10 +184,10 @@ def reconfigure(
         if dry_run:
             from leeward.cli._once import preview_once
 
-            show(preview_once(topology, wanted, addresses, settings, timeout), output)
+            show(preview_once(topology, wanted, addresses, settings, timeout, force=force), output)
             return
         with _signals() as (stop, interrupted), open_ports(topology, addresses, events=events, quiet=True) as ports:
-            answer = _ask(topology, ports, settings, {"replicas": wanted}, stop, timeout)
+            answer = _ask(topology, ports, settings, {"replicas": wanted, "force": force}, stop, timeout)
     _tell(answer, interrupted, timeout)
 
 

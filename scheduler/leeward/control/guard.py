@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView
+from leeward.core.outside import FORCE, REMEDY, kept_outside
 from leeward.core.placing import carry, present_deployment
-from leeward.core.plan import Plan
+from leeward.core.plan import Plan, restarting
 from leeward.core.settings import Settings
 from leeward.core.table import check_table, replicas
 
@@ -82,8 +83,22 @@ def _check_replicas(plan: Plan, view: ClusterView) -> None:
             )
 
 
-def by_hand(replicas: Mapping[str, Mapping[str, int]], view: ClusterView) -> Plan:
-    """The plan for these replicas of some components, the others as they are. Raises PlanError."""
+def would_lose(plan: Plan, view: ClusterView) -> str:
+    """Why the plan loses state that a component keeps outside of `self.state`; empty if it does not."""
+    stopped = set(restarting(view.assignment, plan.placement))
+    for component in view.components:
+        attributes = view.measured[component.id].outside if component.id in view.measured else ()
+        table = view.tables[component.id]
+        if attributes and (plan.tables[component.id] != table or stopped.intersection(table)):
+            return f"{kept_outside(component.id, attributes)} {REMEDY} {FORCE}"
+    return ""
+
+
+def by_hand(replicas: Mapping[str, Mapping[str, int]], view: ClusterView, *, force: bool = False) -> Plan:
+    """The plan for these replicas of some components, the others as they are. Raises PlanError.
+
+    `force`: also if it loses state that a component keeps outside of `self.state`.
+    """
     present = present_deployment(view)
     if present is None:
         raise PlanError(
@@ -91,6 +106,9 @@ def by_hand(replicas: Mapping[str, Mapping[str, int]], view: ClusterView) -> Pla
         )
     plan = carry(view, with_present(replicas, view, present), reason="asked for by hand")
     check_plan(plan, view)
+    lost = would_lose(plan, view)
+    if lost and not force:
+        raise PlanError(lost)
     return plan
 
 

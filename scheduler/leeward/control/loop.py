@@ -13,7 +13,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import asdict
 from typing import Any
 
-from leeward.control.guard import changes_nothing, check_plan, not_worth_it
+from leeward.control.guard import changes_nothing, check_plan, not_worth_it, would_lose
 from leeward.control.ports import EventSink
 from leeward.core.errors import LeewardError
 from leeward.core.model import ClusterView
@@ -117,7 +117,7 @@ class Loop:
             check_plan(plan, view)
         except LeewardError as error:
             return str(error)
-        return not_worth_it(plan, view, self._settings) or None
+        return would_lose(plan, view) or not_worth_it(plan, view, self._settings) or None
 
     def close(self) -> None:
         """Return at once."""

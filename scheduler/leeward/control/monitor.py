@@ -38,6 +38,15 @@ def sizes_of(samples: Mapping[int, TaskMetrics]) -> dict[str, int]:
     return dict(sizes)
 
 
+def outside_of(samples: Mapping[int, TaskMetrics]) -> dict[str, tuple[str, ...]]:
+    """Component -> attributes beside `self.state` that tuples change, of those that have some."""
+    found: dict[str, set[str]] = {}
+    for sample in samples.values():
+        if sample.outside:
+            found.setdefault(sample.component, set()).update(sample.outside)
+    return {name: tuple(sorted(attributes)) for name, attributes in found.items()}
+
+
 def emitted(sample: TaskMetrics) -> int:
     """Tuples that the task sent, markers left out."""
     return sum(count for stream, count in sample.sent.items() if stream != MARKER_STREAM)
@@ -152,6 +161,7 @@ class Facts:
     rates: Rates
     service: Mapping[str, float] = field(default_factory=dict)  #: last known service rates
     sizes: Mapping[str, int] = field(default_factory=dict)  #: component -> bytes of state
+    outside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: component -> attributes beside its state
     streams: StreamFacts = field(default_factory=StreamFacts)
     draining: frozenset[str] = frozenset()
     handover_cost: HandoverCost = PRIOR
@@ -257,6 +267,7 @@ def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:
         state_bytes=facts.sizes.get(entry.id, 0),
         queued=_backlog(facts, emitted, settings) if source else facts.rates.buffered.get(entry.id, 0),
         group_load=facts.rates.groups.get(entry.id, {}),
+        outside=facts.outside.get(entry.id, ()),
     )
 
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 
-from leeward.control.monitor import Facts, Monitor, build_view, check_structure, members, read_samples, sizes_of
+from leeward.control.monitor import (
+    Facts,
+    Monitor,
+    build_view,
+    check_structure,
+    members,
+    outside_of,
+    read_samples,
+    sizes_of,
+)
 from leeward.control.ports import Ports, Structure
 from leeward.control.room import not_placed
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
-from leeward.core.errors import NotReadyError
+from leeward.core.errors import ClusterRefusedError, NotReadyError
 from leeward.core.instructions import Mode
 from leeward.core.journal import StepName
-from leeward.core.migration.restoring import REMEDY, known_cuts
+from leeward.core.metrics import TaskMetrics
+from leeward.core.migration import restoring
 from leeward.core.model import ClusterView
+from leeward.core.outside import warning
 from leeward.core.placing import present_deployment
 from leeward.core.settings import Settings
 from leeward.core.table import first_tables
@@ -32,7 +44,7 @@ def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[
     facts = Facts(
         structure=structure, cluster=read_snapshot(ports.cluster.snapshot(lambda: None), structure.id),
         record=_record(ports, structure), rates=rates, service=monitor.service,
-        sizes=sizes_of(samples), draining=ports.cluster.draining(),
+        sizes=sizes_of(samples), outside=outside_of(samples), draining=ports.cluster.draining(),
         wanted=ports.open_topology(structure).control.read_placement(),
     )  # fmt: skip
     return build_view(facts, settings)
@@ -60,29 +72,30 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
     facts = Facts(structure=structure, cluster=cluster, record=record, rates=Monitor(Settings()).observe({}, 0.0))
     view = build_view(facts, Settings())
     tasks = frozenset(task for component in view.components for task in component.tasks)
+    samples, warnings = _samples(ports, structure)
     return {
         "topology": topology,
         "topology_id": structure.id,
         "phase": str(record.phase),
         "epoch": record.epoch,
-        "cuts": list(known_cuts(record, journal) if held and journal else record.committed),
+        "cuts": list(restoring.known_cuts(record, journal) if held and journal else record.committed),
         "held": held,
         "cuts_that_cannot_be_read": {str(c): why for c, why in journal.unreadable.items()} if held and journal else {},
-        "remedy": REMEDY if held else "",
+        "remedy": restoring.REMEDY if held else "",
         "absent": {str(task): cluster.tasks.get(task, "") for task in record.absent},
         "placed_by_plan": cluster.assigned.managed,
         "why_not": not_placed(cluster, tasks) or cluster.assigned.reason,
+        "warnings": [*warnings, *warnings_of(samples)],
         "deployment": present_deployment(view),
         "tasks": {component.id: len(component.tasks) for component in view.components},
-        "running": len(running(structure.id, tasks, ports)),
+        "running": len(running(tasks, samples)),
         "nodes": {node.id: list(node.ports) for node in view.nodes},
         "draining": sorted(ports.cluster.draining()),
     }
 
 
-def running(topology_id: str, tasks: Collection[int], ports: Ports) -> frozenset[int]:
+def running(tasks: Collection[int], samples: Mapping[int, TaskMetrics]) -> frozenset[int]:
     """Those of these tasks that say that they process tuples, or would if they had a share."""
-    samples = read_samples(ports.snapshots.metrics(topology_id))
     return frozenset(task for task in tasks if task in samples and samples[task].mode == Mode.RUNNING)
 
 
@@ -95,7 +108,31 @@ def tasks_running(topology: str, ports: Ports) -> tuple[int, int]:
     except NotReadyError:
         return 0, 0
     tasks = members(structure, known)
-    return len(running(structure.id, tasks, ports)), len(tasks)
+    return len(running(tasks, read_samples(ports.snapshots.metrics(structure.id)))), len(tasks)
+
+
+def _samples(ports: Ports, structure: Structure) -> tuple[dict[int, TaskMetrics], list[str]]:
+    """Measurements, and why there are none: the rest of a status does not need Redis."""
+    try:
+        return read_samples(ports.snapshots.metrics(structure.id)), []
+    except ClusterRefusedError as error:
+        return {}, [f"no measurements: {error}"]
+
+
+def warnings_of(samples: Mapping[int, TaskMetrics]) -> list[str]:
+    """Sentences for people: components that would lose state or have none, and emits of warm tasks."""
+    dropped: Counter[str] = Counter()
+    for sample in samples.values():
+        dropped[sample.component] += sample.dropped
+    unused: dict[str, tuple[str, ...]] = {sample.component: () for sample in samples.values() if sample.state_unused}
+    return [
+        *(" ".join(warning(name, attributes)) for name, attributes in sorted((unused | outside_of(samples)).items())),
+        *(
+            f"{count} tuples that warm tasks of {name} emitted were dropped."
+            for name, count in sorted(dropped.items())
+            if count
+        ),
+    ]
 
 
 def _record(ports: Ports, structure: Structure) -> ControlRecord:

@@ -19,6 +19,7 @@ from leeward.control.monitor import (
     Rates,
     build_view,
     members,
+    outside_of,
     read_samples,
     response_s,
     sinks,
@@ -36,9 +37,11 @@ from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.control.room import no_room, not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
 from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError
+from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
 from leeward.core.outcome import DONE, Ending, Outcome, refused
+from leeward.core.outside import warning
 from leeward.core.placing import present_deployment
 from leeward.core.plan import Plan
 from leeward.core.policy import Policy
@@ -69,6 +72,8 @@ class Term:
         self._costs = HandoverCosts()
         self._rates = Rates()
         self._streams = StreamFacts()
+        self._outside: dict[str, tuple[str, ...]] = {}
+        self._warned: dict[str, tuple[str, ...]] = {}
         self._liveness = Liveness(settings.silent_s)
         self._measure_at = self._listen_at = 0.0
         self._away_since: float | None = None
@@ -123,6 +128,7 @@ class Term:
             rates=self._rates,
             service=self._monitor.service,
             sizes=coordinator.machine.sizes,
+            outside=self._outside,
             streams=self._streams,
             handover_cost=self._costs.fit(),
         )
@@ -245,8 +251,21 @@ class Term:
             self._emit("measure_failed", {"why": str(error)})
             return
         self._rates = self._monitor.observe(samples, now)
+        self._warn(samples)
         if coordinator.snapshot is not None and coordinator.machine.record.tables:
             self._tell(coordinator, coordinator.snapshot, now)
+
+    def _warn(self, samples: Mapping[int, TaskMetrics]) -> None:
+        """Of state outside of `self.state`: once for each component, and again when there is more of it."""
+        unused = {sample.component: () for sample in samples.values() if sample.state_unused}
+        self._outside = outside_of(samples)
+        for name, attributes in (unused | self._outside).items():
+            if self._warned.get(name) == attributes:
+                continue
+            self._warned[name] = attributes
+            why, remedy = warning(name, attributes)
+            fields = {"component": name, "attributes": list(attributes), "why": why, "remedy": remedy}
+            self._emit("state_outside", fields)
 
     def _tell(self, coordinator: Coordinator, cluster: ClusterSnapshot, now: float) -> None:
         """One line for the live view."""
@@ -292,7 +311,7 @@ class Term:
             self._mine.requests.answer(name, self._recover(coordinator, request["recover"]))
             return
         try:
-            plan, view = self._manual_plan(request.get("replicas"))
+            plan, view = self._manual_plan(request.get("replicas"), force=bool(request.get("force")))
         except LeewardError as error:
             self._emit("plan_refused", {"why": str(error), "request": name})
             self._mine.requests.answer(name, refused(str(error)))
@@ -330,7 +349,7 @@ class Term:
         where = f"cut {cut}" if cut else "from empty state, sources from their beginning"
         return Outcome(Ending.DONE, f"restoring {where}")
 
-    def _manual_plan(self, replicas: object) -> tuple[Plan, ClusterView]:
+    def _manual_plan(self, replicas: object, *, force: bool) -> tuple[Plan, ClusterView]:
         view = self.view()
         if not isinstance(replicas, Mapping):
             raise PlanError(f"the request's replicas are {replicas!r}.", remedy="Write component=node:count.")
@@ -338,7 +357,7 @@ class Term:
         if why:
             raise PlanError(f"{why}.", remedy="End a topology, add a supervisor, or wait; see leeward status.")
         self._check_room({node for counts in replicas.values() for node in counts})
-        return by_hand(replicas, view), view
+        return by_hand(replicas, view, force=force), view
 
     def _check_room(self, nodes: Collection[str]) -> None:
         """Raises PlanError for a node whose slots other topologies use."""

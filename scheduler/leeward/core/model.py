@@ -42,6 +42,7 @@ class Measured:
     state_bytes: int = 0  #: all key groups together
     queued: int = 0  #: tuples that wait in front of it, where known (a spout: backlog at its source)
     group_load: Mapping[int, float] = field(default_factory=dict)  #: key group -> tuples/s, sampled; empty: not known
+    outside: tuple[str, ...] = ()  #: attributes beside `self.state` that its tuples change: lost when groups move
 
 
 class HandoverCost(NamedTuple):

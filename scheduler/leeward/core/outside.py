@@ -10,6 +10,9 @@ REMEDY = (
 UNUSED_REMEDY = "Keep its state in self.state, or set `transient = ()` in the class if it keeps none."
 
 
+FORCE = "leeward reconfigure --force moves it all the same."
+
+
 def listed(names: Sequence[str]) -> str:
     """`a, b and c`."""
     *first, last = names
@@ -22,6 +25,13 @@ def kept_outside(component: str, attributes: Sequence[str]) -> str:
         f"{component} keeps {listed(attributes)} outside of self.state, which its tuples change and which is lost when "
         "its key groups move."
     )
+
+
+def warning(component: str, attributes: Sequence[str]) -> tuple[str, str]:
+    """Why a person should look, and the remedy: it keeps these attributes, or, if there are none, has no state."""
+    if attributes:
+        return kept_outside(component, attributes), REMEDY
+    return state_unused(component), UNUSED_REMEDY
 
 
 def state_unused(component: str) -> str:

@@ -46,6 +46,7 @@ class Table(StatefulBolt):
     """Writes the newest count of each word to Redis. Writing it twice does no harm: so should every sink do it."""
 
     outputs = []
+    transient = ()  # nothing that it keeps outside of self.state would be lost: it keeps nothing
 
     def initialize(self, conf, context):
         self.redis = open_redis(conf)  # leeward.redis.url, with the password of the secrets file
