@@ -111,7 +111,7 @@ jar: ## build/topology.jar: our Java classes and the tree of src/
 
 wheel: ## build/wheel: wheel and source distribution, with the two jars; WHEELS=folder
 	bash scripts/jars.sh
-	uv build --quiet --no-build-isolation --out-dir $(or $(WHEELS),build/wheel)
+	VIRTUAL_ENV=$(CURDIR)/.venv uv build --quiet --no-build-isolation --out-dir $(or $(WHEELS),build/wheel)
 
 test-package: setup ## the wheel, installed in an empty folder: quickstart, its README's commands, a cluster of its own
 	$(pytest) -m "not slow" tests/package

@@ -13,7 +13,7 @@ import pytest
 from tests.package.user import User, play
 
 #: One of each minor release whose jars are in the Maven registry, and the newest before ours.
-STORM = ("2.4.0", "2.5.0", "2.6.4", "2.7.1", "2.8.2")
+STORM = ("2.3.0", "2.4.0", "2.5.0", "2.6.4", "2.7.1", "2.8.2")
 PYTHON = ("3.12", "3.13")
 
 

@@ -4,9 +4,11 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import org.apache.storm.shade.org.apache.curator.framework.CuratorFramework;
+import org.apache.storm.shade.org.apache.curator.framework.listen.Listenable;
 import org.apache.storm.shade.org.apache.curator.framework.recipes.cache.ChildData;
 import org.apache.storm.shade.org.apache.curator.framework.recipes.cache.PathChildrenCache;
 import org.apache.storm.shade.org.apache.curator.framework.recipes.cache.PathChildrenCacheEvent;
+import org.apache.storm.shade.org.apache.curator.framework.recipes.cache.PathChildrenCacheListener;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -25,7 +27,18 @@ final class PlanSource implements AutoCloseable {
 
     PlanSource(CuratorFramework zookeeper, String root) {
         cache = new PathChildrenCache(zookeeper, root + "/placement", true);
-        cache.getListenable().addListener((client, event) -> onEvent(event));
+        listen(cache, (client, event) -> onEvent(event));
+    }
+
+    /** By reflection: the method's type is another in Storm 2.5 and older, so a call that was compiled is not found. */
+    @SuppressWarnings("unchecked")
+    private static void listen(PathChildrenCache cache, PathChildrenCacheListener listener) {
+        try {
+            Object listeners = PathChildrenCache.class.getMethod("getListenable").invoke(cache);
+            ((Listenable<PathChildrenCacheListener>) listeners).addListener(listener);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("this release of Storm has another Curator", e);
+        }
     }
 
     /** Starts to watch and returns at once, with or without a ZooKeeper. */
