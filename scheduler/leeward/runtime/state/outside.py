@@ -21,6 +21,8 @@ HOOKS = ("resumed", "regrouped", "before_checkpoint", "committed")
 TRANSIENT = "transient"
 #: Packages that the base classes of components come from.
 _BASES = ("leeward", "pystorm", "streamparse", "builtins")
+#: Attributes of pystorm's BatchingBolt, which are flushed at each cut (`task/mixins.py`).
+_BATCHES = ("_batches", "_tick_counter", "_current_key")
 _ENDS = 8  # entries of a container that are looked at, at either end
 _DEPTH = 3
 _PARTS = 200  # of one attribute
@@ -72,7 +74,7 @@ class Outside:
         cls = type(component)
         theirs = {name for base in cls.__mro__ if base not in user_classes(cls) for name in vars(base)}
         self._component, self._package = component, cls.__module__.partition(".")[0]
-        self._skip = {*ours, *theirs, *taken_care_of(cls)}
+        self._skip = {*ours, *theirs, *_BATCHES, *taken_care_of(cls)}
         self._before: dict[str, object] | None = None
         self._found: set[str] = set()
 

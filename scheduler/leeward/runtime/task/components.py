@@ -43,7 +43,7 @@ from typing import Any
 from streamparse import Bolt, Spout
 
 from leeward.core.errors import NotOwnedError
-from leeward.core.instructions import Deliver, Kind, Marker, Send
+from leeward.core.instructions import Deliver, DeliverPulse, Kind, Marker, Send
 from leeward.runtime.dsl.inputs import Receiver, most_replicas, with_marker_inputs
 from leeward.runtime.dsl.specs import (
     BOLT_CLASS,
@@ -60,12 +60,30 @@ from leeward.runtime.pipe.loop import Loop
 from leeward.runtime.pipe.output import BoltOutput, SpoutOutput
 from leeward.runtime.state.keyed import NO_GROUP, Entries
 from leeward.runtime.task.elastic import Elastic, Pulse
+from leeward.runtime.task.mixins import (
+    CUTS,
+    forget_batches,
+    is_batching,
+    process_batches,
+    refuse_mixins,
+    run_workerless,
+)
 
 __all__ = ["ElasticBolt", "Pulse", "StatefulBolt", "StatefulSpout"]
 
 
 class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streamparse has no types
     """A stateless bolt whose replicas come and go; write it exactly like a streamparse Bolt."""
+
+    _batching = False  # pystorm's BatchingBolt is among its classes
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Raises ConfigError for mixins that would break a promise."""
+        super().__init_subclass__(**options)
+        refuse_mixins(cls)
+        cls._batching = is_batching(cls)
+        if cls._batching:
+            cls._run = ElasticBolt._run  # type: ignore[method-assign]  # the mixin has one, and may stand first
 
     @classmethod
     def spec(
@@ -100,7 +118,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
 
     def _run(self) -> None:
         if not self._connected:
-            super()._run()
+            self._run_workerless()
             return
         try:
             self._loop.run()
@@ -115,6 +133,12 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
             self._current_tups = self._current_tups or [self._loop.at]  # pystorm reports these, and fails them
             raise
 
+    def _workerless_turn(self) -> None:
+        if self._batching:
+            run_workerless(self)
+        else:
+            Bolt._run(self)
+
     def _control(self, tup: Any) -> None:
         """A tuple that is no data."""
         if tup.stream == MARKER_STREAM:
@@ -124,15 +148,19 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
             self.send_message({"command": "sync"})
         elif self.is_tick(tup):
             self._late_tick = tup
-            self._tick()
-            self.ack(tup)
+            processed = self._tick()
+            if not (processed and self._batching):  # a batching bolt acks it itself
+                self.ack(tup)
 
-    def _tick(self) -> None:
-        """Give the replica its tick, if the state is all there; a warm task gets none."""
-        if self._late_tick is not None and self._protocol.open:
-            tick, self._late_tick = self._late_tick, None
-            if self._protocol.works:
-                self.process_tick(tick)
+    def _tick(self) -> bool:
+        """Give the replica its tick, if the state is all there; a warm task gets none. Whether it was given."""
+        if self._late_tick is None or not self._protocol.open:
+            return False
+        tick, self._late_tick = self._late_tick, None
+        if self._protocol.works:
+            self.process_tick(tick)
+            self._current_tups = []
+        return self._protocol.works
 
     def _changing(self) -> None:
         self._loop.changing()
@@ -155,9 +183,23 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
     def _process(self, tup: Any) -> None:
         self._current_tups = [tup]
         self.process(tup)
-        if self.auto_ack:
+        if self.auto_ack and not self._batching:
             self.ack(tup)
         self._current_tups = []
+
+    def _send(self, instruction: Send) -> None:
+        if self._batching and instruction.marker.kind in CUTS:
+            process_batches(self)
+        super()._send(instruction)
+
+    def _deliver_pulse(self, instruction: DeliverPulse) -> None:
+        if self._batching:
+            process_batches(self)
+        super()._deliver_pulse(instruction)
+
+    def _state_replaced(self) -> None:
+        if self._batching:
+            forget_batches(self)
 
     def _deliver(self, instruction: Deliver) -> None:
         start = time.perf_counter()
@@ -201,6 +243,12 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
     """A spout whose `self.state` (offsets) belongs to the cuts. One of its tasks works; further ones are spares."""
 
     kind = "source"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Raises ConfigError for mixins that would break a promise."""
+        super().__init_subclass__(**options)
+        refuse_mixins(cls)
+
     _rest: Iterator[tuple[Any, Any]] | None = None  # of the input read last
 
     @classmethod
@@ -229,7 +277,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
 
     def _run(self) -> None:
         if not self._connected:
-            super()._run()
+            self._run_workerless()
             return
         if self._rest is None:
             batch = self.serializer.batch()
@@ -245,6 +293,9 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
             # not by `put`: Storm sends nothing more before it has this, so it leaves as soon as there is no input
             self.serializer.out.append(self.serializer.form.message({"command": "sync"}))
         self._rest = None
+
+    def _workerless_turn(self) -> None:
+        Spout._run(self)
 
     def _next(self) -> None:
         start = time.perf_counter()

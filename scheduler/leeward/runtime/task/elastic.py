@@ -200,12 +200,18 @@ class Elastic(Output):
         storms = f"{(conf.get('storm.zookeeper.root') or '/storm').rstrip('/')}/storms"
         drop_gone(self._swap, conf["storm.id"], lambda name: self._link.exists(f"{storms}/{name}"), time.time())
 
-    def _run(self) -> None:
-        """Without a worker: pystorm's."""
+    def _run_workerless(self) -> None:
+        """One turn of pystorm's loop."""
         if not self._begun:
             self._begun = True
             self.resumed()
-        super()._run()
+        self._workerless_turn()
+
+    def _workerless_turn(self) -> None:
+        raise NotImplementedError  # bolts and spouts have pystorm's own
+
+    def _state_replaced(self) -> None:
+        """The state is another one: bolts forget input that comes again."""
 
     # --- the task's own thread ---
 

@@ -38,6 +38,8 @@ class Component(Protocol):
 
     def _drop_emits(self, drop: bool) -> None: ...
 
+    def _state_replaced(self) -> None: ...
+
 
 class UserCode:
     """An object of its own, so that its methods meet no names of the user's."""
@@ -100,6 +102,7 @@ class UserCode:
         self._component._deliver_pulse(instruction)
 
     def resumed(self) -> None:
+        self._component._state_replaced()
         self._resume = not self._worked
         if self._worked:
             self._component.resumed()
