@@ -124,6 +124,16 @@ def test_a_restored_task_forgets_its_batch_which_comes_again(start):
     assert emitted(worker.beat() + tick(worker) + tick(worker)) == [["a", 8]]
 
 
+def test_a_tick_is_acked_once_also_by_a_warm_task_and_when_it_waits(start):
+    worker = start(Kept, taskid=6)
+    assert acked(tick(worker)) == ["__system[1]"]
+    begin_handover(worker, even_table([5, 6]))
+    assert acked(tick(worker) + tick(worker)) == ["__system[1]"], "the second waits until all groups are in"
+    groups = {group: {} for group in range(1, 128, 2)}
+    worker.link.post(lambda: worker.component._handovers._arrived(1, groups, 0))
+    assert acked(worker.beat() + worker.beat()) == ["__system[1]"]
+
+
 def test_its_batches_are_no_state_outside_of_the_state(start):
     worker = start(Kept)
     worker.tuple("pass", 3, ["a"])

@@ -147,20 +147,23 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
         elif self.is_heartbeat(tup):
             self.send_message({"command": "sync"})
         elif self.is_tick(tup):
+            if self._late_tick is not None and self._batching:
+                self.ack(self._late_tick)  # several become one
             self._late_tick = tup
-            processed = self._tick()
-            if not (processed and self._batching):  # a batching bolt acks it itself
+            self._tick()
+            if not self._batching:
                 self.ack(tup)
 
-    def _tick(self) -> bool:
-        """Give the replica its tick, if the state is all there; a warm task gets none. Whether it was given."""
+    def _tick(self) -> None:
+        """Give the replica its tick, if the state is all there; a warm task gets none."""
         if self._late_tick is None or not self._protocol.open:
-            return False
+            return
         tick, self._late_tick = self._late_tick, None
         if self._protocol.works:
-            self.process_tick(tick)
+            self.process_tick(tick)  # of a batching bolt: acks it itself
             self._current_tups = []
-        return self._protocol.works
+        elif self._batching:
+            self.ack(tick)
 
     def _changing(self) -> None:
         self._loop.changing()
