@@ -35,6 +35,7 @@ ABOUT = {
     "runtime": ("inside Storm's workers:", "pipe, state, handover"),
     "replay": ("rows of a file as a", "paced stream"),
     "local": ("a whole cluster on", "one machine"),
+    "deploy": ("puts all of it on", "the hosts of a cluster"),
     "dashboard": ("views of a running", "topology"),
     "cli": ("the leeward command:", "wiring"),
     "bolts": ("the application:", "query 1 and the like"),

@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "runtime": {"core", "wire"},
     "replay": {"core"},
     "local": {"core", "control", "wire"},
+    "deploy": {"core", "local"},
     "dashboard": {"core", "control", "adapters"},
     "cli": {
         "core", "policies", "control", "adapters", "sim", "runtime", "replay", "local", "dashboard", "wire",

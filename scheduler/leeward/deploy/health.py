@@ -1,0 +1,133 @@
+"""Whether daemons are healthy, asked through ssh's connection: nothing needs to be installed on the hosts for it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from leeward.core.secrets import NO_SECRETS, Secrets
+from leeward.deploy.errors import HostError
+from leeward.deploy.inventory import Host, Inventory, Role
+from leeward.deploy.steps import Check
+from leeward.local.nimbus import Summary, fetch_summary
+
+#: A daemon has to be healthy for so long: one that dies soon after its start is not.
+STEADY_S = 8.0
+_PAUSE_S = 0.5
+
+
+class Reaches(Protocol):
+    """How a host is reached."""
+
+    def run(self, host: Host, script: str) -> str:
+        """Run a script with `sh`; its output. Raises HostError if it fails."""
+
+    def forward(self, host: Host, port: int) -> AbstractContextManager[tuple[str, int]]:
+        """An address on this machine that leads to the port of the host."""
+
+
+class Health:
+    """Asks daemons, and remembers what Nimbus knew before the rollout."""
+
+    def __init__(
+        self, inventory: Inventory, way: Reaches, secrets: Secrets = NO_SECRETS, *, steady_s: float = STEADY_S
+    ) -> None:
+        self._inventory, self._way, self._secrets, self._steady_s = inventory, way, secrets, steady_s
+        self._known: dict[str, Summary] = {}
+
+    def remember(self, host: Host) -> None:
+        """Note the supervisors and topologies of a Nimbus: after its restart they have to be there again."""
+        summary = self._summary(host)
+        if summary is not None:
+            self._known[host.name] = summary
+
+    def wait(self, step: Check, host: Host) -> None:
+        """Return when the daemon has been healthy for a while. Raises HostError with the reason when it is not."""
+        asks: Mapping[Role, Callable[[], str]] = {
+            Role.NIMBUS: lambda: self._nimbus(host),
+            Role.SERVICE: lambda: self._service(host, step.status),
+            Role.DATASTORE: lambda: self._datastore(host),
+        }
+        ask = asks[step.role]
+        end = time.monotonic() + (0.0 if step.role is Role.DATASTORE else self._inventory.health_s)
+        steady = 0.0 if step.role is Role.DATASTORE else self._steady_s
+        since: float | None = None
+        while True:
+            reason, now = ask(), time.monotonic()
+            since = None if reason else (now if since is None else since)
+            if since is not None and now - since >= steady:
+                return
+            if reason and now > end:
+                raise HostError(f"host {host.name}: {step.role} is not healthy: {reason}.")
+            time.sleep(_PAUSE_S)
+
+    def _summary(self, host: Host) -> Summary | None:
+        with self._way.forward(host, self._inventory.nimbus_port) as (address, port):
+            return fetch_summary(address, port)
+
+    def _nimbus(self, host: Host) -> str:
+        summary = self._summary(host)
+        if summary is None:
+            return f"it does not answer on port {self._inventory.nimbus_port}"
+        if not summary.leader:
+            return "no Nimbus leads"
+        before = self._known.get(host.name)
+        if before is None:
+            return ""
+        lost = sorted(before.supervisors - summary.supervisors)
+        gone = sorted({name for name, *_ in before.topologies} - {name for name, *_ in summary.topologies})
+        if lost:
+            return f"it does not know the supervisors {', '.join(lost)}, which it knew before"
+        return f"it does not know the topologies {', '.join(gone)}, which it knew before" if gone else ""
+
+    def _service(self, host: Host, status: str) -> str:
+        try:
+            self._way.run(host, status)
+        except HostError as error:
+            return f"`{status}` says: {error.message.rpartition(': ')[2].strip() or 'no'}"
+        return ""
+
+    def _datastore(self, host: Host) -> str:
+        with self._way.forward(host, self._inventory.redis_port) as address:
+            reason = _redis(address, self._secrets)
+        if reason:
+            return reason
+        with self._way.forward(host, self._inventory.zookeeper_port) as address:
+            answer = _say(address, b"srvr")
+        return "" if answer.strip() else f"ZooKeeper does not answer on port {self._inventory.zookeeper_port}"
+
+
+def _redis(address: tuple[str, int], secrets: Secrets) -> str:
+    """Redis has to take the password, and must not evict state."""
+    login = secrets.redis_login()
+    words = [[b"CONFIG", b"GET", b"maxmemory-policy"], [b"QUIT"]]
+    if login:
+        words.insert(0, [b"AUTH", login.get("username", "default").encode(), login["password"].encode()])
+    answer = _say(address, b"".join(map(_command, words)))
+    if not answer:
+        return "Redis does not answer"
+    if b"NOAUTH" in answer or b"WRONGPASS" in answer:
+        return "Redis does not take the password of the secrets file"
+    if b"maxmemory-policy" in answer and b"noeviction" not in answer:
+        return "Redis may evict state when its memory is full; set maxmemory-policy to noeviction"
+    return ""
+
+
+def _command(words: list[bytes]) -> bytes:
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+def _say(address: tuple[str, int], text: bytes, *, patience_s: float = 5.0) -> bytes:
+    """A server's answer until it hangs up; empty if it does not."""
+    try:
+        with socket.create_connection(address, timeout=patience_s) as connection:
+            connection.sendall(text)
+            parts = []
+            while part := connection.recv(65536):
+                parts.append(part)
+            return b"".join(parts)
+    except OSError:
+        return b""
