@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Distribution packages: a JDK (17 or newer), Maven, a C compiler, iproute2, redis-server, rabbitmq-server, Python's venv.
+# With WITH_SSHD=1, for `make test-deploy`: openssh-server and openssh-client, too.
 # Installs what is missing with apt when it may; never starts a service. Changes nothing when all is there.
 source "$(dirname "$0")/common.sh"
 
@@ -23,6 +24,10 @@ missing() {        # one Debian package a line
   command -v ip >/dev/null || [ -x /usr/sbin/ip ] || echo iproute2    # for `leeward cluster up --network`
   command -v redis-server >/dev/null || echo redis-server
   [ -x /usr/sbin/rabbitmq-server ] || command -v rabbitmq-server >/dev/null || echo rabbitmq-server
+  if [ -n "${WITH_SSHD:-}" ]; then
+    [ -x /usr/sbin/sshd ] || echo openssh-server
+    command -v ssh >/dev/null || echo openssh-client
+  fi
   command -v "$python" >/dev/null || echo python3
   "$python" -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
 }
@@ -48,9 +53,9 @@ install() {
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q --no-install-recommends "$@"
   restore
   trap - EXIT
-  for name in redis-server rabbitmq-server; do
+  for name in redis-server rabbitmq-server openssh-server; do
     if [[ " $* " == *" $name "* ]] && command -v systemctl >/dev/null; then
-      $sudo systemctl disable "$name" || true    # without systemd as init there is nothing to disable
+      $sudo systemctl disable "${name/openssh-server/ssh}" || true    # without systemd as init there is nothing to disable
     fi
   done
 }

@@ -52,7 +52,7 @@ class Folders:
         self.root = root
         self.unreachable: set[str] = set()
 
-    def run(self, host: Host, script: str) -> str:
+    def run(self, host: Host, script: str, *, patience_s: float = 60.0) -> str:
         """As `sh` prints it."""
         if host.name in self.unreachable:
             raise HostError(f"host {host.name}: cannot be reached.")
@@ -66,7 +66,7 @@ class Folders:
         Path(path).write_bytes(content if isinstance(content, bytes) else content.read_bytes())
 
     @contextmanager
-    def forward(self, host: Host, port: int) -> Iterator[tuple[str, int]]:
+    def forward(self, host: Host, port: int, to: str = "localhost") -> Iterator[tuple[str, int]]:
         """Nobody is there."""
         yield "127.0.0.1", port
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.deploy.errors import HostError
-from leeward.deploy.inventory import Host, Inventory, Role
+from leeward.deploy.inventory import Host, Inventory, Role, plain
 from leeward.deploy.steps import Check
 from leeward.local.nimbus import Summary, fetch_summary
 
@@ -22,11 +22,11 @@ _PAUSE_S = 0.5
 class Reaches(Protocol):
     """How a host is reached."""
 
-    def run(self, host: Host, script: str) -> str:
-        """Run a script with `sh`; its output. Raises HostError if it fails."""
+    def run(self, host: Host, script: str, *, patience_s: float = 60.0) -> str:
+        """Run a script with `sh`; its output. Raises HostError if it fails, or takes longer."""
 
-    def forward(self, host: Host, port: int) -> AbstractContextManager[tuple[str, int]]:
-        """An address on this machine that leads to the port of the host."""
+    def forward(self, host: Host, port: int, to: str = "localhost") -> AbstractContextManager[tuple[str, int]]:
+        """An address on this machine that leads to the port, as the host reaches it under the name `to`."""
 
 
 class Health:
@@ -91,13 +91,16 @@ class Health:
         return ""
 
     def _datastore(self, host: Host) -> str:
-        with self._way.forward(host, self._inventory.redis_port) as address:
+        wanted = self._inventory
+        with self._way.forward(host, wanted.redis_port, wanted.redis_host) as address:
             reason = _redis(address, self._secrets)
         if reason:
             return reason
-        with self._way.forward(host, self._inventory.zookeeper_port) as address:
-            answer = _say(address, b"srvr")
-        return "" if answer.strip() else f"ZooKeeper does not answer on port {self._inventory.zookeeper_port}"
+        for name in ("localhost", plain(host.address)):  # it may listen on one address alone
+            with self._way.forward(host, wanted.zookeeper_port, name) as address:
+                if _say(address, b"srvr").strip():
+                    return ""
+        return f"ZooKeeper does not answer on port {wanted.zookeeper_port}"
 
 
 def _redis(address: tuple[str, int], secrets: Secrets) -> str:

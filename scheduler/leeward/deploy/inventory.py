@@ -81,6 +81,11 @@ class Inventory:
         )
 
     @property
+    def redis_host(self) -> str:
+        """The name under which all reach Redis."""
+        return urlsplit(self.redis).hostname or "localhost"
+
+    @property
     def redis_port(self) -> int:
         """Where Redis listens on the host with the role datastore."""
         return urlsplit(self.redis).port or 6379

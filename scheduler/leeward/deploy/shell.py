@@ -16,6 +16,7 @@ from leeward.deploy.steps import Check, Prune, Restart, Stage, StageVenv, Step, 
 from leeward.deploy.wanted import Artifacts, managed_paths
 
 Report = Callable[[str], None]
+_PATIENCE_S, _SLOW_S = 60.0, 1800.0
 
 
 class Transport(Reaches, Protocol):
@@ -148,7 +149,8 @@ class Shell:
             for wheel in step.venv.wheels:
                 self._way.put(host, Path(wheel), f"{wheels}/{Path(wheel).name}")
             self._way.put(host, step.venv.requirements, f"{wheels}/requirements.txt")
-        self._way.run(host, step.script)
+        slow = isinstance(step, StageVenv | Restart)
+        self._way.run(host, step.script, patience_s=_SLOW_S if slow else _PATIENCE_S)
 
 
 def _status(host: Host, facts: Facts) -> list[str]:

@@ -1,0 +1,120 @@
+"""Gathers what a rollout puts on hosts from this machine: jar, settings, wheels, secrets."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from leeward.core.errors import ConfigError
+from leeward.core.secrets import NO_SECRETS, Secrets
+from leeward.deploy.inventory import Inventory, read_inventory
+from leeward.deploy.wanted import Artifacts, Venv, digest_of, venv_of
+from leeward.local.install import checkout
+
+
+def load_inventory(path: Path) -> Inventory:
+    """The inventory in this file. Raises ConfigError."""
+    try:
+        document = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(
+            f"inventory: {path} cannot be read: {error.strerror}.", remedy="See docs/deploy.md, or give inventory=FILE."
+        ) from None
+    except ValueError as error:
+        raise ConfigError(f"inventory: {path} is no TOML: {error}.", remedy="Mend it.") from None
+    return read_inventory(document)
+
+
+def gather(
+    inventory: Inventory,
+    *,
+    wheel: Path | None = None,
+    requirements: Path | None = None,
+    runtime_requirements: Path | None = None,
+    wheels: Path | None = None,
+    plugin: Path | None = None,
+    settings: Path | None = None,
+    secrets: Path | None = None,
+) -> Artifacts:
+    """Everything, read whole. Raises ConfigError that names the argument."""
+    root = checkout()
+    jar = _read("plugin", plugin or root / "build" / "jars" / "leeward-plugin.jar")
+    conf = yaml.safe_load(_read("storm_conf", root / "storm_conf" / "storm.yaml"))
+    service = runtime = None
+    if wheel is not None:
+        folder = wheels or wheel.parent
+        service = _venv(inventory, wheel, requirements or root / "requirements.lock", folder)
+        runtime = _venv(inventory, wheel, runtime_requirements, folder) if runtime_requirements else None
+    return Artifacts(
+        plugin_jar=jar,
+        storm_conf=conf,
+        secrets=_read("secrets", secrets) if secrets else None,
+        service_conf=_read("settings", settings) if settings else b"",
+        service_venv=service,
+        runtime_venv=runtime,
+    )
+
+
+def secrets_of(artifacts: Artifacts, path: Path | None) -> Secrets:
+    """The passwords by which daemons are asked. Raises ConfigError."""
+    if artifacts.secrets is None:
+        return NO_SECRETS
+    return Secrets.from_json(artifacts.secrets.decode(errors="replace"), where=f"secrets file '{path}'")
+
+
+def _venv(inventory: Inventory, wheel: Path, requirements: Path, folder: Path) -> Venv:
+    """The wheels that the requirements name, and Leeward's own. Hashes hold for all of them, or for none."""
+    own, listed = _read("wheel", wheel), _read("requirements", requirements)
+    text = listed.decode()
+    name, version = wheel.name.split("-")[:2]
+    line = f"{name}=={version}" + (f" --hash=sha256:{digest_of(own)}" if "--hash" in text else "")
+    chosen = {str(path): path.read_bytes() for path in _named_in(text, folder.glob("*.whl"))} | {str(wheel): own}
+    return venv_of(chosen, f"{text.rstrip()}\n{line}\n".encode(), inventory.python)
+
+
+def _named_in(requirements: str, wheels: Iterable[Path]) -> list[Path]:
+    pinned = {
+        (_canonical(name), version)
+        for name, version in re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", requirements, re.MULTILINE)
+    }
+    return [path for path in sorted(wheels) if (_canonical(path.name.split("-")[0]), path.name.split("-")[1]) in pinned]
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _read(argument: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{argument}: {path} cannot be read: {error.strerror}.", remedy=f"Give {argument}=FILE (docs/deploy.md)."
+        ) from None
+
+
+def flag(name: str, value: object) -> bool:
+    """An argument of `fab` that is on or off. Raises ConfigError."""
+    known: Mapping[str, bool] = {
+        "": False,
+        "0": False,
+        "no": False,
+        "false": False,
+        "1": True,
+        "yes": True,
+        "true": True,
+    }
+    text = str(value).lower()
+    if text not in known:
+        raise ConfigError(f"{name}: {value!r} is neither yes nor no.", remedy=f"Write {name}=1, or leave it out.")
+    return known[text]
+
+
+def path_or_none(value: Any) -> Path | None:
+    """An argument of `fab` that names a file; empty: none."""
+    return Path(str(value)) if value else None
