@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -63,8 +63,13 @@ test-cluster: ## everything on a real local Storm, slow tests too
 test-faults: setup ## a seeded fault run; FAULTS=60 SEED=1, the report also in out/faults
 	python -m tests.cluster.faults --seed $(or $(SEED),1) --faults $(or $(FAULTS),60)
 
+test-deploy: setup ## rollouts through ssh to a real Storm on six network namespaces; needs root
+	WITH_SSHD=1 bash scripts/packages.sh
+	$(pytest) tests/deploy
+
 test-all: setup ## everything, slow tests too
 	$(MAKE) --no-print-directory test-torture test-java
+	WITH_SSHD=1 bash scripts/packages.sh
 	$(pytest) tests
 
 bench: bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle ## all measurements, into out/bench; many minutes

@@ -101,6 +101,10 @@ class Machines:
         """Disconnect a machine from the bridge, or connect it again."""
         sh("ip", "-n", self.namespace(OPERATOR), "link", "set", f"v-{name}", "up" if plugged else "down")
 
+    def plug_in(self, name: str) -> None:
+        """Mend the machine's own end, after a command there has shut it."""
+        sh("ip", "-n", self.namespace(name), "link", "set", "eth0", "up")
+
     def _inside(self) -> set[processes.Process]:
         found = set()
         for name in (*MACHINES, OPERATOR):

@@ -19,9 +19,9 @@ def ok(done) -> str:
     return done.stdout
 
 
-def refused(site: Site, done) -> str:
+def refused(site: Site, done, *, waiting: bool = False) -> str:
     assert done.returncode != 0, done.stdout
-    assert site.left_over() == []
+    assert waiting or site.left_over() == []
     return done.stdout
 
 
@@ -225,6 +225,29 @@ def test_a_rollback_gives_all_hosts_what_they_had_before_the_upgrade(site: Site,
     assert nimbus.read_bytes() == site.plugin.read_bytes()
     assert "upgraded" not in (site.machines.opt("datastore") / "leeward/leeward.toml").read_text()
     assert "the service runs" in ok(site.fab("deploy_status"))
+    stream.exact(200)
+
+
+def test_a_host_that_is_lost_in_the_middle_is_named_and_given_back_what_it_had_later(site: Site, stream: Stream):
+    """Nimbus' host goes off the network when it is about to restart Nimbus; all others are as before at once."""
+    before, starts = site.files(), site.storm.starts("nimbus", "nimbus")
+    inventory = site.project / "losing.toml"
+    text = (site.project / "deploy.toml").read_text()
+    inventory.write_text(text.replace('"/opt/bin/restart nimbus"', '"ip link set eth0 down; sleep 600"'))
+    try:
+        said = refused(site, site.deploy(plugin=upgraded(site, b"\n\n"), inventory=inventory), waiting=True)
+    finally:
+        site.machines.plug_in("nimbus")
+    assert "not everything is as it was before:" in said and "host nimbus (nimbus): " in said
+    assert "When it is back, run `fab rollback`" in said
+    now = site.files()
+    assert {path.partition("/")[0] for path in now.items() ^ before.items() for path in path[:1]} == {"nimbus"}
+    assert "broken off" in ok(site.fab("deploy_status"))
+    ok(site.fab("rollback"))
+    assert {path: what for path, what in site.files().items() if path in before} == before
+    assert site.storm.starts("nimbus", "nimbus") == starts + 1
+    said = ok(site.deploy())
+    assert "nothing to do" in said
     stream.exact(200)
 
 

@@ -10,7 +10,11 @@ class RolloutRefusedError(LeewardError):
 
 
 class HostError(LeewardError):
-    """A host cannot be reached, or a command failed there."""
+    """A command failed on a host, or the host cannot be reached."""
+
+
+class LostHostError(HostError):
+    """A host cannot be reached, or not any more."""
 
 
 class RolledBackError(LeewardError):

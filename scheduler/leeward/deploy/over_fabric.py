@@ -10,6 +10,7 @@ import io
 import os
 import select
 import shlex
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -17,10 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from leeward.deploy.errors import HostError
+from leeward.deploy.errors import HostError, LostHostError
 from leeward.deploy.inventory import Host, Inventory
 
 _CONNECT_S = 10
+_LOST_MS = 20_000
 _BUFFER = 65536
 
 
@@ -75,7 +77,7 @@ class OverFabric:
         try:
             with self._at(host):
                 put(source, path, use_glob=False)
-        except HostError as error:
+        except LostHostError as error:
             raise HostError(f"{error.message} {path} was not written{self._disk(host, path)}.") from None
 
     def _disk(self, host: Host, path: str) -> str:
@@ -113,11 +115,24 @@ class OverFabric:
                 use_ssh_config=os.path.isfile(os.path.expanduser(env.ssh_config_path)),
                 timeout=_CONNECT_S, connection_attempts=1, keepalive=15,
             ):  # fmt: skip
+                _notice_loss(host)
                 yield
         except (NetworkError, _AbortedError, SSHException, EOFError, OSError) as error:
             _forget(host)
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise HostError(f"host {host.name} ({host.address}): {first.rstrip('.')}.") from None
+            raise LostHostError(f"host {host.name} ({host.address}): {first.rstrip('.')}.") from None
+
+
+def _notice_loss(host: Host) -> None:
+    """Connect, and let the system end the connection soon after the host has gone: the default is a quarter of an hour.
+
+    Fabric's `keepalive` sends something every 15 s.
+    """
+    from fabric.state import connections
+
+    connection = connections[host.address].get_transport().sock
+    if hasattr(connection, "setsockopt"):  # not a proxy command of ssh's configuration
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _LOST_MS)
 
 
 def _forget(host: Host) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from leeward.core.errors import ConfigError
-from leeward.deploy.errors import HostError, RollBackFailedError, RolledBackError
+from leeward.deploy.errors import HostError, LostHostError, RollBackFailedError, RolledBackError
 from leeward.deploy.facts import Facts, question, read_answer
 from leeward.deploy.health import Reaches
 from leeward.deploy.inventory import Host, Inventory, Role
@@ -120,19 +120,25 @@ class Shell:
                 self._health.remember(host)
 
     def _back(self, plan: Plan, hosts: Sequence[Host], why: str) -> None:
-        """Take every step, also after one that failed: the more is as before, the better."""
-        failed = []
+        """Take every step, also after one that failed: the more is as before, the better. A lost host is left alone."""
+        failed, lost = [], set()
         by_name = {host.name: host for host in hosts}
         for step, line in zip(plan.steps, plan.lines, strict=True):
+            if step.host in lost:
+                continue
             try:
                 self._take(step, by_name[step.host])
+            except LostHostError as error:
+                lost.add(step.host)
+                failed.append(f"{error} When it is back, run `fab rollback`, or deploy again.")
+                self._report(f"FAILED{line}\n{error}")
             except HostError as error:
                 failed.append(f"{step.host}: {step.text}: {error}")
                 self._report(f"FAILED{line}\n{error}")
             else:
                 self._report(f"done  {line}")
         if failed:
-            raise RollBackFailedError("\n".join([why, "the way back failed, too; do by hand:", *failed]))
+            raise RollBackFailedError("\n".join([why, "not everything is as it was before:", *failed]))
 
     def _take(self, step: Step, host: Host) -> None:
         if isinstance(step, Check):
