@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from pathlib import Path
 
-from fabric.api import abort, env, hosts, task
+from fabric.api import abort, task
 
 from leeward.core.errors import LeewardError
+from leeward.deploy.tasks import deploy, deploy_status, rollback  # noqa: F401  (tasks of this file)
 
 OUT = Path("out/cluster")
 
@@ -58,58 +59,6 @@ def cluster_down(dir=OUT):
 
     with aborting():
         print(f"{end_cluster(Path(dir))} processes ended")
-
-
-def _shell(inventory, secrets, artifacts=None):
-    """The shell of an inventory, and its hosts with the roles of -R."""
-    from leeward.core.secrets import NO_SECRETS
-    from leeward.deploy.artifacts import load_inventory, path_or_none, secrets_of
-    from leeward.deploy.health import Health
-    from leeward.deploy.over_fabric import OverFabric
-    from leeward.deploy.shell import Shell
-
-    found = load_inventory(Path(inventory))
-    gathered = artifacts(found) if artifacts else None
-    way = OverFabric(found)
-    known = secrets_of(gathered, path_or_none(secrets)) if gathered else NO_SECRETS
-    return Shell(found, way, Health(found, way, known), print), found.select(env.roles), gathered
-
-
-@task
-@hosts("localhost")
-def deploy(
-    inventory="deploy.toml", wheel="", requirements="", runtime_requirements="", wheels="", plugin="", settings="",
-    secrets="", dry_run="", replace="",
-):  # fmt: skip
-    """Put Leeward on a cluster's hosts: fab deploy:wheel=FILE[,inventory=deploy.toml,dry_run=1] [-R nimbus]"""
-    from leeward.deploy.artifacts import flag, gather, path_or_none
-
-    names = {"wheel": wheel, "requirements": requirements, "runtime_requirements": runtime_requirements}
-    names |= {"wheels": wheels, "plugin": plugin, "settings": settings, "secrets": secrets}
-    with aborting():
-        paths = {name: path_or_none(value) for name, value in names.items()}
-        shell, chosen, artifacts = _shell(inventory, secrets, lambda found: gather(found, **paths))
-        shell.deploy(chosen, artifacts, dry_run=flag("dry_run", dry_run), replace=flag("replace", replace))
-
-
-@task
-@hosts("localhost")
-def rollback(inventory="deploy.toml", dry_run=""):
-    """Give the hosts again what they had before the last rollout: fab rollback[:dry_run=1] [-R nimbus]"""
-    from leeward.deploy.artifacts import flag
-
-    with aborting():
-        shell, chosen, _ = _shell(inventory, "")
-        shell.rollback(chosen, dry_run=flag("dry_run", dry_run))
-
-
-@task
-@hosts("localhost")
-def deploy_status(inventory="deploy.toml"):
-    """The last rollout of each host, and what has changed since."""
-    with aborting():
-        shell, chosen, _ = _shell(inventory, "")
-        print("\n".join(shell.status(chosen)))
 
 
 def pre_submit(topology_name, env_name, env_config, options):

@@ -10,12 +10,11 @@ import subprocess
 from pathlib import Path
 
 from leeward.local import build_jar
-from leeward.local.install import checkout
 from tests.deploy.network import MACHINES, OPERATOR, Machines
 from tests.deploy.storm import WORKERS, Storm
-from tests.deploy.wheels import make_wheels
+from tests.deploy.wheels import ROOT, make_wheels
 
-COUNTING = checkout() / "tests" / "cluster" / "counting"
+COUNTING = ROOT / "tests" / "cluster" / "counting"
 INVENTORY = """storm_home = "/opt/storm"
 folder = "/opt/leeward"
 redis = "redis://datastore:6379/0"
@@ -50,10 +49,10 @@ class Site:
     def __init__(self, machines: Machines, storm: Storm) -> None:
         self.machines, self.storm = machines, storm
         self.project = machines.folder / "project"
-        self.wheels = checkout() / "build" / "deploy-wheels"
+        self.wheels = ROOT / "build" / "deploy-wheels"
         self.wheel = make_wheels(self.wheels)
         self.settings = self.project / "leeward.toml"
-        self.plugin = checkout() / "build" / "jars" / "leeward-plugin.jar"
+        self.plugin = ROOT / "build" / "jars" / "leeward-plugin.jar"
 
     def lay_out(self) -> None:
         """The project's files."""
@@ -72,7 +71,7 @@ class Site:
     def fab(self, task: str, *more: str, **arguments: object) -> subprocess.CompletedProcess[str]:
         """A task, to its end."""
         words = ",".join(f"{name}={value}" for name, value in arguments.items())
-        command = ["fab", "-f", checkout() / "fabfile.py", f"{task}:{words}" if words else task, *more]
+        command = ["fab", "-f", ROOT / "fabfile.py", f"{task}:{words}" if words else task, *more]
         return self._operator(*command)
 
     def deploy(self, *more: str, **arguments: object) -> subprocess.CompletedProcess[str]:
@@ -90,16 +89,16 @@ class Site:
         jar = self.machines.folder / "counting.jar"
         if not jar.exists():
             src.mkdir()
-            (src / "leeward").symlink_to(checkout() / "scheduler" / "leeward")
+            (src / "leeward").symlink_to(ROOT / "scheduler" / "leeward")
             for file in (COUNTING / "src").glob("*.py"):
                 shutil.copy(file, src)
-            build_jar(jar, src=src, worker_jar=checkout() / "build" / "jars" / "leeward-worker.jar")
+            build_jar(jar, src=src, worker_jar=ROOT / "build" / "jars" / "leeward-worker.jar")
         options = [f"counting.rate={rate}", "counting.keys=128", f"counting.out={out}", "topology.workers=3"]
         words = [word for option in options for word in ("-o", option)]
         return self._operator("sparse", "submit", "-e", "prod", "-n", "counting", "-N", name, "-j", jar, *words)
 
     def _operator(self, *command: object) -> subprocess.CompletedProcess[str]:
-        more = {"PYTHONPATH": str(checkout() / "scheduler"), "PYTHONWARNINGS": "ignore", "LEIN_ROOT": "1"}
+        more = {"PYTHONPATH": str(ROOT / "scheduler"), "PYTHONWARNINGS": "ignore", "LEIN_ROOT": "1"}
         return self.machines.run(OPERATOR, *command, cwd=self.project, more=more)
 
     def files(self) -> dict[str, str]:

@@ -12,10 +12,11 @@ import yaml
 
 from leeward.core.secrets import Secrets
 from leeward.local import processes
-from leeward.local.install import checkout, find_install
+from leeward.local.install import find_install
 from leeward.local.render import HEAP_MB, JVM_FLAGS, NIMBUS_MAIN, SUPERVISOR_MAIN, ZOOKEEPER_MAIN
 from leeward.wire.secrets import write_secrets
 from tests.deploy.network import MACHINES, Machines
+from tests.deploy.wheels import ROOT
 
 WORKERS = tuple(name for name in MACHINES if name.startswith("worker"))
 SECRETS = Secrets(redis_password="for-tests-of-rollouts", zookeeper_secret="for-tests-too")
@@ -90,7 +91,7 @@ class Storm:
             (home / folder).mkdir()
             for jar in (self.install.storm_home / folder).glob("*.jar"):
                 (home / folder / jar.name).symlink_to(jar)
-        shutil.copytree(checkout() / "storm_conf" / "log4j2", home / "log4j2")
+        shutil.copytree(ROOT / "storm_conf" / "log4j2", home / "log4j2")
         (home / "conf" / "storm.yaml").write_text("# of the cluster's operator\n" + yaml.safe_dump(OWN))
         daemon, main = ("nimbus", NIMBUS_MAIN) if name == "nimbus" else ("supervisor", SUPERVISOR_MAIN)
         classpath = ":".join(f"/opt/storm/{part}" for part in ("*", "lib/*", "extlib/*", "extlib-daemon/*", "conf"))

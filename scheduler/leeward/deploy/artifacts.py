@@ -14,7 +14,7 @@ from leeward.core.errors import ConfigError
 from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.deploy.inventory import Inventory, read_inventory
 from leeward.deploy.wanted import Artifacts, Venv, digest_of, venv_of
-from leeward.local.install import checkout
+from leeward.local import places
 
 
 def load_inventory(path: Path) -> Inventory:
@@ -42,13 +42,12 @@ def gather(
     secrets: Path | None = None,
 ) -> Artifacts:
     """Everything, read whole. Raises ConfigError that names the argument."""
-    root = checkout()
-    jar = _read("plugin", plugin or root / "build" / "jars" / "leeward-plugin.jar")
-    conf = yaml.safe_load(_read("storm_conf", root / "storm_conf" / "storm.yaml"))
+    jar = _read("plugin", plugin or places.jars() / "leeward-plugin.jar")
+    conf = yaml.safe_load(_read("storm_conf", places.storm_conf() / "storm.yaml"))
     service = runtime = None
     if wheel is not None:
         folder = wheels or wheel.parent
-        service = _venv(inventory, wheel, requirements or root / "requirements.lock", folder)
+        service = _venv(inventory, wheel, requirements or Path("requirements.lock"), folder)
         runtime = _venv(inventory, wheel, runtime_requirements, folder) if runtime_requirements else None
     return Artifacts(
         plugin_jar=jar,
