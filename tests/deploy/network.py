@@ -37,10 +37,10 @@ def sh(*command: object, check: bool = True) -> str:
 class Machines:
     """The six of them. As a context manager: up inside the block; nothing is left after it."""
 
-    def __init__(self, folder: Path, path: str) -> None:
-        """`path`: the PATH of all sessions."""
+    def __init__(self, folder: Path, path: str, *, prefix: str = "lwd") -> None:
+        """`path`: the PATH of all sessions; `prefix`: of the namespaces' names."""
         self.folder, self.path = folder, path
-        self.prefix = f"lwd{os.getpid()}-"
+        self.prefix = f"{prefix}{os.getpid()}-"
         self.addresses = {name: f"{SUBNET}.{10 + at}" for at, name in enumerate(MACHINES)} | {OPERATOR: f"{SUBNET}.1"}
         self._sshds: list[subprocess.Popen[bytes]] = []
 

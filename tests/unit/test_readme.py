@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from leeward.cli import _build
+from leeward.deploy import tasks
 from tests.doc_blocks import ROOT, Command, blocks, commands, write_files
 
 README, TUTORIAL = ROOT / "README.md", ROOT / "docs" / "tutorial.md"
@@ -114,7 +116,13 @@ def test_sparse_takes_these_words_and_options(command: Command):
 
 
 @pytest.mark.parametrize("command", of("fab"))
-def test_fab_runs(command: Command):
+def test_fab_takes_these_tasks_and_arguments(command: Command):
+    """Those that reach hosts are not run."""
+    name, _, arguments = command.words[1].partition(":")
+    if not name.startswith("-"):
+        known = inspect.signature(getattr(tasks, name).wrapped).parameters
+        assert {word.partition("=")[0] for word in arguments.split(",") if word} <= known.keys()
+        return
     done = subprocess.run([BIN / "fab", *command.words[1:]], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "cluster_up" in done.stdout

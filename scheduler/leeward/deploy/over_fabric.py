@@ -106,7 +106,7 @@ class OverFabric:
     def _at(self, host: Host) -> Iterator[None]:
         from fabric.api import env, hide, settings
         from fabric.exceptions import NetworkError
-        from paramiko.ssh_exception import SSHException
+        from fabric.network import ssh
 
         try:
             with settings(
@@ -117,7 +117,7 @@ class OverFabric:
             ):  # fmt: skip
                 _notice_loss(host)
                 yield
-        except (NetworkError, _AbortedError, SSHException, EOFError, OSError) as error:
+        except (NetworkError, _AbortedError, ssh.SSHException, EOFError, OSError) as error:
             _forget(host)
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise LostHostError(f"host {host.name} ({host.address}): {first.rstrip('.')}.") from None
