@@ -19,6 +19,7 @@ INVENTORY = """storm_home = "/opt/storm"
 folder = "/opt/leeward"
 redis = "redis://datastore:6379/0"
 restart_nimbus = "/opt/bin/restart nimbus"
+user = "root"
 health_s = 60
 
 [[host]]

@@ -206,6 +206,9 @@ def test_an_inventory_is_read():
     found = read_inventory({**GOOD, "storm_home": "/srv/storm", "user": "storm"})
     assert found.hosts[0].storm_home == "/srv/storm" and found.nimbus_addresses == ("a:6627",)
     assert found.select(["nimbus"]) == found.hosts and found.select(["supervisor"]) == ()
+    assert found.select(["supervisor"], ["a"]) == found.select([], ["a"]) == found.hosts
+    with pytest.raises(ConfigError, match=r"-H: 'b' is not in the inventory\. Use of a"):
+        found.select([], ["b"])
 
 
 @pytest.mark.parametrize(
@@ -219,6 +222,8 @@ def test_an_inventory_is_read():
         ({"host": [{"name": "a", "roles": []}]}, "host 'a': roles is []"),
         ({"host": [{"name": "a", "roles": ["nimbus"], "folder": "opt"}]}, "host 'a': folder is 'opt'"),
         ({"host": GOOD["host"] * 2}, "host: 'a' is there twice"),
+        ({"user": "a b"}, "user: 'a b' has a blank"),
+        ({"host": [{"name": "a", "address": "a;b", "roles": ["nimbus"]}]}, "host 'a': address: 'a;b' has a blank, or"),
         ({"sudo": "yes"}, "sudo: 'yes' has a wrong type"),
         ({"nimbus_port": True}, "nimbus_port: True has a wrong type"),
     ],

@@ -25,6 +25,9 @@ from leeward.core.errors import ConfigError
 from leeward.core.options import refuse_unknown
 from leeward.core.secrets import refuse_password
 
+#: Signs that mean something to a shell, in values that go into scripts as they are.
+_UNSAFE = " '\"\\\n\t$`;&|<>()*?[]{}#~!%"
+
 
 class Role(StrEnum):
     """The part of a cluster that a host is."""
@@ -69,6 +72,15 @@ class Inventory:
             raise ConfigError(f"host: {twice[0]!r} is there twice.", remedy="Give each host a name of its own.")
         if not names:
             raise ConfigError("host: there is none.", remedy="Write a [[host]] with name, address and roles.")
+        plain_words = [("user", self.user), ("log_dir", self.log_dir)]
+        plain_words += [("nimbus", address) for address in self.nimbus]
+        plain_words += [(f"host {host.name!r}: address", host.address) for host in self.hosts]
+        for field_, text in plain_words:
+            if any(sign in text for sign in _UNSAFE):
+                raise ConfigError(
+                    f"{field_}: {text!r} has a blank, or a sign that a shell takes for its own.",
+                    remedy="Name it without.",
+                )
         refuse_password("redis", self.redis)
         if urlsplit(self.redis).scheme != "redis":
             raise ConfigError(f"redis: {self.redis!r} is no URL of Redis.", remedy="Write redis://host:port/0.")
@@ -90,10 +102,16 @@ class Inventory:
         """Where Redis listens on the host with the role datastore."""
         return urlsplit(self.redis).port or 6379
 
-    def select(self, roles: Iterable[str]) -> tuple[Host, ...]:
-        """The hosts with any of these roles; without roles all. Raises ConfigError for an unknown role."""
+    def select(self, roles: Iterable[str], names: Iterable[str] = ()) -> tuple[Host, ...]:
+        """The hosts with any of these roles or names; without both all. Raises ConfigError for an unknown one."""
         wanted = {role_of(role, "-R") for role in roles}
-        return tuple(host for host in self.hosts if not wanted or host.roles & wanted)
+        named, known = set(names), {host.name for host in self.hosts}
+        if unknown := sorted(named - known):
+            raise ConfigError(
+                f"-H: {unknown[0]!r} is not in the inventory.", remedy=f"Use of {', '.join(sorted(known))}."
+            )
+        everywhere = not wanted and not named
+        return tuple(host for host in self.hosts if everywhere or host.roles & wanted or host.name in named)
 
 
 def plain(address: str) -> str:
@@ -144,7 +162,7 @@ def _host(entry: Mapping[str, Any], document: Mapping[str, Any]) -> Host:
     folders = {}
     for key, default in (("storm_home", "/opt/storm"), ("folder", "/opt/leeward")):
         path = str(entry.get(key) or document.get(key) or default)
-        if not PurePosixPath(path).is_absolute() or any(sign in path for sign in " '\"\\\n\t"):
+        if not PurePosixPath(path).is_absolute() or any(sign in path for sign in _UNSAFE):
             raise ConfigError(f"{where}: {key} is {path!r}.", remedy="Give an absolute path without blanks and quotes.")
         folders[key] = path.rstrip("/")
     found = frozenset(role_of(str(role), where) for role in roles)

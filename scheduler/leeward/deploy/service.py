@@ -103,7 +103,9 @@ esac
 def script(host: Host, inventory: Inventory, *, secrets: bool) -> str:
     """The script that starts and stops the service as a plain process."""
     variables = f"{FILE_VARIABLE}={host.folder}/secrets.json " if secrets else ""
-    prefix = f"setpriv --reuid={inventory.user} --regid={inventory.user} --init-groups " if inventory.user else ""
+    prefix = (
+        f"setpriv --reuid={inventory.user} --regid=$(id -g {inventory.user}) --init-groups " if inventory.user else ""
+    )
     text = _SCRIPT.replace("FOLDER", host.folder).replace("LOGS", inventory.log_dir or host.folder)
     text = text.replace("VARIABLES", variables).replace("PREFIX", prefix)
     return text.replace("COMMAND", command(host, inventory))

@@ -147,11 +147,11 @@ class Shell:
         if isinstance(step, Stage):
             at = q(step.waiting)
             # private from its first moment, as it may hold passwords
-            self._way.run(host, f"mkdir -p $(dirname {at}) && umask 077 && rm -f {at} && : > {at}")
+            self._way.run(host, f"umask 022 && mkdir -p $(dirname {at}) && umask 077 && rm -f {at} && : > {at}")
             self._way.put(host, step.file.content, step.waiting)
         elif isinstance(step, StageVenv):
             wheels = f"{step.path}/wheels"
-            self._way.run(host, f"rm -rf {q(step.path)} && mkdir -p {q(wheels)}")
+            self._way.run(host, f"rm -rf {q(step.path)} && umask 022 && mkdir -p {q(wheels)}")
             for wheel in step.venv.wheels:
                 self._way.put(host, Path(wheel), f"{wheels}/{Path(wheel).name}")
             self._way.put(host, step.venv.requirements, f"{wheels}/requirements.txt")

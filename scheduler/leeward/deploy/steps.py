@@ -88,7 +88,7 @@ class StageVenv(Step):
         at, wheels = q(self.path), q(f"{self.path}/wheels")
         pip = f"{at}/bin/python -m pip --disable-pip-version-check install -q --no-index --no-deps --no-cache-dir"
         return (
-            f"{q(self.python)} -m venv {at} && {pip} --find-links {wheels} -r {wheels}/requirements.txt"
+            f"umask 022 && {q(self.python)} -m venv {at} && {pip} --find-links {wheels} -r {wheels}/requirements.txt"
             f" && rm -rf {wheels} && sync -f {at} && touch {at}/whole"
         )
 

@@ -64,9 +64,12 @@ def deploy_status(inventory: str = INVENTORY) -> None:
 
 
 def _chosen(inventory: str) -> tuple[Inventory, tuple[Host, ...]]:
-    """The inventory, and its hosts with the roles of `fab -R`. The tasks run once, and reach the hosts themselves."""
+    """The inventory, and its hosts with the roles of `fab -R` and the names of `fab -H`.
+
+    The tasks run once, and reach the hosts themselves.
+    """
     found = load_inventory(Path(inventory))
-    return found, found.select(env.roles)
+    return found, found.select(env.roles, env.hosts)
 
 
 def _shell(inventory: Inventory, secrets: Secrets = NO_SECRETS) -> Shell:
