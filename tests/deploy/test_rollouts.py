@@ -190,13 +190,18 @@ def test_an_upgrade_under_load_loses_nothing_and_leaves_workers_alone(site: Site
     stream.exact(400)
 
 
+def hasty(site: Site) -> Path:
+    """The inventory, with less patience for daemons that will not be healthy."""
+    path = site.project / "hasty.toml"
+    path.write_text((site.project / "deploy.toml").read_text().replace("health_s = 60", "health_s = 25"))
+    return path
+
+
 def test_a_plugin_with_which_nimbus_does_not_come_up_is_taken_back(site: Site, stream: Stream):
     broken = site.project / "broken.jar"
     broken.write_bytes(b"no jar at all")
     before, workers = site.files(), site.storm.worker_processes()
-    inventory = site.project / "hasty.toml"
-    inventory.write_text((site.project / "deploy.toml").read_text().replace("health_s = 60", "health_s = 25"))
-    said = refused(site, site.deploy(plugin=broken, inventory=inventory))
+    said = refused(site, site.deploy(plugin=broken, inventory=hasty(site)))
     assert "host nimbus: nimbus is not healthy: " in said and "all hosts have again what they had before" in said
     assert site.files() == before and site.storm.worker_processes() == workers
     stream.exact(200)
@@ -207,7 +212,7 @@ def test_a_service_that_does_not_stay_up_is_taken_back(site: Site, stream: Strea
     text = site.settings.read_text()
     site.settings.write_text('policy = "nope"\n')
     try:
-        said = refused(site, site.deploy(plugin=upgraded(site, b"\n")))
+        said = refused(site, site.deploy(plugin=upgraded(site, b"\n"), inventory=hasty(site)))
     finally:
         site.settings.write_text(text)
     assert "host datastore: service is not healthy" in said
@@ -223,7 +228,9 @@ def test_a_rollback_gives_all_hosts_what_they_had_before_the_upgrade(site: Site,
     real = ok(site.fab("rollback"))
     assert steps_in(dry) == done_in(real) != []
     assert nimbus.read_bytes() == site.plugin.read_bytes()
-    assert "upgraded" not in (site.machines.opt("datastore") / "leeward/leeward.toml").read_text()
+    settings = site.machines.opt("datastore") / "leeward/leeward.toml"
+    assert "upgraded" not in settings.read_text()
+    site.settings.write_bytes(settings.read_bytes())
     assert "the service runs" in ok(site.fab("deploy_status"))
     stream.exact(200)
 
@@ -241,14 +248,15 @@ def test_a_host_that_is_lost_in_the_middle_is_named_and_given_back_what_it_had_l
     assert "not everything is as it was before:" in said and "host nimbus (nimbus): " in said
     assert "When it is back, run `fab rollback`" in said
     now = site.files()
-    assert {path.partition("/")[0] for path in now.items() ^ before.items() for path in path[:1]} == {"nimbus"}
+    assert {path.partition("/")[0] for path, _ in now.items() ^ before.items()} == {"nimbus"}
     assert "broken off" in ok(site.fab("deploy_status"))
     ok(site.fab("rollback"))
     assert {path: what for path, what in site.files().items() if path in before} == before
     assert site.storm.starts("nimbus", "nimbus") == starts + 1
     said = ok(site.deploy())
     assert "nothing to do" in said
-    stream.exact(200)
+    # Storm itself may have taken the workers for dead while Nimbus was off the network
+    stream.settled(200)
 
 
 def test_roles_choose_hosts(site: Site):
