@@ -24,10 +24,11 @@ demo: setup ## local cluster, taxi replay, scheduler, live view, verdict; CSV=pa
 down: ## end the local cluster, also after a crash
 	leeward cluster down
 
-test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, the cluster lane without slow ones
+test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, deployment, cluster, without slow ones
 	$(MAKE) --no-print-directory lint test-short test-torture test-java
 	$(pytest) -m "not slow" tests/package
-	$(pytest) -m "not slow" tests/cluster
+	WITH_SSHD=1 bash scripts/packages.sh
+	$(pytest) -m "not slow" tests/deploy tests/cluster
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
 # beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code.

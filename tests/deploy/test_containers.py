@@ -94,6 +94,7 @@ SUMMARY = (
 )
 
 
+@pytest.mark.slow
 def test_all_parts_come_up_and_know_each_other(parts: Parts):
     for machine, part in (("datastore", "zookeeper"), ("datastore", "redis"), ("nimbus", "nimbus")):
         parts.start(machine, part)

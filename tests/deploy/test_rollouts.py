@@ -207,6 +207,7 @@ def test_a_plugin_with_which_nimbus_does_not_come_up_is_taken_back(site: Site, s
     stream.exact(200)
 
 
+@pytest.mark.slow
 def test_a_service_that_does_not_stay_up_is_taken_back(site: Site, stream: Stream):
     before = site.files()
     text = site.settings.read_text()
@@ -235,6 +236,7 @@ def test_a_rollback_gives_all_hosts_what_they_had_before_the_upgrade(site: Site,
     stream.exact(200)
 
 
+@pytest.mark.slow
 def test_a_host_that_is_lost_in_the_middle_is_named_and_given_back_what_it_had_later(site: Site, stream: Stream):
     """Nimbus' host goes off the network when it is about to restart Nimbus; all others are as before at once."""
     before, starts = site.files(), site.storm.starts("nimbus", "nimbus")
