@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -92,6 +92,9 @@ bench-scaling: setup ## tuples/s at saturation with one, two and four replicas
 
 bench-idle: setup ## what an idle topology costs, and the start of a worker with and without a class-data archive
 	python tests/bench/idle.py
+
+bench-footprint: setup ## disk, import and memory of a worker's Python environment beside stock streamparse's
+	python tests/bench/footprint.py
 
 bench-agreement: setup ## query 1 under S-EDRP on Storm and in the simulator, plan by plan; a quarter of an hour
 	python tests/bench/agreement.py
