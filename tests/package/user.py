@@ -83,6 +83,7 @@ def play(user: User, project: Path, *, storm_version: str | None = None) -> Said
     dry, *moves = said.of("leeward reconfigure")
     assert "handover" in dry
     assert [text.splitlines()[-1] for text in moves] == ["done", "done"]
+    assert "words: no problems" in said.of("leeward check")[0]
     assert "3 passed" in said.of("pytest")[0]
     assert "0 processes" not in said.of("leeward cluster down")[0], "the cluster was up until the end"
     return said
