@@ -19,7 +19,7 @@ from tests.deploy.network import Machines
 from tests.deploy.storm import WORKERS
 from tests.deploy.wheels import ROOT
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = pytest.mark.timeout(300)
 CONTAINERS = ROOT / "containers"
 
 

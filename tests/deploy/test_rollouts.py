@@ -11,7 +11,7 @@ from tests.deploy.network import MACHINES
 from tests.deploy.project import Site, done_in, steps_in
 from tests.deploy.storm import SECRETS
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = pytest.mark.timeout(600)
 
 
 def ok(done) -> str:
