@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 
@@ -125,6 +126,26 @@ def test_the_table_names_component_and_remedy_and_the_only_topology_needs_no_nam
     code, out = run()
     assert code == 1 and "error: count keeps counter outside of self.state" in out and "resumed()" in out
     assert "warning: sink keeps state" in out and out.endswith(": 4 problems\n")
+
+
+def test_an_iterator_that_a_spout_goes_on_with_is_state(tmp_path, monkeypatch):
+    """streamparse's own examples keep their place in the input so, as `next(self.words)`."""
+    file = tmp_path / "iterators_of_check.py"
+    file.write_text("""
+from itertools import cycle
+from leeward.runtime import StatefulSpout
+
+class Words(StatefulSpout):
+    outputs = ["word"]
+    def initialize(self, conf, ctx):
+        self.words, self.places = cycle(["dog", "cat"]), ["here"]
+    def next_tuple(self):
+        place = next(iter(self.places))
+        self.emit([next(self.words) + place])
+""")
+    monkeypatch.syspath_prepend(tmp_path)
+    written = written_outside(importlib.import_module("iterators_of_check").Words)
+    assert [(entry.attribute, entry.where) for entry in written] == [("words", f"{file}:11")]
 
 
 def test_a_refusal_of_the_class_is_a_problem(project):

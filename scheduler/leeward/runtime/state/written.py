@@ -138,8 +138,12 @@ def _writes(function: ast.FunctionDef) -> Iterator[tuple[str, int, bool]]:
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if called in _FUNCTIONS and node.args:
                 changed = node.args[0]
+            # an iterator goes on, whatever it began as
+            goes_on = isinstance(node.func, ast.Name) and node.func.id == "next" and bool(node.args)
+            if goes_on:
+                changed = node.args[0]
             if changed is not None and (attribute := _attribute(changed, names)):
-                yield attribute, node.lineno, True
+                yield attribute, node.lineno, not goes_on
 
 
 def _targets(node: ast.AST) -> Iterator[ast.expr]:
