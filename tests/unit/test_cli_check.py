@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -146,6 +147,24 @@ class Words(StatefulSpout):
     monkeypatch.syspath_prepend(tmp_path)
     written = written_outside(importlib.import_module("iterators_of_check").Words)
     assert [(entry.attribute, entry.where) for entry in written] == [("words", f"{file}:11")]
+
+
+def test_an_elastic_bolt_that_keeps_something_is_told_of(project):
+    """Each replica would keep a part of it, and none would take it along."""
+    name = project()
+    file = Path("src") / f"{name}_bolts.py"
+    file.write_text(file.read_text().replace("class WordCount(StatefulBolt)", "class WordCount(ElasticBolt)"))
+    out = run(name, "--output", "json")[1]
+    rows = {(row["level"], row["problem"]) for row in json.loads(out)["problems"] if row["component"] == "count"}
+    assert rows == {
+        (
+            "warning",
+            f"count is stateless by its class, but keeps {attribute}, which its tuples change: each replica has its "
+            "own, and no key group takes it along.",
+        )
+        for attribute in ("counter", "heap", "total")
+    }
+    assert "Derive it from StatefulBolt" in out
 
 
 def test_a_refusal_of_the_class_is_a_problem(project):

@@ -76,13 +76,25 @@ def _problems(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _of_component(name: str, component: type) -> Iterator[dict[str, Any]]:
-    from leeward.core.outside import REMEDY, UNUSED_REMEDY, kept_outside, state_unused
+    from leeward.core.outside import (
+        REMEDY,
+        STATELESS_REMEDY,
+        UNUSED_REMEDY,
+        kept_by_stateless,
+        kept_outside,
+        state_unused,
+    )
     from leeward.runtime.state.outside import uses_state
     from leeward.runtime.state.written import written_outside
 
-    if getattr(component, "kind", "") not in ("stateful", "source"):
+    kind = getattr(component, "kind", "")
+    if kind not in ("stateless", "stateful", "source"):
         return
     written = written_outside(component)
+    if kind == "stateless":
+        for entry in written:  # a warning only: it may be a cache
+            yield _problem(WARNING, name, entry.where, kept_by_stateless(name, [entry.attribute]), STATELESS_REMEDY)
+        return
     for entry in written:
         yield _problem(ERROR, name, entry.where, kept_outside(name, [entry.attribute]), REMEDY)
     if not written and not uses_state(component):

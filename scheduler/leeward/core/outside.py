@@ -8,7 +8,10 @@ REMEDY = (
     "Keep it in self.state, rebuild it in resumed(), or name it in the class attribute `transient` if it may be lost."
 )
 UNUSED_REMEDY = "Keep its state in self.state, or set `transient = ()` in the class if it keeps none."
-
+STATELESS_REMEDY = (
+    "Derive it from StatefulBolt and keep it in self.state, or name it in the class attribute `transient` if it may be "
+    "lost."
+)
 
 FORCE = "leeward reconfigure --force moves it all the same."
 
@@ -37,3 +40,11 @@ def warning(component: str, attributes: Sequence[str]) -> tuple[str, str]:
 def state_unused(component: str) -> str:
     """That it is stateful, but has no state."""
     return f"{component} keeps state by its class, but no method of it uses self.state."
+
+
+def kept_by_stateless(component: str, attributes: Sequence[str]) -> str:
+    """That it keeps these attributes, though its class promises that it keeps none."""
+    return (
+        f"{component} is stateless by its class, but keeps {listed(attributes)}, which its tuples change: each replica "
+        "has its own, and no key group takes it along."
+    )
