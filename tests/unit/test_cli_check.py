@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -181,6 +183,13 @@ def test_a_module_that_cannot_be_loaded_is_a_problem(project):
 def test_nothing_wrong_and_a_file_by_its_path():
     code, out = run(str(ROOT / "topologies/query1.py"), "--output", "json")
     assert (code, json.loads(out)["problems"]) == (0, [])
+
+
+def test_warnings_of_other_libraries_are_not_printed():
+    command = [sys.executable, "-m", "leeward", "check", ROOT / "topologies/query1.py"]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "query1: no problems\n", "")
 
 
 def test_bad_input(project):

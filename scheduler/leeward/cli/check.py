@@ -5,6 +5,7 @@ Exit codes: 0 nothing is wrong, 1 something is, 2 bad input.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,9 +60,10 @@ def _file(topology: str | None, config: Path) -> Path:
 
 
 def _problems(file: Path) -> Iterator[dict[str, Any]]:
-    from streamparse.util import get_topology_from_file
-
     from leeward.core.errors import LeewardError
+
+    with warnings.catch_warnings(action="ignore"):  # of the ssh library that streamparse imports
+        from streamparse.util import get_topology_from_file
 
     try:
         found = get_topology_from_file(str(file))
