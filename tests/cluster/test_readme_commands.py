@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from edge_cloud_builders import case_document
 from solve_builders import chain_document
 
 from leeward.local import LocalCluster
@@ -35,6 +36,7 @@ class Reader:
         for name in ("src", "topologies", "storm_conf", "config.json", "fabfile.py"):
             (folder / name).symlink_to(ROOT / name)
         (folder / "instance.json").write_text(json.dumps(chain_document()))
+        (folder / "case.json").write_text(json.dumps(case_document()))
         self.environment = os.environ | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "STREAMPARSE_NIMBUS": f"127.0.0.1:{BASE_PORT + 27}",
@@ -137,6 +139,7 @@ def check(line: str, said: str) -> None:
         "leeward tidy": "killed topologies have left nothing",
         "leeward reference": "2013-01-16 04:0",
         "leeward solve": "optimal",
+        "leeward evaluate edge-cloud": "makespans",
         "leeward experiment edrp-table4": "9.4 / 9.46",
         "sparse list": "Topology-specific values",  # else "No topologies found."; names are wrapped
         "fab": "cluster_up",
