@@ -1,0 +1,1 @@
+"""Planning: the model as arrays that change with each query that is placed or removed."""

@@ -1,0 +1,208 @@
+"""The arrays for planning against the formulas, after random sequences of placing and removing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from edge_cloud_builders import case_document, instances
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leeward.policies.edge_cloud.model import formulas
+from leeward.policies.edge_cloud.model.document import instance_from_json
+from leeward.policies.edge_cloud.model.evaluate import evaluate
+from leeward.policies.edge_cloud.model.instance import Instance
+from leeward.policies.edge_cloud.model.values import Edge, ModelError
+from leeward.policies.edge_cloud.planning.board import Board
+
+near = pytest.approx
+FEW = settings(max_examples=40, deadline=None)
+#: Dataflow and query -> resource.
+Placed = dict[tuple[int, int], int]
+
+
+def board_of(instance: Instance) -> Board:
+    board = Board(instance.fabric)
+    for dataflow in instance.dataflows:
+        board.add(dataflow)
+    return board
+
+
+def queries(instance: Instance) -> list[tuple[int, int]]:
+    return [(d, v) for d, dataflow in enumerate(instance.dataflows) for v in range(len(dataflow.queries))]
+
+
+def shuffle(data: st.DataObject, instance: Instance, board: Board) -> Placed:
+    """Random steps: a query is placed anywhere, or removed."""
+    placed: Placed = {}
+    everywhere = st.integers(0, len(instance.fabric.resources) - 1)
+    for d, v in data.draw(st.lists(st.sampled_from(queries(instance)), max_size=40)):
+        name = instance.dataflows[d].name
+        if (d, v) in placed:
+            assert board.take(name, v) == placed.pop((d, v))
+        else:
+            placed[d, v] = data.draw(everywhere)
+            board.place(name, v, placed[d, v])
+        if data.draw(st.booleans()):
+            board.total()  # so that some lengths are fresh, and some are not, when the next step comes
+    return placed
+
+
+def hosted(instance: Instance, placed: Placed, r: int) -> list[tuple[int, float]]:
+    """Type and input rate of the non-source queries on r."""
+    return [
+        (instance.dataflows[d].queries[v].type, formulas.rates(instance.dataflows[d])[0][v])
+        for (d, v), where in placed.items()
+        if where == r and instance.dataflows[d].queries[v].kind != "source"
+    ]
+
+
+def keeps(instance: Instance, placed: Placed, r: int) -> tuple[bool, bool]:
+    """Whether C2 and C3 hold on r, and whether one is so near its bound that a sum's last digit decides."""
+    fabric, load = instance.fabric, hosted(instance, placed, r)
+    service = formulas.service_time_s(fabric, r, [kind for kind, _ in load])
+    used = [w_in * service for _, w_in in load]
+    held = all(formulas.keeps_throughput(w_in, service) for _, w_in in load)
+    resource = fabric.resources[r]
+    if isinstance(resource, Edge):
+        energy = formulas.energy_mah(fabric, r, load)
+        held = held and formulas.keeps_energy(fabric, r, energy)
+        used.append(energy / resource.battery_mah)
+    return held, any(share == near(1, rel=1e-9) for share in used)
+
+
+def lengths(instance: Instance, placed: Placed, d: int) -> list[float]:
+    """By the formulas, for a dataflow that is placed as a whole."""
+    dataflow, fabric = instance.dataflows[d], instance.fabric
+    where = [placed[d, v] for v in range(len(dataflow.queries))]
+    types = [[kind for kind, _ in hosted(instance, placed, r)] for r in range(len(fabric.resources))]
+    lam = [
+        0.0 if query.kind == "source" else formulas.effective_latency_s(fabric, r, query.type, types[r])
+        for query, r in zip(dataflow.queries, where, strict=True)
+    ]
+    return list(formulas.critical_lengths_s(fabric, dataflow, where, lam))
+
+
+def whole(instance: Instance, placed: Placed, d: int) -> bool:
+    return all((d, v) in placed for v in range(len(instance.dataflows[d].queries)))
+
+
+@FEW
+@given(instances(), st.data())
+def test_loads_and_lengths_equal_the_formulas_after_any_steps(instance, data):
+    board = board_of(instance)
+    placed = shuffle(data, instance, board)
+    energy, broken = board.loads.energy_mah(), board.loads.broken()
+    for r, resource in enumerate(instance.fabric.resources):
+        load = hosted(instance, placed, r)
+        assert board.loads.count[r] == len(load)
+        service = formulas.service_time_s(instance.fabric, r, [kind for kind, _ in load])
+        assert board.loads.service_s[r] == near(service, rel=1e-12)
+        if isinstance(resource, Edge):
+            assert energy[r] == near(formulas.energy_mah(instance.fabric, r, load), rel=1e-12)
+        held, close = keeps(instance, placed, r)
+        assert close or broken[r] == (not held)
+    for d, dataflow in enumerate(instance.dataflows):
+        if whole(instance, placed, d):
+            expected = lengths(instance, placed, d)
+            assert board.lengths(dataflow.name) == near(expected, rel=1e-12, abs=1e-18)
+            assert board.makespan(dataflow.name) == near(max(expected), rel=1e-12)
+        else:
+            assert math.isnan(board.makespan(dataflow.name))
+
+
+@FEW
+@given(instances(), st.data())
+def test_choices_say_the_length_and_the_constraints_of_each_resource(instance, data):
+    """Checked where no parent shares the resource: there, the query would slow its parent, too."""
+    board = board_of(instance)
+    placed = shuffle(data, instance, board)
+    d = data.draw(st.integers(0, len(instance.dataflows) - 1))
+    dataflow = instance.dataflows[d]
+    for v in dataflow.order:
+        if (d, v) not in placed:
+            placed[d, v] = data.draw(st.integers(0, len(instance.fabric.resources) - 1))
+            board.place(dataflow.name, v, placed[d, v])
+    v = data.draw(st.integers(0, len(dataflow.queries) - 1))
+    del placed[d, v]
+    board.take(dataflow.name, v)
+    query = dataflow.queries[v]
+    found, mask = board.choices(dataflow.name, v)
+    for r, resource in enumerate(instance.fabric.resources):
+        there = placed | {(d, v): r}
+        held, close = keeps(instance, there, r)
+        if query.kind == "source":
+            assert mask[r] == (isinstance(resource, Edge) if query.pin is None else query.pin == r)
+            assert found[r] == 0
+            continue
+        assert close or mask[r] == (held and not (query.kind == "sink" and isinstance(resource, Edge)))
+        ancestors, waiting = set(), [v]
+        while waiting:
+            waiting.extend(u for u in dataflow.parents[waiting.pop()] if u not in ancestors and not ancestors.add(u))
+        if all(placed[d, u] != r for u in ancestors):
+            assert found[r] == near(lengths(instance, there, d)[v], rel=1e-12, abs=1e-18)
+
+
+@FEW
+@given(instances(), st.data())
+def test_no_bound_is_broken_while_queries_are_placed_by_the_choices(instance, data):
+    """At every step, whatever comes and goes; an edge whose base load is too much for its battery stays empty."""
+    board = board_of(instance)
+    for d in data.draw(st.lists(st.integers(0, len(instance.dataflows) - 1), max_size=12)):
+        dataflow = instance.dataflows[d]
+        if board.active[dataflow.name].place[0] is not None:
+            board.remove(dataflow.name)
+            board.add(dataflow)
+            continue
+        for v in dataflow.order:
+            _, mask = board.choices(dataflow.name, v)
+            if not mask.any():
+                board.remove(dataflow.name)
+                board.add(dataflow)
+                break
+            board.place(dataflow.name, v, data.draw(st.sampled_from(np.flatnonzero(mask).tolist())))
+        active = [one for one in board.active.values() if one.place[0] is not None]
+        running = Instance(fabric=instance.fabric, dataflows=tuple(one.dataflow for one in active))
+        broken = evaluate(running, [one.place for one in active]).violations
+        assert {name for name, *_ in broken} <= {"energy"}
+        assert all(board.loads.count[r] == 0 for _, r in broken)
+
+
+@FEW
+@given(instances(), st.data())
+def test_a_board_that_is_cleared_has_nothing_left(instance, data):
+    board = board_of(instance)
+    shuffle(data, instance, board)
+    for dataflow in instance.dataflows:
+        board.remove(dataflow.name)
+    assert board.total() == 0 and not board.active
+    for left in (board.loads.count, board.loads.service_s, board.loads.drain_mah_s, board.loads.fastest):
+        assert not left.any()
+
+
+def test_a_dataflow_comes_once_and_only_to_its_fabric():
+    board = board_of(instance := instance_from_json(case_document()["instance"]))
+    with pytest.raises(ModelError, match="another dataflow has this name"):
+        board.add(instance.dataflows[0])
+    small = instance_from_json(case_document(edges=1)["instance"])
+    document = case_document(edges=4)["instance"]
+    document["dataflows"][0]["queries"][0]["pin"] = 3
+    with pytest.raises(ModelError, match=r"queries\[0\].pin = 3: there is no such resource"):
+        Board(small.fabric).add(instance_from_json(document).dataflows[0])
+
+
+def test_placing_leaves_the_lengths_of_others_alone():
+    document = case_document(edges=2, clouds=2)["instance"]
+    document["dataflows"] += [document["dataflows"][0] | {"name": name} for name in ("beside", "apart")]
+    board = board_of(instance_from_json(document))
+    for name, places in (("beside", (0, 0, 2)), ("apart", (0, 1, 3))):
+        for v, r in enumerate(places):
+            board.place(name, v, r)
+    board.total()
+    board.place("chain", 0, 0)
+    board.place("chain", 1, 0)
+    assert not board.active["beside"].fresh
+    assert board.active["apart"].fresh
+    assert board.makespan("beside") == near(0.0022 + 0.005 + 8 * 500 / 1e7 + 0.00025)
