@@ -102,15 +102,20 @@ class Board:
         """L_i (10) of each query, s; NaN for a query that is not placed, or behind one."""
         one = self.active[name]
         if not one.fresh:
-            self._measure(one)
+            one.lengths = self._measure(one)
+            one.fresh = True
         return one.lengths
 
-    def _measure(self, one: Active) -> None:
-        queries, place, found = one.dataflow.queries, one.place, one.lengths
+    def lengths_beside(self, name: str, kind: int, r: int) -> list[float]:
+        """The same if one more query of this type came to r; that query is on no path of the dataflow yet."""
+        return self._measure(self.active[name], joined=(kind, r))
+
+    def _measure(self, one: Active, joined: tuple[int, int] | None = None) -> list[float]:
+        queries, place = one.dataflow.queries, one.place
+        found = [math.nan] * len(queries)
         for v in one.dataflow.order:
             r = place[v]
             if r is None:
-                found[v] = math.nan
                 continue
             arrival = 0.0
             for u in one.dataflow.parents[v]:
@@ -119,9 +124,13 @@ class Board:
                     arrival = math.nan
                     break
                 arrival = max(arrival, found[u] + self.loads.transfer_s(s, r, queries[u].event_bytes))
-            own = 0.0 if queries[v].kind == "source" else self.loads.latency_on(queries[v].type, r)
+            if queries[v].kind == "source":
+                own = 0.0
+            else:
+                beside = joined[0] if joined is not None and joined[1] == r else None
+                own = self.loads.latency_on(queries[v].type, r, beside)
             found[v] = arrival + own
-        one.fresh = True
+        return found
 
     def makespan(self, name: str) -> float:
         """L_G (2), s; NaN while a query is not placed."""

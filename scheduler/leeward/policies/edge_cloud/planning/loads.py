@@ -28,6 +28,8 @@ class Loads:
         self.is_edge: Mask = np.array([edge is not None for edge in edges])
         #: lambda, s, and epsilon, mAh: [type, resource].
         self.lam_s: Floats = np.array(fabric.lam_s)
+        #: The mean of lambda over all resources, s, for each type.
+        self.mean_s: list[float] = self.lam_s.mean(axis=1).tolist()
         self.eps_mah: Floats = np.where(self.is_edge, np.array(fabric.eps_mah), 0.0)
         #: C, kappa and tau of C3; a cloud machine's battery is infinite.
         self.battery_mah: Floats = np.array([np.inf if edge is None else edge.battery_mah for edge in edges])
@@ -94,12 +96,16 @@ class Loads:
             return np.asarray(self.lam_s[kind] * (1 + self._pi.with_one_more(self.count)))
         return np.asarray(self.lam_s[kind])
 
-    def latency_on(self, kind: int, r: int) -> float:
-        """Lambda of a query of this type that runs on r, s."""
-        if self.fabric.mode == "shared":
-            return float(self.service_s[r])
+    def latency_on(self, kind: int, r: int, beside: int | None = None) -> float:
+        """Lambda of a query of this type that runs on r, s; `beside`: the type of one more query that may come."""
         alone = float(self.lam_s[kind, r])
-        return alone * (1 + self._pi.of(r, self.count[r])) if self.fabric.mode == "overhead" else alone
+        if self.fabric.mode == "exclusive":
+            return alone
+        together = 1 + self._pi.of(r, self.count[r] + (beside is not None))
+        if self.fabric.mode == "overhead":
+            return alone * together
+        more = 0.0 if beside is None else float(self.lam_s[beside, r])
+        return together * (float(self.lam_sum_s[r]) + more)
 
     def allowed(self, kind: int, w_in: float, service_s: Floats) -> Mask:
         """The resources that break neither C2 nor C3, for the query or for the others, if it came to them."""

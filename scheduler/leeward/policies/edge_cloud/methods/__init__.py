@@ -1,0 +1,1 @@
+"""Methods that choose a resource for each query of an arriving dataflow."""
