@@ -240,7 +240,7 @@ def test_a_dry_run_tells_what_would_move_and_changes_nothing(bots):
 def test_once_says_what_it_waits_for_and_ends_in_time(bots):
     code, out, err = finish(leeward("serve", "app", "--once", "-o", "window_s=1", "--output", "yaml"))
     assert code == 0 and "deployment:" in out, err
-    assert err.startswith("app: a plan by edrp, or why there is none, within 120 s")
+    assert err.startswith("app: a plan by edrp, or why there is none, within 300 s")
     bots.fill(others="big")
     code, out, err = finish(leeward("serve", "app", "--once", "--timeout", "2"))
     assert code == 1 and out == ""

@@ -62,7 +62,7 @@ def plan_once(topology: str, addresses: Addresses, chosen: Chosen, timeout: floa
             return {"policy": "none"}
         with open_ports(topology, addresses, quiet=True) as ports:
             view = _view(topology, ports, chosen.service, tell)
-            tell("planning; the first plan on a machine compiles the solver, about a minute")
+            tell("planning; the first plan on a machine compiles the solver, about two minutes")
             plan = policy.decide(view, now=ports.clock.now(), rng=random.Random(chosen.service.seed))
         return plan_fields(plan, view)
 

@@ -69,7 +69,7 @@ def serve(
     options: SetOption = None,
     events: EventsOption = None,
     once: Annotated[bool, typer.Option("--once", help="Make one plan, print it (--output), change nothing.")] = False,
-    timeout: Annotated[float, typer.Option(help="With --once: seconds until it ends with the reason.")] = 120.0,
+    timeout: Annotated[float, typer.Option(help="With --once: seconds until it ends with the reason.")] = 300.0,
     output: OutputOption = Output.table,
     settings_help: Annotated[bool, typer.Option("--settings", help="Print all settings and end.")] = False,
 ) -> None:
