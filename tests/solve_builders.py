@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import ProblemError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -146,7 +146,7 @@ def problems(draw: st.DrawFn, **sizes: int) -> Problem:
     """The same as problems; those that validation refuses (capacity) are not drawn."""
     try:
         return problem_from_json(draw(documents(**sizes)))
-    except ProblemError:
+    except FieldError:
         assume(False)
         raise
 

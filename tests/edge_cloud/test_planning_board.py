@@ -10,11 +10,12 @@ from edge_cloud_builders import case_document, instances
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leeward.core.fields import FieldError
 from leeward.policies.edge_cloud.model import formulas
 from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
-from leeward.policies.edge_cloud.model.values import Edge, ModelError
+from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.board import Board
 
 near = pytest.approx
@@ -184,12 +185,12 @@ def test_a_board_that_is_cleared_has_nothing_left(instance, data):
 
 def test_a_dataflow_comes_once_and_only_to_its_fabric():
     board = board_of(instance := instance_from_json(case_document()["instance"]))
-    with pytest.raises(ModelError, match="another dataflow has this name"):
+    with pytest.raises(FieldError, match="another dataflow has this name"):
         board.add(instance.dataflows[0])
     small = instance_from_json(case_document(edges=1)["instance"])
     document = case_document(edges=4)["instance"]
     document["dataflows"][0]["queries"][0]["pin"] = 3
-    with pytest.raises(ModelError, match=r"queries\[0\].pin = 3: there is no such resource"):
+    with pytest.raises(FieldError, match=r"queries\[0\].pin = 3: there is no such resource"):
         Board(small.fabric).add(instance_from_json(document).dataflows[0])
 
 

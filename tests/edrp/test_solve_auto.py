@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 from solve_builders import chain_document, instance_document, reference_document, settled_document
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.exact import search as exact
 from leeward.policies.edrp.methods import auto, solve
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal
-from leeward.policies.edrp.problem.values import ProblemError, Weights
+from leeward.policies.edrp.problem.values import Weights
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)
@@ -81,7 +82,7 @@ def test_an_interrupt_is_not_swallowed(monkeypatch):
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
-    with pytest.raises(ProblemError, match="auto"):
+    with pytest.raises(FieldError, match="auto"):
         solve(problem_from_json(chain_document()), method="guess")
 
 

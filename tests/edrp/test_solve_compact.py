@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.milp import compact
 from leeward.policies.edrp.milp import programme as milp
@@ -16,7 +17,7 @@ from leeward.policies.edrp.problem.evaluate import verify
 from leeward.policies.edrp.problem.latency import MM1, Table
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Unknown
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import Bounds, Node, Operator, ProblemError, Stream, Weights
+from leeward.policies.edrp.problem.values import Bounds, Node, Operator, Stream, Weights
 
 
 def test_its_binaries_grow_with_the_nodes_and_not_with_their_power():
@@ -70,7 +71,7 @@ def test_without_the_coupling_it_is_still_exact(monkeypatch):
 
 
 def test_a_solver_that_is_not_installed_is_refused_with_those_that_are():
-    with pytest.raises(ProblemError, match="HIGHS") as caught:
+    with pytest.raises(FieldError, match="HIGHS") as caught:
         solve(problem_from_json(chain_document()), method="compact", solver="ABACUS")
     assert caught.value.field == "solver"
 

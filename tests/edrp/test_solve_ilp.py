@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from solve_builders import chain_document, instance_document, reference_document
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.milp import ilp
 from leeward.policies.edrp.milp import programme as milp
@@ -18,7 +19,6 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Optimal, Unknown
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import ProblemError
 
 
 def paper_variables(n: int, k: int) -> int:
@@ -166,7 +166,7 @@ def test_neighbours_add_remove_or_move_one_replica():
 
 
 def test_the_restricted_problem_needs_a_present_deployment():
-    with pytest.raises(ProblemError, match="present deployment"):
+    with pytest.raises(FieldError, match="present deployment"):
         solve(problem_from_json(chain_document()), method="restricted")
 
 
@@ -179,5 +179,5 @@ def test_the_restricted_problem_without_any_neighbour_is_unknown():
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(ProblemError, match="is not a method"):
+    with pytest.raises(FieldError, match="is not a method"):
         solve(problem_from_json(chain_document()), method="guess")

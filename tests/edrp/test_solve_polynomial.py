@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from solve_builders import chain_document
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json
 from leeward.policies.edrp.problem.polynomial import Polynomial, fit_polynomial
-from leeward.policies.edrp.problem.values import ProblemError
 
 
 def test_an_increasing_polynomial_is_found_again():
@@ -55,7 +55,7 @@ MEASUREMENTS = st.lists(st.tuples(st.integers(0, 60), st.floats(0.0, 0.5)), min_
 def test_a_fit_increases_and_no_increasing_polynomial_is_nearer(points, degree):
     rates = [5.0 * rate for rate, _ in points]
     if len(set(rates)) <= degree:
-        with pytest.raises(ProblemError, match="do not determine"):
+        with pytest.raises(FieldError, match="do not determine"):
             fit_polynomial(rates, [value for _, value in points], degree)
         return
     x, y = np.array(rates), np.array([value for _, value in points])
@@ -89,7 +89,7 @@ def test_a_fit_increases_and_no_increasing_polynomial_is_nearer(points, degree):
     ],
 )
 def test_measurements_that_are_none_are_refused(rates, responses, degree, field):
-    with pytest.raises(ProblemError) as caught:
+    with pytest.raises(FieldError) as caught:
         fit_polynomial(rates, responses, degree)
     assert caught.value.field == field
 
@@ -125,7 +125,7 @@ def test_the_format_reads_writes_and_solves_it():
     ],
 )
 def test_a_wrong_curve_is_named(changes, field, reason):
-    with pytest.raises(ProblemError) as caught:
+    with pytest.raises(FieldError) as caught:
         problem_from_json(fitted_document(**changes))
     assert caught.value.field == field
     assert reason in caught.value.reason

@@ -9,9 +9,9 @@ import math
 import pytest
 from solve_builders import chain_document, instance_document
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json, read_problem
 from leeward.policies.edrp.problem.latency import MM1, Table
-from leeward.policies.edrp.problem.values import ProblemError
 
 NAMES = ("a-", "b-", "c-", "d-", "e-", "f-", "g-", "h-")
 
@@ -106,7 +106,7 @@ LIVE = {"constant": 0.02, "per_byte": 1e-9}
     ],
 )
 def test_a_wrong_field_is_named(path, value, field, reason):
-    with pytest.raises(ProblemError) as caught:
+    with pytest.raises(FieldError) as caught:
         problem_from_json(changed(path, value))
     assert caught.value.field == field
     assert reason in caught.value.reason
@@ -116,13 +116,13 @@ def test_a_wrong_field_is_named(path, value, field, reason):
 
 @pytest.mark.parametrize("document", [None, [], "x", 3])
 def test_only_an_object_is_a_problem(document):
-    with pytest.raises(ProblemError, match="must be an object"):
+    with pytest.raises(FieldError, match="must be an object"):
         problem_from_json(document)
 
 
 def test_capacity_must_hold_one_replica_of_each():
     document = chain_document(nodes=1)
-    with pytest.raises(ProblemError, match=r"source, work, sink needs 3 units on all nodes") as caught:
+    with pytest.raises(FieldError, match=r"source, work, sink needs 3 units on all nodes") as caught:
         problem_from_json(document)
     assert caught.value.remedy.startswith("Add 1 units")
 
@@ -133,17 +133,17 @@ def test_capacity_counts_what_is_confined_to_a_few_nodes():
     document["operators"][1]["allowed"] = ["n1", "n0"]
     document["operators"][2]["allowed"] = ["n1"]
     document["nodes"][0]["res"] = 0.5
-    with pytest.raises(ProblemError, match=r"source, work, sink needs 3 units on n0, n1"):
+    with pytest.raises(FieldError, match=r"source, work, sink needs 3 units on n0, n1"):
         problem_from_json(document)
 
 
 def test_a_table_is_as_long_as_k_and_does_not_increase():
     document = changed("operators.1.mu", ...)
     document["operators"][1]["latency"] = [0.1]
-    with pytest.raises(ProblemError, match="1 values for k = 2"):
+    with pytest.raises(FieldError, match="1 values for k = 2"):
         problem_from_json(document)
     document["operators"][1]["latency"] = [0.1, 0.2]
-    with pytest.raises(ProblemError, match="grows with the rate"):
+    with pytest.raises(FieldError, match="grows with the rate"):
         problem_from_json(document)
     document["operators"][1]["latency"] = [None, 0.2]
     assert problem_from_json(document).operators[1].curve == Table(values_s=(math.inf, 0.2))
@@ -205,10 +205,10 @@ def test_files_that_are_not_problems(tmp_path):
     ):
         path = tmp_path / name
         path.write_text(text)
-        with pytest.raises(ProblemError, match=reason):
+        with pytest.raises(FieldError, match=reason):
             read_problem(path)
-    with pytest.raises(ProblemError, match="cannot be read"):
+    with pytest.raises(FieldError, match="cannot be read"):
         read_problem(tmp_path / "absent.json")
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ProblemError, match="cannot be read"):
+    with pytest.raises(FieldError, match="cannot be read"):
         read_problem(tmp_path / "bytes.json")

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from oracles import brute_force, deployment_count
 from solve_builders import documents
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.outcome import Change, Infeasible
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import ProblemError
 from leeward.policies.edrp.questions.relax import granted, greatest
 
 pytestmark = pytest.mark.timeout(600)  # the first call on a machine compiles
@@ -37,7 +37,7 @@ def tight(draw: st.DrawFn) -> Problem:
             operator["mu"] = 15.0
     try:
         return problem_from_json(document)
-    except ProblemError:
+    except FieldError:
         assume(False)
         raise
 

@@ -91,15 +91,15 @@ def pareto_command(
 
 
 def _check_own_options(points: int | None, downtime: list[float] | None, picture: Path | None) -> None:
-    from leeward.policies.edrp.problem.values import ProblemError
+    from leeward.core.fields import FieldError
 
     if points is not None and points < 2:
-        raise ProblemError("--points", points, "must be 2 or more", remedy="a curve has two ends")
+        raise FieldError("--points", points, "must be 2 or more", remedy="a curve has two ends")
     for level in downtime or ():
         if not (math.isfinite(level) and level > 0):
-            raise ProblemError("--downtime", level, "must be more than 0", remedy="give seconds")
+            raise FieldError("--downtime", level, "must be more than 0", remedy="give seconds")
     if picture is not None and picture.suffix not in PICTURES:
-        raise ProblemError(
+        raise FieldError(
             "--picture", str(picture), "is neither a PNG nor an SVG", remedy=f"end it in {' or '.join(PICTURES)}"
         )  # fmt: skip
 

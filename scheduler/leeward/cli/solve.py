@@ -81,15 +81,15 @@ def _busy(what: str) -> Iterator[None]:
 
 
 def check_options(time_limit: float | None, gap: float, seed: int) -> None:
-    """Raises `ProblemError` for an option that makes no sense."""
-    from leeward.policies.edrp.problem.values import ProblemError
+    """Raises `FieldError` for an option that makes no sense."""
+    from leeward.core.fields import FieldError
 
     if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
-        raise ProblemError("--time-limit", time_limit, "must be more than 0", remedy="give seconds")
+        raise FieldError("--time-limit", time_limit, "must be more than 0", remedy="give seconds")
     if not 0 <= gap < 1:
-        raise ProblemError("--gap", gap, "must be 0 or more and less than 1", remedy="0.01 means one per cent")
+        raise FieldError("--gap", gap, "must be 0 or more and less than 1", remedy="0.01 means one per cent")
     if not 0 <= seed < 2**31:
-        raise ProblemError("--seed", seed, "must be from 0 to 2147483647", remedy="give such a number")
+        raise FieldError("--seed", seed, "must be from 0 to 2147483647", remedy="give such a number")
 
 
 def outcome_document(problem: Problem, outcome: Outcome) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class Edrp:
         self._settings, self._solve = settings, solver
 
     def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
-        """The best deployment, or the present one if nothing else can be had. Raises ProblemError for bad facts."""
+        """The best deployment, or the present one if nothing else can be had. Raises FieldError for bad facts."""
         if not any(c.source and view.measured.get(c.id, Measured()).arrival_rate > 0 for c in view.components):
             return _keep(view, "no source emits: nothing is known of the load")
         problem, remarks = build_problem(view, self._settings)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leeward.core.fields import FieldError
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.instance import check_places
-from leeward.policies.edge_cloud.model.values import ModelError
 from leeward.policies.edge_cloud.planning.board import Board
 
 
@@ -73,7 +73,7 @@ def interference_s(board: Board, name: str, kind: int, r: int) -> float:
 def _reason(board: Board, dataflow: Dataflow, v: int) -> str:
     try:
         check_places(board.fabric, dataflow)
-    except ModelError as error:
+    except FieldError as error:
         return str(error)
     query = dataflow.queries[v]
     where = "cloud machine" if query.kind == "sink" else "resource"

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
-from leeward.policies.edge_cloud.model.values import KINDS, ModelError, Query, check_number, check_one_of
+from leeward.core.fields import FieldError, check_number
+from leeward.policies.edge_cloud.model.values import KINDS, Query, check_one_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataflow:
-    """An output is duplicated on every edge, inputs are interleaved.  Construction checks it (`ModelError`)."""
+    """An output is duplicated on every edge, inputs are interleaved.  Construction checks it (`FieldError`)."""
 
     name: str
     queries: tuple[Query, ...]
@@ -23,7 +24,7 @@ class Dataflow:
 
     def __post_init__(self) -> None:
         if not self.queries:
-            raise ModelError(
+            raise FieldError(
                 "queries", [], f"dataflow {self.name} has none", remedy="give at least a source and a sink"
             )
         for v, query in enumerate(self.queries):
@@ -34,20 +35,20 @@ class Dataflow:
             tuple(TopologicalSorter(dict(enumerate(self.parents))).static_order())
         except CycleError as error:
             cycle = error.args[1]
-            raise ModelError("edges", cycle, "the edges form a cycle", remedy="remove an edge of it") from None
+            raise FieldError("edges", cycle, "the edges form a cycle", remedy="remove an edge of it") from None
         for v, query in enumerate(self.queries):
             self._check_ends(f"queries[{v}].kind", v, query)
 
     def _check_ends(self, field: str, v: int, query: Query) -> None:
         """Sources have no inputs, sinks no outputs, and all others have both."""
         if query.kind == "source" and self.parents[v]:
-            raise ModelError(field, query.kind, f"it reads from {list(self.parents[v])}", remedy="remove these edges")
+            raise FieldError(field, query.kind, f"it reads from {list(self.parents[v])}", remedy="remove these edges")
         if query.kind != "source" and not self.parents[v]:
-            raise ModelError(field, query.kind, "no query sends to it", remedy="add an edge to it, or make it a source")
+            raise FieldError(field, query.kind, "no query sends to it", remedy="add an edge to it, or make it a source")
         if query.kind == "sink" and self.children[v]:
-            raise ModelError(field, query.kind, f"it sends to {list(self.children[v])}", remedy="remove these edges")
+            raise FieldError(field, query.kind, f"it sends to {list(self.children[v])}", remedy="remove these edges")
         if query.kind != "sink" and not self.children[v]:
-            raise ModelError(field, query.kind, "it sends to no query", remedy="add an edge from it, or make it a sink")
+            raise FieldError(field, query.kind, "it sends to no query", remedy="add an edge from it, or make it a sink")
 
     @cached_property
     def parents(self) -> tuple[tuple[int, ...], ...]:
@@ -91,7 +92,7 @@ def _check_query(field: str, query: Query) -> None:
         check_number(f"{field}.rate", query.rate)
     for name, value in (("rate", query.rate), ("pin", query.pin)):
         if value is not None and query.kind != "source":
-            raise ModelError(f"{field}.{name}", value, f"a {query.kind} has none", remedy="give it to sources alone")
+            raise FieldError(f"{field}.{name}", value, f"a {query.kind} has none", remedy="give it to sources alone")
 
 
 def _check_edges(edges: Sequence[tuple[int, int]], queries: int) -> None:
@@ -101,7 +102,7 @@ def _check_edges(edges: Sequence[tuple[int, int]], queries: int) -> None:
         for end in edge:
             if not 0 <= end < queries:
                 remedy = f"give numbers from 0 to {queries - 1}"
-                raise ModelError(field, list(edge), f"there is no query {end}", remedy=remedy)
+                raise FieldError(field, list(edge), f"there is no query {end}", remedy=remedy)
         if edge in seen:
-            raise ModelError(field, list(edge), "a second edge between these two", remedy="keep one of them")
+            raise FieldError(field, list(edge), "a second edge between these two", remedy="keep one of them")
         seen.add(edge)

@@ -5,20 +5,18 @@ A parsed document is data from outside: nothing in it is trusted, and every comp
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from leeward.core import fields
+from leeward.core.fields import FieldError
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.evaluate import Change, Evaluation
 from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.instance import Instance
-from leeward.policies.edge_cloud.model.values import Cloud, Edge, ModelError, Network, Placement, Query, Resource
-
-T = TypeVar("T")
+from leeward.policies.edge_cloud.model.values import Cloud, Edge, Network, Placement, Query, Resource
 
 #: `note`, `expected` and what `after` has beside its placement are for readers; they are allowed and not looked at.
 TOP_KEYS = frozenset(("note", "instance", "placement", "expected", "after"))
@@ -42,24 +40,18 @@ class Case:
 
 
 def read_case(path: Path) -> Case:
-    """The case in a JSON file; raises `ModelError` also where it cannot be read or is not JSON."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_object_without_repeats)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError("file", str(path), f"cannot be read: {error}", remedy="name a readable file") from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ModelError("file", str(path), f"is not JSON: {error}", remedy="correct the syntax") from None
-    return case_from_json(document)
+    """The case in a JSON file; raises `FieldError` also where it cannot be read or is not JSON."""
+    return case_from_json(fields.read_json(path))
 
 
 def case_from_json(document: object) -> Case:
-    """A case from the parsed format; raises `ModelError` naming the first wrong field."""
-    top = _object("the document", document, TOP_KEYS, required=("instance", "placement"))
+    """A case from the parsed format; raises `FieldError` naming the first wrong field."""
+    top = fields.mapping("the document", document, TOP_KEYS, required=("instance", "placement"))
     after, migration_s = None, 1.0
     if top.get("after") is not None:
-        entry = _object("after", top["after"], AFTER_KEYS, required=("placement",))
+        entry = fields.mapping("after", top["after"], AFTER_KEYS, required=("placement",))
         after = _placements("after.placement", entry["placement"])
-        migration_s = _number("after.eta", entry.get("eta", 1.0))
+        migration_s = fields.number("after.eta", entry.get("eta", 1.0))
     return Case(
         instance=instance_from_json(top["instance"]),
         placement=_placements("placement", top["placement"]),
@@ -71,144 +63,78 @@ def case_from_json(document: object) -> Case:
 def instance_from_json(document: object) -> Instance:
     """An instance from the parsed format; its matrices of the network have a row for each resource."""
     known = frozenset(("name", "mode", *INSTANCE_KEYS))
-    entry = _object("instance", document, known, required=INSTANCE_KEYS)
-    resources = _each("resources", entry["resources"], _resource)
+    entry = fields.mapping("instance", document, known, required=INSTANCE_KEYS)
+    resources = fields.each("resources", entry["resources"], _resource)
     fabric = Fabric(
         resources=resources,
-        lam_s=_matrix("lam", entry["lam"]),
-        eps_mah=_matrix("eps", entry["eps"]),
+        lam_s=fields.matrix("lam", entry["lam"]),
+        eps_mah=fields.matrix("eps", entry["eps"]),
         network=Network(
             site=tuple(range(len(resources))),
-            latency_s=_matrix("latency", entry["latency"]),
-            bandwidth_bps=_matrix("bandwidth", entry["bandwidth"]),
+            latency_s=fields.matrix("latency", entry["latency"]),
+            bandwidth_bps=fields.matrix("bandwidth", entry["bandwidth"]),
         ),
-        pi_edge=_row("pi_edge", entry["pi_edge"]),
-        pi_cloud=_row("pi_cloud", entry["pi_cloud"]),
-        mode=_text("mode", entry.get("mode", "shared")),  # type: ignore[arg-type]
+        pi_edge=fields.row("pi_edge", entry["pi_edge"]),
+        pi_cloud=fields.row("pi_cloud", entry["pi_cloud"]),
+        mode=fields.text("mode", entry.get("mode", "shared")),  # type: ignore[arg-type]
     )
     dataflows = entry["dataflows"]
     if not isinstance(dataflows, list):
-        raise _wrong_type("dataflows", dataflows, "a list")
+        raise fields.wrong_type("dataflows", dataflows, "a list")
     return Instance(fabric=fabric, dataflows=tuple(_dataflow(place, value) for place, value in enumerate(dataflows)))
 
 
 def _resource(field: str, value: object) -> Resource:
-    entry = _object(field, value, frozenset(("kind", *EDGE_KEYS)), required=("kind",))
+    entry = fields.mapping(field, value, frozenset(("kind", *EDGE_KEYS)), required=("kind",))
     if entry["kind"] == "cloud":
         extra = [key for key in EDGE_KEYS if entry.get(key) is not None]
         if extra:
-            raise ModelError(f"{field}.{extra[0]}", entry[extra[0]], "a cloud machine has none", remedy="remove it")
+            raise FieldError(f"{field}.{extra[0]}", entry[extra[0]], "a cloud machine has none", remedy="remove it")
         return Cloud()
     if entry["kind"] != "edge":
-        raise ModelError(f"{field}.kind", entry["kind"], "is unknown", remedy="choose one of edge, cloud")
-    _object(field, entry, required=tuple(EDGE_KEYS))
-    return Edge(**{name: _number(f"{field}.{key}", entry[key]) for key, name in EDGE_KEYS.items()})
+        raise FieldError(f"{field}.kind", entry["kind"], "is unknown", remedy="choose one of edge, cloud")
+    fields.mapping(field, entry, required=tuple(EDGE_KEYS))
+    return Edge(**{name: fields.number(f"{field}.{key}", entry[key]) for key, name in EDGE_KEYS.items()})
 
 
 def _dataflow(position: int, value: object) -> Dataflow:
     """A dataflow without a name gets the one of its place."""
     field = f"dataflows[{position}]"
-    entry = _object(field, value, frozenset(("name", "rate", "queries", "edges")), required=("queries", "edges"))
-    queries = _each(f"{field}.queries", entry["queries"], _query)
-    edges = _each(f"{field}.edges", entry["edges"], _edge)
-    name = _text(f"{field}.name", entry.get("name", f"dataflow {position}"))
-    rate = _number(f"{field}.rate", entry.get("rate", 0.0))
+    entry = fields.mapping(field, value, frozenset(("name", "rate", "queries", "edges")), required=("queries", "edges"))
+    queries = fields.each(f"{field}.queries", entry["queries"], _query)
+    edges = fields.each(f"{field}.edges", entry["edges"], _edge)
+    name = fields.text(f"{field}.name", entry.get("name", f"dataflow {position}"))
+    rate = fields.number(f"{field}.rate", entry.get("rate", 0.0))
     try:
         return Dataflow(name=name, queries=queries, edges=edges, rate=rate)
-    except ModelError as error:
+    except FieldError as error:
         # the dataflow does not know its place in the file
-        raise ModelError(f"{field}.{error.field}", error.value, error.reason, remedy=error.remedy.rstrip(".")) from None
+        raise FieldError(f"{field}.{error.field}", error.value, error.reason, remedy=error.remedy.rstrip(".")) from None
 
 
 def _query(field: str, value: object) -> Query:
     known = frozenset(("type", "sigma", "delta", "kind", "rate", "pin", "name"))
-    entry = _object(field, value, known, required=("type", "sigma", "delta"))
-    pin = None if entry.get("pin") is None else _whole(f"{field}.pin", entry["pin"])
+    entry = fields.mapping(field, value, known, required=("type", "sigma", "delta"))
+    pin = None if entry.get("pin") is None else fields.whole(f"{field}.pin", entry["pin"])
     return Query(
-        type=_whole(f"{field}.type", entry["type"]),
-        selectivity=_number(f"{field}.sigma", entry["sigma"]),
-        event_bytes=_number(f"{field}.delta", entry["delta"]),
-        kind=_text(f"{field}.kind", entry.get("kind", "query")),  # type: ignore[arg-type]
-        rate=None if entry.get("rate") is None else _number(f"{field}.rate", entry["rate"]),
+        type=fields.whole(f"{field}.type", entry["type"]),
+        selectivity=fields.number(f"{field}.sigma", entry["sigma"]),
+        event_bytes=fields.number(f"{field}.delta", entry["delta"]),
+        kind=fields.text(f"{field}.kind", entry.get("kind", "query")),  # type: ignore[arg-type]
+        rate=None if entry.get("rate") is None else fields.number(f"{field}.rate", entry["rate"]),
         pin=None if pin == -1 else pin,
     )
 
 
 def _edge(field: str, value: object) -> tuple[int, int]:
-    ends = _each(field, value, _whole)
+    ends = fields.each(field, value, fields.whole)
     if len(ends) != 2:
-        raise ModelError(field, list(ends), "is not an edge", remedy="give two positions of queries")
+        raise FieldError(field, list(ends), "is not an edge", remedy="give two positions of queries")
     return ends[0], ends[1]
 
 
 def _placements(field: str, value: object) -> tuple[Placement, ...]:
-    return _each(field, value, lambda name, row: _each(name, row, _whole))
-
-
-def _matrix(field: str, value: object) -> tuple[tuple[float, ...], ...]:
-    return _each(field, value, _row)
-
-
-def _row(field: str, value: object) -> tuple[float, ...]:
-    if isinstance(value, list) and {type(item) for item in value} == {float}:
-        return tuple(value)  # a million entries of a large fabric; `Fabric` looks at their values
-    return _each(field, value, _number)
-
-
-def _each(field: str, value: object, read: Callable[[str, object], T]) -> tuple[T, ...]:
-    if not isinstance(value, list):
-        raise _wrong_type(field, value, "a list")
-    return tuple(read(f"{field}[{position}]", item) for position, item in enumerate(value))
-
-
-def _object(
-    field: str, value: object, known: frozenset[str] | None = None, *, required: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _wrong_type(field, value, "an object")
-    for key in value:
-        if known is not None and key not in known:
-            remedy = f"remove it; known: {', '.join(sorted(known))}"
-            raise ModelError(f"{field}.{key}", value[key], "unknown key", remedy=remedy)
-    for key in required:
-        if key not in value:
-            raise ModelError(f"{field}.{key}", None, "is missing", remedy="add it")
-    return value
-
-
-def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entry = dict(pairs)
-    if len(entry) < len(pairs):
-        repeated = sorted({key for key, _ in pairs if sum(key == other for other, _ in pairs) > 1})
-        raise ModelError("file", repeated, "a key is given twice in one object", remedy="keep one of them")
-    return entry
-
-
-def _number(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong_type(field, value, "a number")
-    if not math.isfinite(value):
-        raise ModelError(field, value, "is not a finite number", remedy="give a finite number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ModelError(field, value, "is too large", remedy="give a number below 1e308") from None
-
-
-def _whole(field: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _wrong_type(field, value, "a whole number")
-    return value
-
-
-def _text(field: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise _wrong_type(field, value, "text")
-    return value
-
-
-def _wrong_type(field: str, value: object, wanted: str) -> ModelError:
-    return ModelError(field, value, f"must be {wanted}, not {type(value).__name__}", remedy=f"give {wanted}")
+    return fields.each(field, value, lambda name, row: fields.each(name, row, fields.whole))
 
 
 def evaluation_to_json(found: Evaluation) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from leeward.core.fields import check_number
 from leeward.policies.edge_cloud.model import formulas
 from leeward.policies.edge_cloud.model.instance import Instance, check_placements
-from leeward.policies.edge_cloud.model.values import Cloud, Edge, Placement, check_number
+from leeward.policies.edge_cloud.model.values import Cloud, Edge, Placement
 
 #: A broken constraint: ("sink_not_in_cloud", dataflow, query), ("throughput", dataflow, query), ("energy", resource).
 Violation = tuple[str | int, ...]
@@ -54,7 +55,7 @@ class Change:
 
 
 def evaluate(instance: Instance, placements: Sequence[Placement]) -> Evaluation:
-    """The quantities of one resource for each query; raises `ModelError` for a resource that does not exist."""
+    """The quantities of one resource for each query; raises `FieldError` for a resource that does not exist."""
     check_placements(instance, placements)
     fabric = instance.fabric
     flows = [formulas.rates(dataflow) for dataflow in instance.dataflows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leeward.core.fields import FieldError
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.formulas import (
@@ -14,12 +15,12 @@ from leeward.policies.edge_cloud.model.formulas import (
     rates,
     service_time_s,
 )
-from leeward.policies.edge_cloud.model.values import Edge, ModelError, Placement, Query
+from leeward.policies.edge_cloud.model.values import Edge, Placement, Query
 
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """Construction checks it (`ModelError`), so types, sensors and names of an Instance in hand are known."""
+    """Construction checks it (`FieldError`), so types, sensors and names of an Instance in hand are known."""
 
     fabric: Fabric
     dataflows: tuple[Dataflow, ...]
@@ -29,40 +30,40 @@ class Instance:
         for position, dataflow in enumerate(self.dataflows):
             if dataflow.name in names:
                 field = f"dataflows[{position}].name"
-                raise ModelError(field, dataflow.name, "another dataflow has this name", remedy="make the names unique")
+                raise FieldError(field, dataflow.name, "another dataflow has this name", remedy="make the names unique")
             names.add(dataflow.name)
             check_on_fabric(self.fabric, dataflow, f"dataflows[{position}].")
 
 
 def check_on_fabric(fabric: Fabric, dataflow: Dataflow, prefix: str = "") -> None:
-    """Raises `ModelError` for a type that the fabric does not have, and for a sensor's edge that does not exist."""
+    """Raises `FieldError` for a type that the fabric does not have, and for a sensor's edge that does not exist."""
     for v, query in enumerate(dataflow.queries):
         field = f"{prefix}queries[{v}]"
         if not 0 <= query.type < len(fabric.lam_s):
             remedy = f"give a number from 0 to {len(fabric.lam_s) - 1}"
-            raise ModelError(f"{field}.type", query.type, f"there are {len(fabric.lam_s)} types", remedy=remedy)
+            raise FieldError(f"{field}.type", query.type, f"there are {len(fabric.lam_s)} types", remedy=remedy)
         if query.pin is None:
             continue
         remedy = "name the edge that has the sensor, or -1 if every edge has it"
         if not 0 <= query.pin < len(fabric.resources):
-            raise ModelError(f"{field}.pin", query.pin, "there is no such resource", remedy=remedy)
+            raise FieldError(f"{field}.pin", query.pin, "there is no such resource", remedy=remedy)
         if not isinstance(fabric.resources[query.pin], Edge):
-            raise ModelError(f"{field}.pin", query.pin, "this resource is no edge and has no sensor", remedy=remedy)
+            raise FieldError(f"{field}.pin", query.pin, "this resource is no edge and has no sensor", remedy=remedy)
 
 
 def check_places(fabric: Fabric, dataflow: Dataflow) -> None:
-    """Raises `ModelError` for a query that fits on no resource of its class, even if it had that to itself."""
+    """Raises `FieldError` for a query that fits on no resource of its class, even if it had that to itself."""
     w_in, _ = rates(dataflow)
     for v, query in enumerate(dataflow.queries):
         places = fabric.clouds if query.kind == "sink" else range(len(fabric.resources))
         if query.kind == "source":
             if not fabric.edges:
-                raise ModelError(f"queries[{v}].kind", "source", "there is no edge", remedy="add one to the resources")
+                raise FieldError(f"queries[{v}].kind", "source", "there is no edge", remedy="add one to the resources")
         elif not any(_fits_alone(fabric, query, w_in[v], r) for r in places):
             where = "cloud machine" if query.kind == "sink" else "resource"
             reason = f"no {where} processes {w_in[v]:g} events/s of type {query.type} within its bounds"
             remedy = f"lower the rate of dataflow {dataflow.name}, or add a faster {where}"
-            raise ModelError(f"queries[{v}]", query.kind, reason, remedy=remedy)
+            raise FieldError(f"queries[{v}]", query.kind, reason, remedy=remedy)
 
 
 def _fits_alone(fabric: Fabric, query: Query, w_in: float, r: int) -> bool:
@@ -74,16 +75,16 @@ def _fits_alone(fabric: Fabric, query: Query, w_in: float, r: int) -> bool:
 
 
 def check_placements(instance: Instance, placements: Sequence[Placement], field: str = "placement") -> None:
-    """Raises `ModelError` unless each query of each dataflow has a resource that exists."""
+    """Raises `FieldError` unless each query of each dataflow has a resource that exists."""
     if len(placements) != len(instance.dataflows):
         reason = f"there are {len(instance.dataflows)} dataflows"
-        raise ModelError(field, f"{len(placements)} lists", reason, remedy="give a list for each dataflow")
+        raise FieldError(field, f"{len(placements)} lists", reason, remedy="give a list for each dataflow")
     for position, (dataflow, placement) in enumerate(zip(instance.dataflows, placements, strict=True)):
         if len(placement) != len(dataflow.queries):
             reason = f"dataflow {dataflow.name} has {len(dataflow.queries)} queries"
             value = f"{len(placement)} numbers"
-            raise ModelError(f"{field}[{position}]", value, reason, remedy="give the resource of each query")
+            raise FieldError(f"{field}[{position}]", value, reason, remedy="give the resource of each query")
         for v, r in enumerate(placement):
             if not 0 <= r < len(instance.fabric.resources):
                 remedy = f"give a number from 0 to {len(instance.fabric.resources) - 1}"
-                raise ModelError(f"{field}[{position}][{v}]", r, "there is no such resource", remedy=remedy)
+                raise FieldError(f"{field}[{position}][{v}]", r, "there is no such resource", remedy=remedy)

@@ -11,12 +11,11 @@ eta -> `migration_s`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from leeward.core.errors import LeewardError
+from leeward.core.fields import FieldError
 
 Kind = Literal["source", "query", "sink"]
 KINDS: tuple[Kind, ...] = ("source", "query", "sink")
@@ -25,18 +24,6 @@ Mode = Literal["shared", "overhead", "exclusive"]
 MODES: tuple[Mode, ...] = ("shared", "overhead", "exclusive")
 #: The resource of each query of one dataflow.
 Placement = Sequence[int]
-
-
-class ModelError(LeewardError):
-    """The model as stated makes no sense.  `field` is a path such as `dataflows[2].queries[0].pin`."""
-
-    def __init__(self, field: str, value: object, reason: str, *, remedy: str) -> None:
-        text = repr(value)
-        shown = text if len(text) <= 80 else text[:77] + "..."
-        super().__init__(f"{field} = {shown}: {reason}.", remedy=f"{remedy[0].upper()}{remedy[1:]}.")
-        self.field = field
-        self.value = value
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +79,7 @@ class Query:
     pin: int | None = None
 
 
-def check_number(field: str, value: float, *, positive: bool = False) -> None:
-    """Raises `ModelError` unless the value is finite and not negative, or greater than 0 where that is needed."""
-    if not math.isfinite(value):
-        raise ModelError(field, value, "is not a finite number", remedy="give a finite number")
-    if value < 0 or (positive and value == 0):
-        wanted = "greater than 0" if positive else "0 or more"
-        raise ModelError(field, value, f"must be {wanted}", remedy=f"give a number that is {wanted}")
-
-
 def check_one_of(field: str, value: str, known: Sequence[str]) -> None:
-    """Raises `ModelError` unless the value is one of those known."""
+    """Raises `FieldError` unless the value is one of those known."""
     if value not in known:
-        raise ModelError(field, value, "is unknown", remedy=f"choose one of {', '.join(known)}")
+        raise FieldError(field, value, "is unknown", remedy=f"choose one of {', '.join(known)}")

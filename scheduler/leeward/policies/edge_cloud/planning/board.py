@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from leeward.core.fields import FieldError
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.formulas import rates
 from leeward.policies.edge_cloud.model.instance import check_on_fabric
-from leeward.policies.edge_cloud.model.values import ModelError
 from leeward.policies.edge_cloud.planning.loads import Floats, Loads, Mask
 
 
@@ -49,10 +49,10 @@ class Board:
         self._clouds = ~self.loads.is_edge
 
     def add(self, dataflow: Dataflow) -> None:
-        """A dataflow arrives; none of its queries is placed.  Raises `ModelError` if it does not fit the fabric."""
+        """A dataflow arrives; none of its queries is placed.  Raises `FieldError` if it does not fit the fabric."""
         if dataflow.name in self.active:
             remedy = "give it another name, or remove the other first"
-            raise ModelError("name", dataflow.name, "another dataflow has this name", remedy=remedy)
+            raise FieldError("name", dataflow.name, "another dataflow has this name", remedy=remedy)
         check_on_fabric(self.fabric, dataflow)
         size = len(dataflow.queries)
         self.active[dataflow.name] = Active(dataflow, rates(dataflow)[0], [None] * size, [math.nan] * size)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import ProblemError
 from leeward.policies.edrp.settings import METHODS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def solve(
     gives the exact search `exact_limit_s` at most.
     Where there is no solution, the time that is left goes into what would have to be relaxed, and by how much,
     unless `reasons` are not wanted.
-    Raises `ProblemError` for an unknown method or solver, or one that does not apply.
+    Raises `FieldError` for an unknown method or solver, or one that does not apply.
     """
     from leeward.policies.edrp.problem.outcome import Infeasible
 
@@ -72,7 +72,7 @@ def _solve(
 ) -> Outcome:
     if solver is not None and method in METHODS and method not in PROGRAMMES:
         remedy = f"leave it out, or choose a method of {', '.join(PROGRAMMES)}"
-        raise ProblemError("solver", solver, f"the method {method} uses no solver of integer programmes", remedy=remedy)
+        raise FieldError("solver", solver, f"the method {method} uses no solver of integer programmes", remedy=remedy)
     match method:
         case "auto":
             from leeward.policies.edrp.methods.auto import solve_auto
@@ -94,4 +94,4 @@ def _solve(
             from leeward.policies.edrp.methods.restricted import solve_restricted
 
             return solve_restricted(problem, time_limit_s=time_limit_s, seed=seed, gap=gap, solver=solver)
-    raise ProblemError("method", method, "is not a method", remedy=f"choose one of {', '.join(METHODS)}")
+    raise FieldError("method", method, "is not a method", remedy=f"choose one of {', '.join(METHODS)}")

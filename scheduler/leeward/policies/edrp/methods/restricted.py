@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.exact.search import solve_exact, warm_up
 from leeward.policies.edrp.milp.ilp import solve_ilp
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Outcome
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import ProblemError
 
 #: Seconds for a bound of the full problem: enough for the proven optimum at the paper's sizes.
 BOUND_S = 0.2
@@ -30,10 +30,10 @@ def solve_restricted(
 ) -> Outcome:
     """The best neighbour of the present deployment, as `Feasible` with a bound of the full problem.
 
-    Raises `ProblemError` if nothing is present.  The bound takes up to `BOUND_S` beyond the time limit.
+    Raises `FieldError` if nothing is present.  The bound takes up to `BOUND_S` beyond the time limit.
     """
     if problem.current is None:
-        raise ProblemError(
+        raise FieldError(
             "current",
             None,
             "the restricted problem starts from a present deployment",

@@ -12,10 +12,11 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Optimal, Outcome, Unknown
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import Deployment, ProblemError
+from leeward.policies.edrp.problem.values import Deployment
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -54,27 +55,27 @@ def milp_solvers() -> tuple[str, ...]:
 
 
 def request_of(solver: str | None, time_limit_s: float | None, seed: int, gap: float) -> Request:
-    """Checks the solver's name (any case); raises `ProblemError` naming those that are installed."""
+    """Checks the solver's name (any case); raises `FieldError` naming those that are installed."""
     if solver is None:
         return Request(time_limit_s=time_limit_s, seed=seed, gap=gap)
     installed = milp_solvers()
     if solver.upper() not in installed:
         remedy = f"choose one of {', '.join(installed)}, or install another that cvxpy knows"
-        raise ProblemError("solver", solver, "is not an installed solver of integer programmes", remedy=remedy)
+        raise FieldError("solver", solver, "is not an installed solver of integer programmes", remedy=remedy)
     return Request(solver=solver.upper(), time_limit_s=time_limit_s, seed=seed, gap=gap)
 
 
 def options_for(request: Request) -> dict[str, Any]:
     """The request in the words of its solver; a solver that cannot be told something is not told it.
 
-    GLPK_MI, CBC and CPLEX take no seed here, SciPy no tolerance.  Raises `ProblemError` for a time limit that we
+    GLPK_MI, CBC and CPLEX take no seed here, SciPy no tolerance.  Raises `FieldError` for a time limit that we
     do not know how to give to the solver.
     """
     limit, gap, seed = request.time_limit_s, request.gap, request.seed
     tell = _TOLD.get(request.solver)
     if tell is None:
         if limit is not None:
-            raise ProblemError(
+            raise FieldError(
                 "--time-limit", limit, f"cannot be told to {request.solver}", remedy="leave it out, or use HIGHS"
             )
         return {}

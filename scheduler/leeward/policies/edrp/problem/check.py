@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from leeward.core.fields import FieldError, check_number
 from leeward.policies.edrp.problem.latency import MM1, Table
 from leeward.policies.edrp.problem.polynomial import Polynomial, check_polynomial
 from leeward.policies.edrp.problem.values import (
@@ -17,7 +18,6 @@ from leeward.policies.edrp.problem.values import (
     Deployment,
     Node,
     Operator,
-    ProblemError,
     Statement,
 )
 
@@ -28,7 +28,7 @@ CAPACITY_TOLERANCE = 1e-9
 
 
 def check_statement(problem: Statement) -> None:
-    """Raises `ProblemError` for the first thing that is wrong."""
+    """Raises `FieldError` for the first thing that is wrong."""
     for position, node in enumerate(problem.nodes):
         _check_node(f"nodes[{position}]", node)
     for position, operator in enumerate(problem.operators):
@@ -37,7 +37,7 @@ def check_statement(problem: Statement) -> None:
     _check_ids("operators", [operator.id for operator in problem.operators])
     _check_matrix("delay", problem.delay_s, len(problem.nodes))
     if isinstance(problem.link_cost, float | int):
-        _check_number("link_cost", problem.link_cost)
+        check_number("link_cost", problem.link_cost)
     else:
         _check_matrix("link_cost", problem.link_cost, len(problem.nodes))
     _check_goal(problem)
@@ -46,40 +46,32 @@ def check_statement(problem: Statement) -> None:
     _check_capacity(problem)
 
 
-def _check_number(field: str, value: float, *, positive: bool = False) -> None:
-    if not math.isfinite(value):
-        raise ProblemError(field, value, "is not a finite number", remedy="give a finite number")
-    if value < 0 or (positive and value == 0):
-        wanted = "greater than 0" if positive else "0 or more"
-        raise ProblemError(field, value, f"must be {wanted}", remedy=f"give a number that is {wanted}")
-
-
 def _check_node(field: str, node: Node) -> None:
-    _check_number(f"{field}.res", node.res)
-    _check_number(f"{field}.speedup", node.speedup, positive=True)
-    _check_number(f"{field}.t_spawn", node.spawn_s)
-    _check_number(f"{field}.ds_up", node.store_up_s)
-    _check_number(f"{field}.ds_down", node.store_down_s)
-    _check_number(f"{field}.r_up", node.store_up_rate, positive=True)
-    _check_number(f"{field}.r_down", node.store_down_rate, positive=True)
-    _check_number(f"{field}.ls_write", node.swap_write_rate, positive=True)
-    _check_number(f"{field}.ls_read", node.swap_read_rate, positive=True)
+    check_number(f"{field}.res", node.res)
+    check_number(f"{field}.speedup", node.speedup, positive=True)
+    check_number(f"{field}.t_spawn", node.spawn_s)
+    check_number(f"{field}.ds_up", node.store_up_s)
+    check_number(f"{field}.ds_down", node.store_down_s)
+    check_number(f"{field}.r_up", node.store_up_rate, positive=True)
+    check_number(f"{field}.r_down", node.store_down_rate, positive=True)
+    check_number(f"{field}.ls_write", node.swap_write_rate, positive=True)
+    check_number(f"{field}.ls_read", node.swap_read_rate, positive=True)
 
 
 def _check_operator(field: str, operator: Operator) -> None:
     if operator.k < 1:
-        raise ProblemError(f"{field}.k", operator.k, "must be 1 or more", remedy="allow at least one replica")
-    _check_number(f"{field}.cost", operator.cost)
-    _check_number(f"{field}.res", operator.res)
-    _check_number(f"{field}.state", operator.state_bytes)
-    _check_number(f"{field}.code", operator.code_bytes)
-    _check_number(f"{field}.source_rate", operator.source_rate)
+        raise FieldError(f"{field}.k", operator.k, "must be 1 or more", remedy="allow at least one replica")
+    check_number(f"{field}.cost", operator.cost)
+    check_number(f"{field}.res", operator.res)
+    check_number(f"{field}.state", operator.state_bytes)
+    check_number(f"{field}.code", operator.code_bytes)
+    check_number(f"{field}.source_rate", operator.source_rate)
     if operator.allowed is not None and not operator.allowed:
-        raise ProblemError(
+        raise FieldError(
             f"{field}.allowed", [], "no node may host it", remedy="name at least one node, or null for all"
         )
     if isinstance(operator.curve, MM1):
-        _check_number(f"{field}.mu", operator.curve.mu, positive=True)
+        check_number(f"{field}.mu", operator.curve.mu, positive=True)
     elif isinstance(operator.curve, Table):
         _check_table(f"{field}.latency", operator.curve.values_s, operator.k)
     elif isinstance(operator.curve, Polynomial):
@@ -88,7 +80,7 @@ def _check_operator(field: str, operator: Operator) -> None:
 
 def _check_table(field: str, values_s: Sequence[float], k: int) -> None:
     if len(values_s) < k:
-        raise ProblemError(
+        raise FieldError(
             field,
             list(values_s),
             f"has {len(values_s)} values for k = {k}",
@@ -96,9 +88,9 @@ def _check_table(field: str, values_s: Sequence[float], k: int) -> None:
         )
     for position, value in enumerate(values_s):
         if math.isnan(value) or value < 0:
-            raise ProblemError(f"{field}[{position}]", value, "must be 0 or more", remedy="give seconds, or null")
+            raise FieldError(f"{field}[{position}]", value, "must be 0 or more", remedy="give seconds, or null")
         if position and value > values_s[position - 1]:
-            raise ProblemError(
+            raise FieldError(
                 f"{field}[{position}]",
                 value,
                 "is greater than the value for one replica less, but response time grows with the rate",
@@ -108,17 +100,17 @@ def _check_table(field: str, values_s: Sequence[float], k: int) -> None:
 
 def _check_ids(field: str, ids: Sequence[str]) -> None:
     if not ids:
-        raise ProblemError(field, [], "is empty", remedy="give at least one")
+        raise FieldError(field, [], "is empty", remedy="give at least one")
     for name, count in Counter(ids).items():
         if name == "":
-            raise ProblemError(field, name, "an id is empty", remedy="give each a name")
+            raise FieldError(field, name, "an id is empty", remedy="give each a name")
         if count > 1:
-            raise ProblemError(field, name, f"the id is used {count} times", remedy="make the ids unique")
+            raise FieldError(field, name, f"the id is used {count} times", remedy="make the ids unique")
 
 
 def _check_matrix(field: str, rows: Sequence[Sequence[float]], size: int) -> None:
     if len(rows) != size:
-        raise ProblemError(
+        raise FieldError(
             field,
             f"{len(rows)} rows",
             f"there are {size} nodes",
@@ -126,7 +118,7 @@ def _check_matrix(field: str, rows: Sequence[Sequence[float]], size: int) -> Non
         )
     for u, row in enumerate(rows):
         if len(row) != size:
-            raise ProblemError(
+            raise FieldError(
                 f"{field}[{u}]",
                 f"{len(row)} numbers",
                 f"there are {size} nodes",
@@ -135,9 +127,9 @@ def _check_matrix(field: str, rows: Sequence[Sequence[float]], size: int) -> Non
         # one pass in C for the common case; the loop only finds out which entry is to blame
         if not (min(row) >= 0 and math.isfinite(math.fsum(row))):
             for v, value in enumerate(row):
-                _check_number(f"{field}[{u}][{v}]", value)
+                check_number(f"{field}[{u}][{v}]", value)
         if row[u] != 0:
-            raise ProblemError(
+            raise FieldError(
                 f"{field}[{u}][{u}]", row[u], "a node talks to itself without delay or cost", remedy="write 0"
             )
 
@@ -145,32 +137,32 @@ def _check_matrix(field: str, rows: Sequence[Sequence[float]], size: int) -> Non
 def _check_goal(problem: Statement) -> None:
     weights, bounds = problem.weights, problem.bounds
     for name in ("r", "c", "d"):
-        _check_number(f"weights.{name}", getattr(weights, name))
-        _check_number(f"bounds.{name}", getattr(bounds, name), positive=True)
+        check_number(f"weights.{name}", getattr(weights, name))
+        check_number(f"bounds.{name}", getattr(bounds, name), positive=True)
     total = weights.r + weights.c + weights.d
     if abs(total - 1.0) > WEIGHT_TOLERANCE:
-        raise ProblemError("weights", total, "the weights do not sum to 1", remedy="divide each by their sum")
-    _check_number("t_syn", problem.sync_s)
+        raise FieldError("weights", total, "the weights do not sum to 1", remedy="divide each by their sum")
+    check_number("t_syn", problem.sync_s)
     if problem.downtime_model not in DOWNTIME_MODELS:
-        raise ProblemError(
+        raise FieldError(
             "downtime_model",
             problem.downtime_model,
             "is not a downtime model",
             remedy=f"choose one of {', '.join(DOWNTIME_MODELS)}",
         )
     if problem.downtime_model == "live" and problem.live is None:
-        raise ProblemError(
+        raise FieldError(
             "live", None, "the downtime model 'live' needs it", remedy="give live.constant and live.per_byte"
         )
     if problem.live is not None:
-        _check_number("live.constant", problem.live.constant_s)
-        _check_number("live.per_byte", problem.live.per_byte_s)
+        check_number("live.constant", problem.live.constant_s)
+        check_number("live.per_byte", problem.live.per_byte_s)
         _check_tasks(problem, problem.live.tasks or {})
 
 
 def _check_known(field: str, name: str, known: Iterable[str], kind: str) -> None:
     if name not in known:
-        raise ProblemError(field, name, f"there is no such {kind}", remedy=f"use the id of a {kind}, or add it")
+        raise FieldError(field, name, f"there is no such {kind}", remedy=f"use the id of a {kind}, or add it")
 
 
 def _check_tasks(problem: Statement, tasks: Deployment) -> None:
@@ -180,7 +172,7 @@ def _check_tasks(problem: Statement, tasks: Deployment) -> None:
             field = f"live.tasks.{name}.{node}"
             _check_known(field, node, problem.node_index, "node")
             if count < 0:
-                raise ProblemError(field, count, "is a negative number of tasks", remedy="give 0 or more")
+                raise FieldError(field, count, "is a negative number of tasks", remedy="give 0 or more")
 
 
 def _check_references(problem: Statement) -> None:
@@ -192,10 +184,10 @@ def _check_references(problem: Statement) -> None:
         field = f"streams[{position}]"
         _check_known(f"{field}.from", stream.source, problem.operator_index, "operator")
         _check_known(f"{field}.to", stream.target, problem.operator_index, "operator")
-        _check_number(f"{field}.rate", stream.rate)
+        check_number(f"{field}.rate", stream.rate)
         pair = (stream.source, stream.target)
         if pair in seen:
-            raise ProblemError(field, pair, "a second stream between these two", remedy="add the rates up in one")
+            raise FieldError(field, pair, "a second stream between these two", remedy="add the rates up in one")
         seen.add(pair)
     _check_current(problem)
 
@@ -206,11 +198,11 @@ def _check_current(problem: Statement) -> None:
     for name, placed in problem.current.items():
         _check_known(f"current.{name}", name, problem.operator_index, "operator")
         if not placed:
-            raise ProblemError(f"current.{name}", {}, "no replica", remedy="name a node, or leave `current` out")
+            raise FieldError(f"current.{name}", {}, "no replica", remedy="name a node, or leave `current` out")
         for node, replicas in placed.items():
             _check_known(f"current.{name}.{node}", node, problem.node_index, "node")
             if replicas < 1:
-                raise ProblemError(
+                raise FieldError(
                     f"current.{name}.{node}",
                     replicas,
                     "must be 1 or more",
@@ -218,7 +210,7 @@ def _check_current(problem: Statement) -> None:
                 )
     for operator in problem.operators:
         if operator.id not in problem.current:
-            raise ProblemError(
+            raise FieldError(
                 "current",
                 operator.id,
                 "this operator has no present deployment, though others have one",
@@ -230,19 +222,19 @@ def _check_graph(problem: Statement) -> None:
     order = problem.topological_order
     if len(order) < len(problem.operators):
         stuck = sorted(op.id for op in problem.operators if problem.operator_index[op.id] not in set(order))
-        raise ProblemError("streams", stuck, "the streams form a cycle", remedy="remove a stream of the cycle")
+        raise FieldError("streams", stuck, "the streams form a cycle", remedy="remove a stream of the cycle")
     fed = {stream.target for stream in problem.streams}
     for position, operator in enumerate(problem.operators):
         field = f"operators[{position}].source_rate"
         if operator.id in fed and operator.source_rate > 0:
-            raise ProblemError(
+            raise FieldError(
                 field,
                 operator.source_rate,
                 f"operator {operator.id} is fed by a stream, so it is not a source",
                 remedy="set it to 0, or remove the streams into it",
             )
         if operator.id not in fed and operator.source_rate == 0:
-            raise ProblemError(
+            raise FieldError(
                 field,
                 operator.source_rate,
                 f"nobody feeds operator {operator.id}",
@@ -255,7 +247,7 @@ def _check_capacity(problem: Statement) -> None:
     for position, (operator, nodes) in enumerate(zip(problem.operators, problem.candidates, strict=True)):
         largest = max(problem.nodes[u].res for u in nodes)
         if operator.res > largest + CAPACITY_TOLERANCE:
-            raise ProblemError(
+            raise FieldError(
                 f"operators[{position}].res",
                 operator.res,
                 f"no node that may host {operator.id} has so much capacity (the largest has {largest:g})",
@@ -269,7 +261,7 @@ def _check_capacity(problem: Statement) -> None:
         if demand > capacity + CAPACITY_TOLERANCE * len(confined):
             where = "all nodes" if len(nodes) == len(problem.nodes) else ", ".join(problem.nodes[u].id for u in nodes)
             names = ", ".join(op.id for op in confined)
-            raise ProblemError(
+            raise FieldError(
                 "nodes[].res",
                 capacity,
                 f"one replica of each of {names} needs {demand:g} units on {where}",

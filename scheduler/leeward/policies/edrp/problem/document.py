@@ -5,18 +5,16 @@ A parsed document is data from outside: nothing in it is trusted, and every comp
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from leeward.core import fields
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.problem.latency import MM1, ResponseCurve, Table
 from leeward.policies.edrp.problem.polynomial import Polynomial
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import Bounds, LiveDowntime, Node, Operator, ProblemError, Stream, Weights
-
-T = TypeVar("T")
+from leeward.policies.edrp.problem.values import Bounds, LiveDowntime, Node, Operator, Stream, Weights
 
 #: JSON key -> field of `Node`; all but `id` are optional numbers.
 NODE_KEYS = {
@@ -49,40 +47,32 @@ TOP_KEYS = frozenset(
 
 
 def read_problem(path: Path) -> Problem:
-    """The problem in a JSON file; raises `ProblemError` also where it cannot be read or is not JSON."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProblemError("file", str(path), f"cannot be read: {error}", remedy="name a readable file") from None
-    try:
-        document = json.loads(text, object_pairs_hook=_object_without_repeats)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ProblemError("file", str(path), f"is not JSON: {error}", remedy="correct the syntax") from None
-    return problem_from_json(document)
+    """The problem in a JSON file; raises `FieldError` also where it cannot be read or is not JSON."""
+    return problem_from_json(fields.read_json(path))
 
 
 def problem_from_json(document: object) -> Problem:
-    """A problem from the parsed instance format; raises `ProblemError` naming the first wrong field."""
-    top = _object("the document", document, TOP_KEYS, required=("nodes", "delay", "operators", "streams"))
+    """A problem from the parsed instance format; raises `FieldError` naming the first wrong field."""
+    top = fields.mapping("the document", document, TOP_KEYS, required=("nodes", "delay", "operators", "streams"))
     for key in ("weights", "bounds"):
         if key not in top:
-            raise ProblemError(key, None, "is missing", remedy=f"give {key}.r, {key}.c and {key}.d")
+            raise FieldError(key, None, "is missing", remedy=f"give {key}.r, {key}.c and {key}.d")
     name = top.get("name", "")
     if not isinstance(name, str):
-        raise _wrong_type("name", name, "text")
+        raise fields.wrong_type("name", name, "text")
     live = top.get("live")
     return Problem(
         name=name,
-        nodes=_each("nodes", top["nodes"], _node),
-        delay_s=_matrix("delay", top["delay"]),
+        nodes=fields.each("nodes", top["nodes"], _node),
+        delay_s=fields.matrix("delay", top["delay"]),
         link_cost=_link_cost(top.get("link_cost", 0.0)),
-        operators=_each("operators", top["operators"], _operator),
-        streams=_each("streams", top["streams"], _stream),
+        operators=fields.each("operators", top["operators"], _operator),
+        streams=fields.each("streams", top["streams"], _stream),
         current=_deployment("current", top.get("current")),
         weights=Weights(**_numbers("weights", top["weights"], ("r", "c", "d"))),
         bounds=Bounds(**_numbers("bounds", top["bounds"], ("r", "c", "d"))),
-        sync_s=_number("t_syn", top.get("t_syn", 0.25)),
-        downtime_model=_text("downtime_model", top.get("downtime_model", "generic")),  # type: ignore[arg-type]
+        sync_s=fields.number("t_syn", top.get("t_syn", 0.25)),
+        downtime_model=fields.text("downtime_model", top.get("downtime_model", "generic")),  # type: ignore[arg-type]
         live=None if live is None else _live(live),
     )
 
@@ -131,21 +121,21 @@ def _operator_to_json(operator: Operator) -> dict[str, Any]:
 
 
 def _node(field: str, value: object) -> Node:
-    entry = _object(field, value, frozenset(NODE_KEYS) | {"id"}, required=("id",))
-    numbers = {NODE_KEYS[key]: _number(f"{field}.{key}", entry[key]) for key in entry if key != "id"}
-    return Node(id=_text(f"{field}.id", entry["id"]), **numbers)
+    entry = fields.mapping(field, value, frozenset(NODE_KEYS) | {"id"}, required=("id",))
+    numbers = {NODE_KEYS[key]: fields.number(f"{field}.{key}", entry[key]) for key in entry if key != "id"}
+    return Node(id=fields.text(f"{field}.id", entry["id"]), **numbers)
 
 
 def _operator(field: str, value: object) -> Operator:
     keys = frozenset(OPERATOR_KEYS) | {"id", "k", "allowed", *CURVES}
-    entry = _object(field, value, keys, required=("id", "k"))
+    entry = fields.mapping(field, value, keys, required=("id", "k"))
     allowed = entry.get("allowed")
     return Operator(
-        id=_text(f"{field}.id", entry["id"]),
-        k=_whole(f"{field}.k", entry["k"]),
+        id=fields.text(f"{field}.id", entry["id"]),
+        k=fields.whole(f"{field}.k", entry["k"]),
         curve=_curve(field, entry),
-        allowed=None if allowed is None else _each(f"{field}.allowed", allowed, _text),
-        **{OPERATOR_KEYS[key]: _number(f"{field}.{key}", entry[key]) for key in entry if key in OPERATOR_KEYS},
+        allowed=None if allowed is None else fields.each(f"{field}.allowed", allowed, fields.text),
+        **{OPERATOR_KEYS[key]: fields.number(f"{field}.{key}", entry[key]) for key in entry if key in OPERATOR_KEYS},
     )
 
 
@@ -153,49 +143,51 @@ def _curve(field: str, entry: dict[str, Any]) -> ResponseCurve:
     given = [key for key in CURVES if key in entry]
     if len(given) != 1:
         what = " and ".join(given) if given else "none"
-        raise ProblemError(field, what, "needs one of mu, latency and polynomial", remedy="give exactly one of them")
+        raise FieldError(field, what, "needs one of mu, latency and polynomial", remedy="give exactly one of them")
     match given[0]:
         case "mu":
-            return MM1(mu=_number(f"{field}.mu", entry["mu"]))
+            return MM1(mu=fields.number(f"{field}.mu", entry["mu"]))
         case "latency":
-            return Table(values_s=_each(f"{field}.latency", entry["latency"], _seconds_or_null))
+            return Table(values_s=fields.each(f"{field}.latency", entry["latency"], _seconds_or_null))
     return _polynomial(f"{field}.polynomial", entry["polynomial"])
 
 
 def _polynomial(field: str, value: object) -> Polynomial:
     """`coefficients` c_0, c_1, ... (s, s per tuple/s, ...), `range` measured (tuples/s), `residual` (s, optional)."""
     known = frozenset(("coefficients", "range", "residual"))
-    entry = _object(field, value, known, required=("coefficients", "range"))
-    measured = _each(f"{field}.range", entry["range"], _number)
+    entry = fields.mapping(field, value, known, required=("coefficients", "range"))
+    measured = fields.each(f"{field}.range", entry["range"], fields.number)
     if len(measured) != 2:
-        raise ProblemError(f"{field}.range", list(measured), "is not a range", remedy="give two rates")
+        raise FieldError(f"{field}.range", list(measured), "is not a range", remedy="give two rates")
     return Polynomial(
-        coefficients=_each(f"{field}.coefficients", entry["coefficients"], _number),
+        coefficients=fields.each(f"{field}.coefficients", entry["coefficients"], fields.number),
         low_tps=measured[0],
         high_tps=measured[1],
-        residual_s=_number(f"{field}.residual", entry.get("residual", 0.0)),
+        residual_s=fields.number(f"{field}.residual", entry.get("residual", 0.0)),
     )
 
 
 def _seconds_or_null(field: str, value: object) -> float:
     """JSON has no infinity: null says that a replica cannot keep up."""
-    return math.inf if value is None else _number(field, value)
+    return math.inf if value is None else fields.number(field, value)
 
 
 def _stream(field: str, value: object) -> Stream:
-    entry = _object(field, value, frozenset(("from", "to", "rate")), required=("from", "to", "rate"))
+    entry = fields.mapping(field, value, frozenset(("from", "to", "rate")), required=("from", "to", "rate"))
     return Stream(
-        source=_text(f"{field}.from", entry["from"]),
-        target=_text(f"{field}.to", entry["to"]),
-        rate=_number(f"{field}.rate", entry["rate"]),
+        source=fields.text(f"{field}.from", entry["from"]),
+        target=fields.text(f"{field}.to", entry["to"]),
+        rate=fields.number(f"{field}.rate", entry["rate"]),
     )
 
 
 def _live(value: object) -> LiveDowntime:
-    entry = _object("live", value, frozenset(("constant", "per_byte", "tasks")), required=("constant", "per_byte"))
+    entry = fields.mapping(
+        "live", value, frozenset(("constant", "per_byte", "tasks")), required=("constant", "per_byte")
+    )
     return LiveDowntime(
-        constant_s=_number("live.constant", entry["constant"]),
-        per_byte_s=_number("live.per_byte", entry["per_byte"]),
+        constant_s=fields.number("live.constant", entry["constant"]),
+        per_byte_s=fields.number("live.per_byte", entry["per_byte"]),
         tasks=_deployment("live.tasks", entry.get("tasks")),
     )
 
@@ -204,89 +196,16 @@ def _deployment(field: str, value: object) -> dict[str, dict[str, int]] | None:
     if value is None:
         return None
     deployment: dict[str, dict[str, int]] = {}
-    for name, placed in _object(field, value).items():
-        entry = _object(f"{field}.{name}", placed)
-        deployment[name] = {node: _whole(f"{field}.{name}.{node}", count) for node, count in entry.items()}
+    for name, placed in fields.mapping(field, value).items():
+        entry = fields.mapping(f"{field}.{name}", placed)
+        deployment[name] = {node: fields.whole(f"{field}.{name}.{node}", count) for node, count in entry.items()}
     return deployment
 
 
 def _link_cost(value: object) -> float | tuple[tuple[float, ...], ...]:
-    return _matrix("link_cost", value) if isinstance(value, list) else _number("link_cost", value)
-
-
-def _matrix(field: str, value: object) -> tuple[tuple[float, ...], ...]:
-    return _each(field, value, _row)
-
-
-def _row(field: str, value: object) -> tuple[float, ...]:
-    if isinstance(value, list) and {type(item) for item in value} == {float}:
-        return tuple(value)  # a million entries of a large cluster; `check_problem` looks at their values
-    return _each(field, value, _number)
+    return fields.matrix("link_cost", value) if isinstance(value, list) else fields.number("link_cost", value)
 
 
 def _numbers(field: str, value: object, keys: tuple[str, ...]) -> dict[str, float]:
-    entry = _object(field, value, frozenset(keys), required=keys)
-    return {key: _number(f"{field}.{key}", entry[key]) for key in keys}
-
-
-def _each(field: str, value: object, read: Callable[[str, object], T]) -> tuple[T, ...]:
-    if not isinstance(value, list):
-        raise _wrong_type(field, value, "a list")
-    return tuple(read(f"{field}[{position}]", item) for position, item in enumerate(value))
-
-
-def _object(
-    field: str, value: object, known: frozenset[str] | None = None, *, required: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _wrong_type(field, value, "an object")
-    for key in value:
-        if not isinstance(key, str):
-            raise _wrong_type(field, key, "text as key")
-        if known is not None and key not in known:
-            raise ProblemError(
-                f"{field}.{key}",
-                value[key],
-                "unknown key",
-                remedy=f"remove it; known: {', '.join(sorted(known))}",
-            )
-    for key in required:
-        if key not in value:
-            raise ProblemError(f"{field}.{key}", None, "is missing", remedy="add it")
-    return value
-
-
-def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entry = dict(pairs)
-    if len(entry) < len(pairs):
-        repeated = sorted({key for key, _ in pairs if sum(key == other for other, _ in pairs) > 1})
-        raise ProblemError("file", repeated, "a key is given twice in one object", remedy="keep one of them")
-    return entry
-
-
-def _number(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong_type(field, value, "a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ProblemError(field, value, "is not a finite number", remedy="give a finite number")
-    return number
-
-
-def _whole(field: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _wrong_type(field, value, "a whole number")
-    return value
-
-
-def _text(field: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise _wrong_type(field, value, "text")
-    return value
-
-
-def _wrong_type(field: str, value: object, wanted: str) -> ProblemError:
-    return ProblemError(field, value, f"must be {wanted}, not {type(value).__name__}", remedy=f"give {wanted}")
+    entry = fields.mapping(field, value, frozenset(keys), required=keys)
+    return {key: fields.number(f"{field}.{key}", entry[key]) for key in keys}

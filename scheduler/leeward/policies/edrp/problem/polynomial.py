@@ -19,7 +19,7 @@ from math import comb
 
 import numpy as np
 
-from leeward.policies.edrp.problem.values import ProblemError
+from leeward.core.fields import FieldError
 
 #: Degree to which the derivative is raised: the higher, the fewer increasing polynomials are missed.
 RAISED = 60
@@ -53,7 +53,7 @@ class Polynomial:
 def fit_polynomial(rates_tps: Sequence[float], responses_s: Sequence[float], degree: int) -> Polynomial:
     """The increasing polynomial of at most `degree` with the least squared error.
 
-    Raises `ProblemError` where the measurements are not such, or too few: there must be more than `degree`
+    Raises `FieldError` where the measurements are not such, or too few: there must be more than `degree`
     different rates.
     """
     x, y = np.array(rates_tps, dtype=float), np.array(responses_s, dtype=float)
@@ -72,17 +72,17 @@ def fit_polynomial(rates_tps: Sequence[float], responses_s: Sequence[float], deg
 
 def _check_measurements(x: np.ndarray, y: np.ndarray, degree: int) -> None:
     if not 1 <= degree <= MOST:
-        raise ProblemError("degree", degree, f"must be from 1 to {MOST}", remedy="3 is enough for most curves")
+        raise FieldError("degree", degree, f"must be from 1 to {MOST}", remedy="3 is enough for most curves")
     if x.ndim != 1 or x.shape != y.shape:
-        raise ProblemError("responses", len(y), f"there are {len(x)} rates", remedy="give one response time for each")
+        raise FieldError("responses", len(y), f"there are {len(x)} rates", remedy="give one response time for each")
     for field, values in (("rates", x), ("responses", y)):
         wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
         if len(wrong):
             at = int(wrong[0])
             what = "must be finite and 0 or more"
-            raise ProblemError(f"{field}[{at}]", float(values[at]), what, remedy="leave it out")
+            raise FieldError(f"{field}[{at}]", float(values[at]), what, remedy="leave it out")
     if len(np.unique(x)) <= degree:
-        raise ProblemError(
+        raise FieldError(
             "rates", len(np.unique(x)), f"different rates do not determine degree {degree}", remedy="measure at more"
         )
 
@@ -120,28 +120,28 @@ def _least_squares(fitted: np.ndarray, y: np.ndarray, least: np.ndarray) -> np.n
 
 
 def check_polynomial(field: str, curve: Polynomial) -> None:
-    """Raises `ProblemError` for the first thing that is wrong with a curve that is read or made by hand."""
+    """Raises `FieldError` for the first thing that is wrong with a curve that is read or made by hand."""
     if not curve.coefficients:
-        raise ProblemError(f"{field}.coefficients", [], "is empty", remedy="give at least one")
+        raise FieldError(f"{field}.coefficients", [], "is empty", remedy="give at least one")
     values = [
         *((f"coefficients[{p}]", c) for p, c in enumerate(curve.coefficients)),
         ("range[0]", curve.low_tps), ("range[1]", curve.high_tps), ("residual", curve.residual_s),
     ]  # fmt: skip
     for name, value in values:
         if not math.isfinite(value):
-            raise ProblemError(f"{field}.{name}", value, "is not a finite number", remedy="give a finite number")
+            raise FieldError(f"{field}.{name}", value, "is not a finite number", remedy="give a finite number")
         if value < 0 and not name.startswith("coefficients"):
-            raise ProblemError(f"{field}.{name}", value, "must be 0 or more", remedy="give 0 or more")
+            raise FieldError(f"{field}.{name}", value, "must be 0 or more", remedy="give 0 or more")
     if curve.high_tps <= curve.low_tps:
-        raise ProblemError(f"{field}.range[1]", curve.high_tps, "does not exceed the lowest rate", remedy="swap them")
+        raise FieldError(f"{field}.range[1]", curve.high_tps, "does not exceed the lowest rate", remedy="swap them")
     shape = np.polynomial.Polynomial(curve.coefficients)
     turns = [float(root.real) for root in shape.deriv().roots() if abs(root.imag) < 1e-9 * (1 + float(abs(root)))]
     points = [curve.low_tps, *sorted(t for t in turns if curve.low_tps < t < curve.high_tps), curve.high_tps]
     heights = shape(np.array(points))
     noise = NOISE * max(1e-12, float(np.abs(heights).max()))
     if heights[0] < -noise:
-        raise ProblemError(field, float(heights[0]), "is negative at the lowest rate", remedy="fit it again")
+        raise FieldError(field, float(heights[0]), "is negative at the lowest rate", remedy="fit it again")
     for start, end, before, after in zip(points, points[1:], heights, heights[1:], strict=False):
         if after < before - noise:
             what = f"falls between the rates {start:g} and {end:g}, but response time grows with the rate"
-            raise ProblemError(field, list(curve.coefficients), what, remedy="fit it with fit_polynomial")
+            raise FieldError(field, list(curve.coefficients), what, remedy="fit it with fit_polynomial")

@@ -10,7 +10,7 @@ from leeward.policies.edrp.problem.values import Statement
 
 @dataclass(frozen=True, kw_only=True)
 class Problem(Statement):
-    """One instance of EDRP.  Construction checks it (`ProblemError`), so a Problem in hand is well formed."""
+    """One instance of EDRP.  Construction checks it (`FieldError`), so a Problem in hand is well formed."""
 
     def __post_init__(self) -> None:
         check_statement(self)

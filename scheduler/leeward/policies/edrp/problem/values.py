@@ -12,25 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from leeward.core.errors import LeewardError
 from leeward.policies.edrp.problem.latency import ResponseCurve
 
 #: operator -> node -> number of replicas there (>= 1); the multisets of the paper.
 Deployment = Mapping[str, Mapping[str, int]]
 DowntimeModel = Literal["generic", "storm", "live"]
 DOWNTIME_MODELS: tuple[DowntimeModel, ...] = ("generic", "storm", "live")
-
-
-class ProblemError(LeewardError):
-    """The problem as stated makes no sense.  `field` is a path such as `operators[2].mu`."""
-
-    def __init__(self, field: str, value: object, reason: str, *, remedy: str) -> None:
-        text = repr(value)
-        shown = text if len(text) <= 80 else text[:77] + "..."
-        super().__init__(f"{field} = {shown}: {reason}.", remedy=f"{remedy[0].upper()}{remedy[1:]}.")
-        self.field = field
-        self.value = value
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

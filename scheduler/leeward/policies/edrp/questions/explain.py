@@ -116,7 +116,7 @@ def explain(
 ) -> Explanation | Infeasible | Unknown:
     """Solves `problem` and asks about it until `time_limit_s` is over; questions left out are marked.
 
-    `notify` is told each question before it is solved.  Raises `ProblemError` for a method that does not apply.
+    `notify` is told each question before it is solved.  Raises `FieldError` for a method that does not apply.
     """
     started = clock()
     notify("the deployment")

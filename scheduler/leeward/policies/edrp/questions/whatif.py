@@ -12,12 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.evaluate import Metrics, evaluate
 from leeward.policies.edrp.problem.latency import Table
 from leeward.policies.edrp.problem.outcome import Infeasible, Optimal, Unknown
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import Bounds, Deployment, Operator, ProblemError, Weights
+from leeward.policies.edrp.problem.values import Bounds, Deployment, Operator, Weights
 from leeward.policies.edrp.questions.facts import units_used
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown", "not asked", "evaluated"]
@@ -133,7 +134,7 @@ def _with_operator(problem: Problem, changed: Operator) -> Variant | None:
     operators = tuple(changed if op.id == changed.id else op for op in problem.operators)
     try:
         return Variant(problem=replace(problem, operators=operators))
-    except ProblemError:
+    except FieldError:
         return None  # not even one replica of each fits
 
 
@@ -197,7 +198,7 @@ def thinning(problem: Problem, operator: Operator, node: str, most: int) -> Vari
             current=current or None,
             live=live,
         )
-    except ProblemError:
+    except FieldError:
         return None
     return Variant(problem=varied, alias={twin: node}, added=added)
 
