@@ -38,13 +38,13 @@ class WordCount(StatefulBolt):
         self.client = redis.Redis()
         self.limit = conf.get("limit")
 
-    def _increment(self, word, inc_by):
+    def _count(self, word):
         counter = self.counter
-        counter[word] += inc_by
-        self.total += inc_by
+        counter[word] += 1
+        self.total = counter.total()
 
     def process(self, tup):
-        self._increment(tup.values[0], 1)
+        self._count(tup.values[0])
         heappush(self.heap, tup.values[0])
         self.client.append("a", "b")
         self.counters["words"] += self.limit
@@ -120,7 +120,7 @@ def test_attributes_beside_the_state_are_found_with_their_line(project):
         ("warning", "sink", "sink keeps state by its class, but no method of it uses self.state."),
     }
     where = next(row["where"] for row in document["problems"] if "counter" in row["problem"])
-    line = BOLTS.splitlines().index("        counter[word] += inc_by") + 1
+    line = BOLTS.splitlines().index("        counter[word] += 1") + 1
     assert where.endswith(f"{name}_bolts.py:{line}")
 
 

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -228,6 +229,20 @@ TABLES = {"pass": even_table([3]), "count": even_table([5]), "sink": even_table(
 
 def emitted(messages, stream=None):
     return [m["tuple"] for m in messages if m.get("command") == "emit" and m.get("stream") == stream]
+
+
+@contextmanager
+def starting(folder):
+    """A function that starts a worker of a class, for other files too; all are closed at last."""
+    workers = []
+
+    def start(cls, twin=None, **context):
+        workers.append(Worker(cls, folder, twin, **(BOLT | context)))
+        return workers[-1]
+
+    yield start
+    for worker in workers:
+        worker.close()
 
 
 @pytest.fixture(params=["json", "binary with ids", "binary"])

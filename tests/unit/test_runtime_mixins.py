@@ -15,7 +15,7 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.table import even_table
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout
 from tests.pipe_twin import Twin
-from tests.unit.test_runtime_components import BOLT, TABLES, Worker, begin_handover, emitted
+from tests.unit.test_runtime_components import TABLES, begin_handover, emitted, starting
 
 
 class Batches:
@@ -40,16 +40,14 @@ class Kept(Batches, StatefulBolt, BatchingBolt):
 
 @pytest.fixture
 def start(tmp_path):
-    workers = []
+    with starting(tmp_path) as start:
 
-    def start(cls, twin=None, **context):
-        workers.append(Worker(cls, tmp_path, twin, **(BOLT | context)))
-        workers[-1].beat()
-        return workers[-1]
+        def running(cls, twin=None, **context):
+            worker = start(cls, twin, **context)
+            worker.beat()
+            return worker
 
-    yield start
-    for worker in workers:
-        worker.close()
+        yield running
 
 
 def tick(worker):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import runpy
 import time
 from collections import Counter, deque
+from pathlib import Path
 
 import pytest
 import streamparse
@@ -12,26 +14,11 @@ import streamparse
 from leeward.core.metrics import TaskMetrics
 from leeward.runtime import ElasticBolt, StatefulBolt
 from leeward.runtime.state.outside import Outside, fingerprint, uses_state
-from tests.unit.test_runtime_components import BOLT, Worker
+from tests.unit.test_runtime_components import starting
 
-
-class WordCountBolt(streamparse.Bolt):
-    """As `sparse quickstart` writes it."""
-
-    outputs = ("word", "count")
-
-    def initialize(self, conf, ctx):
-        self.counter = Counter()
-        self.total = 0
-
-    def _increment(self, word, inc_by):
-        self.counter[word] += inc_by
-        self.total += inc_by
-
-    def process(self, tup):
-        word = tup.values[0]
-        self._increment(word, 10 if word == "dog" else 1)
-        self.emit([word, self.counter[word]])
+#: The bolt of the project that `sparse quickstart` writes, from streamparse itself.
+QUICKSTART = Path(streamparse.__file__).parent / "bootstrap" / "project" / "src" / "bolts" / "wordcount.py"
+WordCountBolt = runpy.run_path(str(QUICKSTART))["WordCountBolt"]
 
 
 class Counted(WordCountBolt, StatefulBolt):
@@ -98,15 +85,8 @@ class Silent(Writer):
 
 @pytest.fixture
 def started(tmp_path):
-    workers = []
-
-    def start(cls, **more):
-        workers.append(Worker(cls, tmp_path, **(BOLT | more)))
-        return workers[-1]
-
-    yield start
-    for worker in workers:
-        worker.close()
+    with starting(tmp_path) as start:
+        yield start
 
 
 def after_tuples(worker, tuples=3):

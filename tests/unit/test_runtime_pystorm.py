@@ -10,7 +10,7 @@ from pystorm.component import Component
 from leeward.runtime import ElasticBolt, StatefulSpout
 from tests.doc_blocks import ROOT
 from tests.pipe_twin import Twin
-from tests.unit.test_runtime_components import BOLT, Worker, emitted
+from tests.unit.test_runtime_components import Worker, emitted, starting
 
 PAGE = ROOT / "docs" / "streamparse.md"
 
@@ -44,16 +44,14 @@ class Unfailing(Lenient):
 
 @pytest.fixture
 def start(tmp_path):
-    workers = []
+    with starting(tmp_path) as start:
 
-    def start(cls, twin=None, **context):
-        workers.append(Worker(cls, tmp_path, twin, **(BOLT | context)))
-        workers[-1].beat()
-        return workers[-1]
+        def running(cls, twin=None, **context):
+            worker = start(cls, twin, **context)
+            worker.beat()
+            return worker
 
-    yield start
-    for worker in workers:
-        worker.close()
+        yield running
 
 
 def after(worker, *keys):

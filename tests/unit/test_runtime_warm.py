@@ -11,7 +11,7 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.table import even_table
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout
 from tests.pipe_twin import Twin
-from tests.unit.test_runtime_components import BOLT, TABLES, Worker, begin_handover, emitted
+from tests.unit.test_runtime_components import TABLES, Worker, begin_handover, emitted, starting
 
 
 class Calls:
@@ -69,16 +69,8 @@ class Feed(Calls, StatefulSpout):
 
 @pytest.fixture(params=["json", "binary"])
 def start(request, tmp_path):
-    workers = []
-
-    def start(cls, **context):
-        twin = None if request.param == "json" else Twin(ids=False)
-        workers.append(Worker(cls, tmp_path, twin, **(BOLT | context)))
-        return workers[-1]
-
-    yield start
-    for worker in workers:
-        worker.close()
+    with starting(tmp_path) as start:
+        yield lambda cls, **context: start(cls, None if request.param == "json" else Twin(ids=False), **context)
 
 
 def tick(worker):

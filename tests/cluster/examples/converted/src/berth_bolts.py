@@ -31,15 +31,9 @@ class Harbour(StatefulBolt):
         self.key = conf["examples.key"]
         self.all = 0
 
-    def add(self, berth):
+    def process(self, tup):
+        (berth,) = tup.values
         self.all += 1
         ships = self.state[berth] = self.state.get(berth, 0) + 1
         self.redis.zadd(self.key, {berth: ships})
-        return ships
-
-    def process(self, tup):
-        berth = tup.values[0]
-        ships = self.add(berth)
-        if self.all % 500 == 0:
-            self.logger.info("%d ships so far", self.all)
         self.emit([berth, int(ships)])

@@ -32,13 +32,8 @@ class Harbour(Bolt):
         self.key = conf["examples.key"]
         self.all = 0
 
-    def add(self, berth):
-        self.all += 1
-        return self.redis.zincrby(self.key, 1, berth)
-
     def process(self, tup):
-        berth = tup.values[0]
-        ships = self.add(berth)
-        if self.all % 500 == 0:
-            self.logger.info("%d ships so far", self.all)
+        (berth,) = tup.values
+        self.all += 1
+        ships = self.redis.zincrby(self.key, 1, berth)
         self.emit([berth, int(ships)])

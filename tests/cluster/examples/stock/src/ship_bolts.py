@@ -7,6 +7,7 @@ from ends import Feed
 from streamparse import Bolt, Spout
 
 SHIPS = ("yawl", "ketch", "sloop", "cutter", "ferry", "tug", "barge")
+WEIGHTS = {"ferry": 2}
 
 
 class Lookout(Spout):
@@ -25,7 +26,7 @@ class Lookout(Spout):
 
 
 class Tally(Bolt):
-    """A ferry passes there and back."""
+    """Weighs a ferry twice, as it passes there and back."""
 
     outputs = ["ship", "passages"]
 
@@ -33,13 +34,8 @@ class Tally(Bolt):
         self.passages = Counter()
         self.all = 0
 
-    def add(self, ship, more):
-        self.passages[ship] += more
-        self.all += more
-
     def process(self, tup):
-        ship = tup.values[0]
-        self.add(ship, 2 if ship == "ferry" else 1)
-        if self.all % 500 == 0:
-            self.logger.info("%d passages so far", self.all)
+        (ship,) = tup.values
+        self.passages.update([ship] * WEIGHTS.get(ship, 1))
+        self.all += 1
         self.emit([ship, self.passages[ship]])
