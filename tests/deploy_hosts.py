@@ -161,7 +161,7 @@ class Cluster:
         return None
 
     def files(self) -> dict[str, str]:
-        """Every file and link below the hosts -> what it holds; what belongs to a running process left out."""
+        """Every file and link below the hosts -> what it holds; but for those of running processes."""
         found = {}
         for path in sorted(self.root.glob("*/**/*")):
             if path.name in ("service.pid", "service.log"):

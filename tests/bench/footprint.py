@@ -1,8 +1,8 @@
-"""What a worker's Python environment takes, beside stock streamparse's: `python tests/bench/footprint.py`.
+"""Size, import time and memory of a worker's Python environment: `python tests/bench/footprint.py`.
 
-Builds the wheel, installs `leeward[runtime]` and streamparse (the locked releases of both) into two empty environments,
-and imports in turn what a component imports. Prints and writes `out/bench/footprint.json`: size on disk, and over all
-runs the least and median time of an import, and the resident memory after it.
+Builds the wheel, installs `leeward[runtime]` and stock streamparse (the locked releases of both) into two empty
+environments, and imports in turn what a component imports. Prints and writes `out/bench/footprint.json`: size on disk,
+and over all runs the least and median time of an import, and the resident memory after it.
 """
 
 from __future__ import annotations

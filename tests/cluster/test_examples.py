@@ -75,7 +75,7 @@ def judge(example: Example, place: Place) -> None:
 
     try:
         await_(right, "the right result", 60)
-        time.sleep(2)  # whatever comes twice comes by then
+        time.sleep(2)  # a tuple that comes a second time comes by then
         assert right()
     except AssertionError as error:
         found, expected = example.result(place), example.expected(place.sent())

@@ -20,7 +20,7 @@ from tests.deploy.wheels import ROOT
 
 WORKERS = tuple(name for name in MACHINES if name.startswith("worker"))
 SECRETS = Secrets(redis_password="for-tests-of-rollouts", zookeeper_secret="for-tests-too")
-#: What an operator's cluster has of its own; short times, as the machine is small.
+#: Settings that an operator's cluster has of its own; short times, as the machine is small.
 OWN = {
     "storm.zookeeper.servers": ["datastore"],
     "nimbus.seeds": ["nimbus"],

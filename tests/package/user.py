@@ -60,7 +60,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the commands of a project's README printed, in their order."""
+    """Output of the commands of a project's README, in their order."""
 
     lines: tuple[tuple[str, str], ...]
 
@@ -90,6 +90,6 @@ def play(user: User, project: Path, *, storm_version: str | None = None) -> Said
 
 
 def counts(table: str) -> dict[str, int]:
-    """What look.py printed."""
+    """Word -> count, as look.py printed them."""
     rows = [line.split() for line in table.splitlines()]
     return {word: int(count) for count, word in rows}

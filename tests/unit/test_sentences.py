@@ -23,7 +23,11 @@ BEGINS = re.compile(
 NEVER = re.compile(r"\b(?:whoever|whomever)\b", re.IGNORECASE)
 FOLDERS = ("scheduler", "bolts", "topologies", "scripts")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "containers").glob("*.md")),
+]
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:

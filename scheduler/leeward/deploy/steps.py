@@ -7,6 +7,7 @@ and the present one is kept by a second name (a hard link), which takes no space
 from __future__ import annotations
 
 import shlex
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from leeward.deploy.facts import UNIT, kept_path, new_path
@@ -17,20 +18,20 @@ q = shlex.quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(ABC):
     """A step on one host. `script` is "" where the shell does more than run a script."""
 
     host: str
 
     @property
+    @abstractmethod
     def text(self) -> str:
         """A line for people, the same in a dry run and in a real one."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def script(self) -> str:
         """Its commands for `sh`, which end with code 0 or with a message and another."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
