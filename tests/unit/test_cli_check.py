@@ -117,7 +117,7 @@ def test_attributes_beside_the_state_are_found_with_their_line(project):
         ("error", "count", "count keeps counter"),
         ("error", "count", "count keeps heap"),
         ("error", "count", "count keeps total"),
-        ("warning", "sink", "sink keeps state by its class, but no method of it uses self.state."),
+        ("error", "sink", "sink keeps state by its class, but no method of it uses self.state."),
     }
     where = next(row["where"] for row in document["problems"] if "counter" in row["problem"])
     line = BOLTS.splitlines().index("        counter[word] += 1") + 1
@@ -128,7 +128,7 @@ def test_the_table_names_component_and_remedy_and_the_only_topology_needs_no_nam
     project()
     code, out = run()
     assert code == 1 and "error: count keeps counter outside of self.state" in out and "resumed()" in out
-    assert "warning: sink keeps state" in out and out.endswith(": 4 problems\n")
+    assert "error: sink keeps state" in out and out.endswith(": 4 problems\n")
 
 
 def test_an_iterator_that_a_spout_goes_on_with_is_state(tmp_path, monkeypatch):

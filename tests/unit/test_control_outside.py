@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from control_twins import ID, Cluster
 from control_views import view
-from test_control_service import Script, ended, keep, replicas_of_work, stage
+from test_control_service import Script, keep, replicas_of_work, stage
 
 from leeward.control.guard import by_hand, would_lose
 from leeward.control.monitor import outside_of
@@ -50,6 +50,7 @@ def sample(component, **more):
 def test_the_tasks_of_a_component_are_put_together():
     samples = {2: sample("work", outside=("b",)), 3: sample("work", outside=("a", "b")), 5: sample("sink")}
     assert outside_of(samples) == {"work": ("a", "b")}
+    assert outside_of(samples | {5: sample("sink", state_unused=True)}) == {"work": ("a", "b"), "sink": ()}
 
 
 def test_warnings_are_sentences_by_component():
@@ -82,14 +83,17 @@ def test_the_service_warns_once_and_refuses_the_policys_plan():
     assert not sink.of("reconfiguration_started") and policy.views[0].measured["work"].outside == ("counter",)
 
 
-def test_a_component_without_state_is_told_of_and_moves():
-    service, clock, sink, _ = stage(
-        Script(replicas_of_work([2, 3])), until=ended(1), cluster=publishing(state_unused=True)
-    )
+def test_a_component_that_never_uses_its_state_is_told_of_and_refused():
+    """It may keep it where no look reaches: in an array, a client, a closure."""
+    refused = lambda sink, _: bool(sink.of("plan_refused"))  # noqa: E731
+    policy = Script(replicas_of_work([2, 3]))
+    service, clock, sink, _ = stage(policy, until=refused, cluster=publishing(state_unused=True))
     service.run(clock.stop)
     (warned,) = sink.of("state_outside")
     assert warned["component"] == "work" and warned["attributes"] == []
-    assert sink.of("reconfiguration_ended")[0]["result"] == "done"
+    why = sink.of("plan_refused")[0]["why"]
+    assert why.startswith("work keeps state by its class, but") and "transient = ()" in why and "--force" in why
+    assert not sink.of("reconfiguration_started")
 
 
 @pytest.mark.parametrize(("more", "ending"), [({}, Ending.REFUSED), ({"force": True}, Ending.DONE)])

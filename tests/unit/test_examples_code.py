@@ -39,7 +39,7 @@ FOUND = {
     },
     "parcels": {
         ("error", f"descriptions keeps sent{OUTSIDE}"),
-        ("warning", "rows keeps state by its class, but no method of it uses self.state."),
+        ("error", "rows keeps state by its class, but no method of it uses self.state."),
     },
 }
 

@@ -100,7 +100,7 @@ def _of_component(name: str, component: type) -> Iterator[dict[str, Any]]:
     for entry in written:
         yield _problem(ERROR, name, entry.where, kept_outside(name, [entry.attribute]), REMEDY)
     if not written and not uses_state(component):
-        yield _problem(WARNING, name, "", state_unused(name), UNUSED_REMEDY)
+        yield _problem(ERROR, name, "", state_unused(name), UNUSED_REMEDY)
 
 
 def _problem(level: str, component: str, where: str, problem: str, remedy: str) -> dict[str, Any]:

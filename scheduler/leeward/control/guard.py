@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView
-from leeward.core.outside import FORCE, REMEDY, kept_outside
+from leeward.core.outside import FORCE, warning
 from leeward.core.placing import carry, present_deployment
 from leeward.core.plan import Plan, restarting
 from leeward.core.settings import Settings
@@ -84,13 +84,13 @@ def _check_replicas(plan: Plan, view: ClusterView) -> None:
 
 
 def would_lose(plan: Plan, view: ClusterView) -> str:
-    """Why the plan loses state that a component keeps outside of `self.state`; empty if it does not."""
+    """Why the plan loses state that a component keeps, or may keep, outside of `self.state`; empty if it does not."""
     stopped = set(restarting(view.assignment, plan.placement))
     for component in view.components:
-        attributes = view.measured[component.id].outside if component.id in view.measured else ()
+        attributes = view.measured[component.id].outside if component.id in view.measured else None
         table = view.tables[component.id]
-        if attributes and (plan.tables[component.id] != table or stopped.intersection(table)):
-            return f"{kept_outside(component.id, attributes)} {REMEDY} {FORCE}"
+        if attributes is not None and (plan.tables[component.id] != table or stopped.intersection(table)):
+            return " ".join((*warning(component.id, attributes), FORCE))
     return ""
 
 

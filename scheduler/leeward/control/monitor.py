@@ -39,10 +39,10 @@ def sizes_of(samples: Mapping[int, TaskMetrics]) -> dict[str, int]:
 
 
 def outside_of(samples: Mapping[int, TaskMetrics]) -> dict[str, tuple[str, ...]]:
-    """Component -> attributes beside `self.state` that tuples change, of those that have some."""
+    """Component -> attributes beside `self.state` that tuples change; (): it has none, and never uses the state."""
     found: dict[str, set[str]] = {}
     for sample in samples.values():
-        if sample.outside:
+        if sample.outside or sample.state_unused:
             found.setdefault(sample.component, set()).update(sample.outside)
     return {name: tuple(sorted(attributes)) for name, attributes in found.items()}
 
@@ -267,7 +267,7 @@ def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:
         state_bytes=facts.sizes.get(entry.id, 0),
         queued=_backlog(facts, emitted, settings) if source else facts.rates.buffered.get(entry.id, 0),
         group_load=facts.rates.groups.get(entry.id, {}),
-        outside=facts.outside.get(entry.id, ()),
+        outside=facts.outside.get(entry.id),
     )
 
 

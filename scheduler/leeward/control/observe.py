@@ -124,9 +124,8 @@ def warnings_of(samples: Mapping[int, TaskMetrics]) -> list[str]:
     dropped: Counter[str] = Counter()
     for sample in samples.values():
         dropped[sample.component] += sample.dropped
-    unused: dict[str, tuple[str, ...]] = {sample.component: () for sample in samples.values() if sample.state_unused}
     return [
-        *(" ".join(warning(name, attributes)) for name, attributes in sorted((unused | outside_of(samples)).items())),
+        *(" ".join(warning(name, attributes)) for name, attributes in sorted(outside_of(samples).items())),
         *(
             f"{count} tuples that warm tasks of {name} emitted were dropped."
             for name, count in sorted(dropped.items())

@@ -257,9 +257,8 @@ class Term:
 
     def _warn(self, samples: Mapping[int, TaskMetrics]) -> None:
         """Of state outside of `self.state`: once for each component, and again when there is more of it."""
-        unused = {sample.component: () for sample in samples.values() if sample.state_unused}
         self._outside = outside_of(samples)
-        for name, attributes in (unused | self._outside).items():
+        for name, attributes in self._outside.items():
             if self._warned.get(name) == attributes:
                 continue
             self._warned[name] = attributes

@@ -42,7 +42,9 @@ class Measured:
     state_bytes: int = 0  #: all key groups together
     queued: int = 0  #: tuples that wait in front of it, where known (a spout: backlog at its source)
     group_load: Mapping[int, float] = field(default_factory=dict)  #: key group -> tuples/s, sampled; empty: not known
-    outside: tuple[str, ...] = ()  #: attributes beside `self.state` that its tuples change: lost when groups move
+    #: Attributes beside `self.state` that its tuples change, lost when groups move; (): none is seen, but it keeps
+    #: state by its class and never uses `self.state`; None: nothing would be lost.
+    outside: tuple[str, ...] | None = None
 
 
 class HandoverCost(NamedTuple):

@@ -23,6 +23,7 @@ class Source(StatefulSpout):
 
 class Work(StatefulBolt):
     outputs = ["key"]
+    transient = ()  # keeps nothing that would be lost
 
     def process(self, tup):
         self.emit(list(tup.values))
@@ -30,6 +31,7 @@ class Work(StatefulBolt):
 
 class Sink(StatefulBolt):
     outputs = []
+    transient = ()  # keeps nothing that would be lost
 
     def initialize(self, conf, context):
         self.file = os.open(conf["load.out"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

@@ -28,6 +28,7 @@ class Source(StatefulSpout):
 
 class Pass(StatefulBolt):
     outputs = ["key", "n", "sent", "payload"]
+    transient = ()  # keeps nothing that would be lost
 
     def process(self, tup):
         self.emit(list(tup.values))
@@ -35,6 +36,7 @@ class Pass(StatefulBolt):
 
 class Sink(StatefulBolt):
     outputs = []
+    transient = ()  # keeps nothing that would be lost
 
     def initialize(self, conf, context):
         self.meter = Meter(conf)

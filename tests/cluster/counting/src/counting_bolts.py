@@ -85,6 +85,7 @@ class Sink(StatefulBolt):
     """
 
     outputs = []
+    transient = ()  # keeps nothing that would be lost
 
     def initialize(self, conf, context):
         self.file = os.open(conf["counting.out"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

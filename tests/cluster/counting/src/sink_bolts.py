@@ -21,6 +21,7 @@ class Fenced(StatefulBolt):
     """
 
     outputs = []
+    transient = ()  # keeps nothing that would be lost
 
     def initialize(self, conf, context):
         self.redis, prefix = connect(conf)
@@ -47,6 +48,7 @@ class Buffered(StatefulBolt):
     """Keeps results in memory, outside of its state, and writes them only when a cut is about to be taken."""
 
     outputs = []
+    transient = ()  # keeps nothing that would be lost
 
     def initialize(self, conf, context):
         self.redis, prefix = connect(conf)

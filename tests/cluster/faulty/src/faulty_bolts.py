@@ -123,6 +123,7 @@ class Sink(StatefulBolt):
     """Writes each result under its id, and logs every write, under its fencing token. Waits while Redis is away."""
 
     outputs = []
+    transient = ()  # keeps nothing that would be lost
 
     def initialize(self, conf, context):
         client = open_redis(conf, socket_timeout=5, socket_connect_timeout=5)

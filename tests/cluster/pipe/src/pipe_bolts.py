@@ -34,6 +34,7 @@ class Echo(StatefulBolt):
         Stream(fields=["i", "value"], name="plain"),
         Stream(fields=["i"], name="direct", direct=True),
     ]
+    transient = ()  # keeps nothing that would be lost
 
     def initialize(self, conf, context):
         self.diary = Diary(conf, "echo")
@@ -56,6 +57,7 @@ class Echo(StatefulBolt):
 
 class Last(StatefulBolt):
     outputs = []
+    transient = ()  # keeps nothing that would be lost
 
     def initialize(self, conf, context):
         self.diary = Diary(conf, "last")
