@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import tarfile
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.package.user import UV, User, play
+from tests.solve_builders import chain_document
 
 
 def test_the_source_distribution_makes_the_same_wheel(wheels: Path, tmp_path: Path):
@@ -69,3 +71,17 @@ def test_a_project_is_begun_and_its_readme_is_true(user: User):
     mine = {path.split("/")[0] for path in quickstarted}
     written = {path.name for path in project.iterdir()} - mine - {".pytest_cache"}
     assert written <= {".leeward", "_build", "_resources"}, "all in the project's own folder, or streamparse's"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_whole_wheel_generates_rows_and_compiles_its_solver(user: User):
+    """The generator's tables are inside; the first solution compiles the search where the package is."""
+    user.install("leeward[all]")
+    leeward = user.folder / "env" / "bin" / "leeward"
+    user.run([leeward, "replay", "generate", "--hours", "0.05", "--out", "slices", "--csv", "rows.csv.gz"])
+    assert len(gzip.decompress((user.folder / "rows.csv.gz").read_bytes()).splitlines()) > 100
+    (user.folder / "instance.json").write_text(json.dumps(chain_document()))
+    found = json.loads(user.run([leeward, "solve", "instance.json", "--time-limit", "10", "--output", "json"]))
+    assert found["status"] == "optimal"
+    assert list((user.folder / "env").rglob("kernel_*.nbi"))
