@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socketserver
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from leeward.core.errors import ConfigError
-from leeward.core.secrets import NO_SECRETS, Secrets
+from leeward.core.secrets import NO_SECRETS
 from leeward.deploy import health as health_module
 from leeward.deploy.artifacts import flag, gather, load_inventory, secrets_of
 from leeward.deploy.errors import HostError
@@ -22,21 +20,6 @@ from leeward.local.nimbus import Summary
 
 HOST = Host(name="h", address="h", roles=frozenset(Role), storm_home="/opt/storm", folder="/opt/leeward")
 INVENTORY = Inventory(hosts=(HOST,), redis="redis://redis-name:6379/0", health_s=0.2)
-
-
-@contextmanager
-def server(answer: bytes, heard: list[bytes]) -> Iterator[int]:
-    """Answers the first thing that it is told, and hangs up."""
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            heard.append(self.request.recv(65536))
-            self.request.sendall(answer)
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as found:
-        threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield found.server_address[1]
-        found.shutdown()
 
 
 class Way:
@@ -55,34 +38,9 @@ class Way:
         yield "127.0.0.1", self.ports.get((port, to), 1)
 
 
-def wait(way: Way, role: Role, secrets: Secrets = NO_SECRETS, *, status: str = "") -> None:
-    health = Health(INVENTORY, way, secrets, steady_s=0.1)
+def wait(way: Way, role: Role, *, status: str = "") -> None:
+    health = Health(INVENTORY, way, steady_s=0.1)
     health.wait(Check(host="h", role=role, status=status), HOST)
-
-
-GOOD = b"+OK\r\n*2\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n+OK\r\n"
-
-
-def test_a_datastore_is_healthy_when_redis_takes_the_password_and_zookeeper_answers():
-    heard: list[bytes] = []
-    with server(GOOD, heard) as redis, server(b"Zookeeper version: 3", heard) as zookeeper:
-        way = Way({(6379, "redis-name"): redis, (2181, "h"): zookeeper})
-        wait(way, Role.DATASTORE, Secrets(redis_password="pw", redis_user="me"))
-    assert heard[0].startswith(b"*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$2\r\npw\r\n") and heard[1] == b"srvr"
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (b"", "Redis does not answer"),
-        (b"-WRONGPASS no\r\n", "Redis does not take the password"),
-        (GOOD.replace(b"noeviction", b"allkeys-lru"), "Redis may evict state"),
-        (GOOD, "ZooKeeper does not answer on port 2181"),
-    ],
-)
-def test_a_datastore_that_is_not_healthy_is_told_with_its_host(answer: bytes, said: str):
-    with server(answer, []) as redis, pytest.raises(HostError, match=f"host h: datastore is not healthy: {said}"):
-        wait(Way({(6379, "redis-name"): redis}), Role.DATASTORE)
 
 
 def test_a_service_has_to_run_for_a_while():

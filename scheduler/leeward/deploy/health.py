@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+import redis
+
 from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.deploy.errors import HostError
 from leeward.deploy.inventory import Host, Inventory, Role, plain
@@ -17,6 +19,8 @@ from leeward.local.nimbus import Summary, fetch_summary
 #: A daemon has to be healthy for so long: one that dies soon after its start is not.
 STEADY_S = 8.0
 _PAUSE_S = 0.5
+_PATIENCE_S = 5.0
+_EVICTS = "Redis may evict state when its memory is full; set maxmemory-policy to noeviction"
 
 
 class Reaches(Protocol):
@@ -105,28 +109,25 @@ class Health:
 
 def _redis(address: tuple[str, int], secrets: Secrets) -> str:
     """Redis has to take the password, and must not evict state."""
-    login = secrets.redis_login()
-    words = [[b"CONFIG", b"GET", b"maxmemory-policy"], [b"QUIT"]]
-    if login:
-        words.insert(0, [b"AUTH", login.get("username", "default").encode(), login["password"].encode()])
-    answer = _say(address, b"".join(map(_command, words)))
-    if not answer:
-        return "Redis does not answer"
-    if b"NOAUTH" in answer or b"WRONGPASS" in answer:
+    host, port = address
+    client = redis.Redis(host=host, port=port, socket_timeout=_PATIENCE_S, retry=None, **secrets.redis_login())
+    try:
+        policy = client.config_get("maxmemory-policy").get("maxmemory-policy", "noeviction")
+    except redis.AuthenticationError:
         return "Redis does not take the password of the secrets file"
-    if b"maxmemory-policy" in answer and b"noeviction" not in answer:
-        return "Redis may evict state when its memory is full; set maxmemory-policy to noeviction"
-    return ""
+    except redis.ResponseError:
+        return ""  # it takes the password, and keeps its settings to itself
+    except redis.RedisError:
+        return "Redis does not answer"
+    finally:
+        client.close()
+    return "" if policy == "noeviction" else _EVICTS
 
 
-def _command(words: list[bytes]) -> bytes:
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
-
-
-def _say(address: tuple[str, int], text: bytes, *, patience_s: float = 5.0) -> bytes:
+def _say(address: tuple[str, int], text: bytes) -> bytes:
     """A server's answer until it hangs up; empty if it does not."""
     try:
-        with socket.create_connection(address, timeout=patience_s) as connection:
+        with socket.create_connection(address, timeout=_PATIENCE_S) as connection:
             connection.sendall(text)
             parts = []
             while part := connection.recv(65536):
