@@ -232,12 +232,14 @@ def emitted(messages, stream=None):
 
 
 @contextmanager
-def starting(folder):
-    """A function that starts a worker of a class, for other files too; all are closed at last."""
+def starting(folder, *, beat=False):
+    """A function that starts a worker of a class, with a first beat if wanted; all are closed at last."""
     workers = []
 
     def start(cls, twin=None, **context):
         workers.append(Worker(cls, folder, twin, **(BOLT | context)))
+        if beat:
+            workers[-1].beat()
         return workers[-1]
 
     yield start

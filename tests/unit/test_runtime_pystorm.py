@@ -44,14 +44,8 @@ class Unfailing(Lenient):
 
 @pytest.fixture
 def start(tmp_path):
-    with starting(tmp_path) as start:
-
-        def running(cls, twin=None, **context):
-            worker = start(cls, twin, **context)
-            worker.beat()
-            return worker
-
-        yield running
+    with starting(tmp_path, beat=True) as start:
+        yield start
 
 
 def after(worker, *keys):

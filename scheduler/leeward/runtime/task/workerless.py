@@ -14,6 +14,7 @@ from typing import Any
 from pystorm.serializers.json_serializer import JSONSerializer
 
 from leeward.runtime.pacing import Pacing
+from leeward.runtime.pipe.forms import JsonForm
 
 
 def descriptor(stream: Any) -> int | None:
@@ -51,21 +52,12 @@ class WorkerlessPipe(JSONSerializer):  # type: ignore[misc]  # pystorm has no ty
         """It has been sent."""
 
 
-class _Messages:
-    """The part of `pipe.forms.Form` that emits use: each becomes pystorm's message."""
-
-    ids = True
+class _Messages(JsonForm):
+    """Storm's JSON, but each emit becomes pystorm's message, which a test may look at."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None], *, is_spout: bool) -> None:
+        super().__init__()
         self._send, self._is_spout = send, is_spout
-        self._streams: list[str] = []
-
-    def stream(self, name: str) -> tuple[int, bytes]:
-        self._streams.append(name)
-        return len(self._streams) - 1, b""
-
-    def emission(self, stream: int, values: list[Any]) -> bytes:
-        return self.full_emission(stream, values, [], None, 0, False)
 
     def full_emission(
         self, stream: int, values: list[Any], anchors: list[Any], tup_id: Any, task: int, need_task_ids: bool
