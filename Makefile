@@ -118,8 +118,7 @@ lint: ## errors and import order, format, strict types of the package
 jar: ## build/topology.jar: our Java classes and the tree of src/
 	leeward jar
 
-wheel: ## build/wheel: wheel and source distribution, with the two jars; WHEELS=folder
-	bash scripts/jars.sh
+wheel: setup ## build/wheel: wheel and source distribution, with the two jars; WHEELS=folder
 	VIRTUAL_ENV=$(CURDIR)/.venv uv build --quiet --no-build-isolation --out-dir $(or $(WHEELS),build/wheel)
 
 test-package: setup ## the wheel, installed in an empty folder: quickstart, its README's commands, a cluster of its own
