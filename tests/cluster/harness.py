@@ -165,8 +165,10 @@ class Running:
         )
 
     def journal(self) -> Journal:
-        """The coordinator's journal."""
-        return Journal.from_json(self.stage.zookeeper.get(self.paths.journal)[0])
+        """The coordinator's journal; a coordinator makes its znode empty, and writes the first line later."""
+        return Journal.from_json(
+            await_(lambda: self.stage.zookeeper.get(self.paths.journal)[0], "the journal's first line")
+        )
 
     def owner(self, component: str) -> int:
         """The first task that owns key groups: a lost warm task restores nobody."""
