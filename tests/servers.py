@@ -119,13 +119,20 @@ class ZooKeeperServer:
                  "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain", f"{folder}/zoo.cfg"],
                 stdout=log, stderr=log,
             )  # fmt: skip
-        self._await_port()
+        self._await_service()
 
-    def _await_port(self, timeout_s: float = 60.0) -> None:
+    def _await_service(self, timeout_s: float = 60.0) -> None:
+        """A connection of its first moments may stay without an answer for ever: its port opens before it serves."""
         end = time.monotonic() + timeout_s
         while time.monotonic() < end and self.process.poll() is None:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=0.5):
-                return
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), timeout=0.5) as connection,
+            ):
+                connection.sendall(b"srvr")
+                with connection.makefile("rb") as answer:
+                    if b"Mode: standalone" in answer.read():
+                        return
             time.sleep(0.05)
         self.stop()
         raise AssertionError(f"no ZooKeeper on port {self.port}:\n{(self.folder / 'zookeeper.log').read_text()}")
