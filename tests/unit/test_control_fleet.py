@@ -13,7 +13,7 @@ from leeward.control.joint import Joint
 from leeward.control.registry import Policies
 from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.core.errors import ClusterRefusedError, ConfigError
-from leeward.core.plan import Placement, Plan, Slot
+from leeward.core.plan import Placement, Plan, Refusal, Slot
 from leeward.core.settings import settings_from
 from tests.control_views import view
 
@@ -143,6 +143,16 @@ def test_a_joint_policy_sees_every_topology_and_each_loop_gets_its_part():
     joint.forget("one")
     assert joint.decide(two, now=0.0, rng=Random(0)).reason == "first"
     assert policy.shown == [["two"], ["one", "two"], ["one", "two"], ["two"]]
+
+
+def test_a_topology_that_the_joint_policy_refuses_stays_as_it_is_and_the_reason_is_told():
+    class Full(Together):
+        def decide_all(self, views, *, now, rng):
+            return {one.topology: Refusal(reason=f"no room for {one.topology}") for one in views}
+
+    shown = replace(view(), topology="late")
+    plan = Joint(Full()).decide(shown, now=0.0, rng=Random(0))
+    assert plan == Plan(tables=shown.tables, placement=shown.assignment, reason="no room for late")
 
 
 def test_topologies_with_the_same_joint_policy_share_it(monkeypatch):

@@ -106,7 +106,12 @@ STRUCTURE = Structure(
     id="app-1-1",
     name="app",
     components=(
-        ComponentFacts(id="sink", kind="stateful", inputs=("work",), conf={"leeward.pinned": ["n2"]}),
+        ComponentFacts(
+            id="sink",
+            kind="stateful",
+            inputs=("work",),
+            conf={"leeward.pinned": ["n2"], "leeward.facts": {"event_bytes": 40}},
+        ),
         ComponentFacts(id="source", kind="source", inputs=(), conf={"leeward.service_rate": 284}),
         ComponentFacts(
             id="work",
@@ -147,6 +152,7 @@ def test_the_view():
     work = view.component("work")
     assert (work.tasks, work.max_replicas, work.stateful, work.source) == ((2, 3, 4), 2, False, False)
     assert view.component("sink").pinned == ("n2",) and view.component("sink").stateful
+    assert view.component("sink").facts == {"event_bytes": 40} and not view.component("work").facts
     assert view.streams == (("source", "work"), ("work", "sink"))
     assert view.measured["source"].arrival_rate == 100 and view.measured["source"].service_rate == 284
     assert view.measured["work"].arrival_rate == 95 and view.measured["work"].service_rate == 240

@@ -6,15 +6,15 @@ import threading
 from random import Random
 
 from leeward.core.model import ClusterView
-from leeward.core.plan import Plan
+from leeward.core.plan import Plan, Refusal
 from leeward.core.policy import JointPolicy
 
 
 class Joint:
     """Keeps the newest view of each topology. Each loop's question shows all of them to the policy.
 
-    The loop gets its own topology's part of the answer; without one, the deployment stays. For several threads: one
-    asks at a time.
+    The loop gets its own topology's part of the answer; without one, or where the policy refuses it, the deployment
+    stays. For several threads: one asks at a time.
     """
 
     def __init__(self, policy: JointPolicy) -> None:
@@ -28,8 +28,10 @@ class Joint:
             self._views[view.topology] = view
             views = [self._views[name] for name in sorted(self._views)]
             plans = self._policy.decide_all(views, now=now, rng=rng)
-        stays = Plan(tables=view.tables, placement=view.assignment, reason="the joint policy leaves it as it is")
-        return plans.get(view.topology, stays)
+        answer = plans.get(view.topology, Refusal(reason="the joint policy leaves it as it is"))
+        if isinstance(answer, Refusal):
+            return Plan(tables=view.tables, placement=view.assignment, reason=answer.reason)
+        return answer
 
     def forget(self, topology: str) -> None:
         """It is no longer led here."""

@@ -16,7 +16,7 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView, Component, HandoverCost, Measured, Node
 from leeward.core.plan import Placement
 from leeward.core.settings import Settings
-from leeward.core.topology_conf import MAX_REPLICAS, PINNED, SERVICE_RATE, check_conf
+from leeward.core.topology_conf import FACTS, MAX_REPLICAS, PINNED, SERVICE_RATE, check_conf
 
 MARKER_STREAM = "marker"
 #: With fewer tuples looked at in a window key groups are not measured: the share of one replica of four would be off
@@ -210,6 +210,7 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
             source=entry.kind == "source",
             max_replicas=_max_replicas(entry, len(by_component.get(entry.id, ()))),
             pinned=_pinned(entry.id, entry.conf),
+            facts=_facts(entry.id, entry.conf),
         )
         for entry in facts.structure.components
     )
@@ -292,6 +293,13 @@ def _pinned(name: str, conf: Mapping[str, object]) -> tuple[str, ...]:
             remedy="Give a list of node names (supervisor hosts).",
         )
     return tuple(sorted(nodes))
+
+
+def _facts(name: str, conf: Mapping[str, object]) -> Mapping[str, object]:
+    facts = conf.get(FACTS.name) or {}
+    if not isinstance(facts, dict):
+        raise ConfigError(f"component {name!r} has {FACTS.name} = {facts!r}.", remedy="Give a map of names to values.")
+    return facts
 
 
 def response_s(streams: StreamFacts, now: float, *, newest_s: float = 10.0) -> float | None:

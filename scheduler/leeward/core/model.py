@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from leeward.core.network import Network
 from leeward.core.plan import Slot
 from leeward.core.table import Table
 
@@ -31,6 +32,7 @@ class Component:
     source: bool = False  #: a spout
     max_replicas: int  #: at most len(tasks)
     pinned: tuple[str, ...] = ()  #: candidate nodes; empty: any
+    facts: Mapping[str, object] = field(default_factory=dict)  #: what the application says of it to its policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,7 @@ class ClusterView:
     measured: Mapping[str, Measured] = field(default_factory=dict)  #: by component
     stream_rate: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: lambda_ij, tuples/s
     delay_s: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: d_uv one way; absent means 0
+    network: Network | None = None  #: sites and links of the nodes, where they are known
     handover_cost: HandoverCost = field(default_factory=HandoverCost)
     first: bool = False  #: no plan of ours is in force yet: the price of change does not count
     live: bool = True  #: a plan that moves no executor is carried out as a handover, with no restart

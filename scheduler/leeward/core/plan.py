@@ -119,6 +119,13 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A policy's answer in place of a plan: this topology cannot run beside the others."""
+
+    reason: str  #: one sentence for people
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """The difference between two deployments of one component, counted in replicas by node."""
 

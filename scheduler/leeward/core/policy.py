@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Protocol
 
 from leeward.core.model import ClusterView
-from leeward.core.plan import Plan
+from leeward.core.plan import Plan, Refusal
 
 
 class Policy(Protocol):
@@ -36,8 +36,8 @@ class JointPolicy(Protocol):
     only; each is checked as if it came alone.
     """
 
-    def decide_all(self, views: Sequence[ClusterView], *, now: float, rng: Random) -> Mapping[str, Plan]:
-        """Topology name -> plan."""
+    def decide_all(self, views: Sequence[ClusterView], *, now: float, rng: Random) -> Mapping[str, Plan | Refusal]:
+        """Topology name -> plan, or why the topology cannot run beside the others."""
 
 
 class Router(Protocol):

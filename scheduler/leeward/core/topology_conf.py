@@ -31,6 +31,7 @@ ZOOKEEPER_ROOT = Key("leeward.zookeeper.root", "topology", "path", "/leeward", "
 REPLICAS = Key("leeward.replicas", "topology", "map of component to number", "1 each", "replicas before the first plan")
 MAX_REPLICAS = Key("leeward.max_replicas", "component", "number", "its tasks", "most replicas that a plan may give")
 PINNED = Key("leeward.pinned", "component", "list of hosts", "any", "the only nodes that may run its replicas")
+FACTS = Key("leeward.facts", "component", "map", "none", "what its policy has to know of it, as the policy's page says")
 SERVICE_RATE = Key("leeward.service_rate", "component", "tuples/s", "measured", "of one replica, until it is measured")
 SERVICE_TIMES = Key(
     "leeward.service_times", "topology", "`none` or `emulated`", "none",
@@ -42,8 +43,8 @@ AWAY_SECS = Key("leeward.away.secs", "topology", "s", "2", "silence after which 
 KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful or stateless")
 
 KEYS = (
-    REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, SERVICE_RATE, SERVICE_TIMES,
-    SWAP_DIR, DIRECT, AWAY_SECS, KIND,
+    REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, FACTS, SERVICE_RATE,
+    SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, KIND,
 )  # fmt: skip
 
 
