@@ -32,7 +32,7 @@ class Component:
     source: bool = False  #: a spout
     max_replicas: int  #: at most len(tasks)
     pinned: tuple[str, ...] = ()  #: candidate nodes; empty: any
-    facts: Mapping[str, object] = field(default_factory=dict)  #: what the application says of it to its policy
+    facts: Mapping[str, object] = field(default_factory=dict)  #: those that the application gives to its policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

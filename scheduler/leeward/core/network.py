@@ -109,9 +109,10 @@ class Network:
 
     def pair(self, a: str, b: str) -> Link:
         """The way of packets from node `a` to node `b`; raises KeyError for an unknown node."""
-        here, there = self._nodes[a].site, self._nodes[b].site
-        if a == b:
-            return NOTHING
+        return NOTHING if a == b else self.between(self._nodes[a].site, self._nodes[b].site)
+
+    def between(self, here: str, there: str) -> Link:
+        """The way of packets from a node of one site to another node of another, or of the same; raises KeyError."""
         return self._sites[here].inside if here == there else self._routes[here, there]
 
     def round_trip_ms(self, a: str, b: str) -> float:

@@ -31,7 +31,7 @@ ZOOKEEPER_ROOT = Key("leeward.zookeeper.root", "topology", "path", "/leeward", "
 REPLICAS = Key("leeward.replicas", "topology", "map of component to number", "1 each", "replicas before the first plan")
 MAX_REPLICAS = Key("leeward.max_replicas", "component", "number", "its tasks", "most replicas that a plan may give")
 PINNED = Key("leeward.pinned", "component", "list of hosts", "any", "the only nodes that may run its replicas")
-FACTS = Key("leeward.facts", "component", "map", "none", "what its policy has to know of it, as the policy's page says")
+FACTS = Key("leeward.facts", "component", "map", "none", "facts for its policy, as the policy's page names them")
 SERVICE_RATE = Key("leeward.service_rate", "component", "tuples/s", "measured", "of one replica, until it is measured")
 SERVICE_TIMES = Key(
     "leeward.service_times", "topology", "`none` or `emulated`", "none",
