@@ -12,7 +12,6 @@ from solve_builders import chain_document, instance_document, reference_document
 from leeward.policies.edrp.exact import search as exact
 from leeward.policies.edrp.exact.arrays import arrays_of, units
 from leeward.policies.edrp.exact.bounds import lay_out, prepare
-from leeward.policies.edrp.exact.compiled import cache_elsewhere, clear_if_stale, source_stamp
 from leeward.policies.edrp.exact.kernel_downtime import config_seconds, least_seconds
 from leeward.policies.edrp.exact.tree import longest_paths, tree_along
 from leeward.policies.edrp.methods import solve
@@ -178,31 +177,3 @@ def test_it_agrees_with_the_literal_programme_on_the_reference_application():
         assert isinstance(found, Optimal) and isinstance(expected, Optimal)
         assert found.metrics.F == pytest.approx(expected.metrics.F, abs=3e-6)
         assert found.metrics == evaluate(problem, found.deployment)
-
-
-def test_compiled_code_is_dropped_when_any_kernel_changes(tmp_path):
-    cache = tmp_path / "__pycache__"
-    cache.mkdir()
-    for name in ("kernel_a.py", "kernel_b.py", "arrays.py", "tree.py"):
-        (tmp_path / name).write_text("x = 1\n")
-    assert clear_if_stale(tmp_path)
-    (cache / "kernel_a.f-1.py311.nbi").write_text("old")
-    (cache / "other.nbi").write_text("not ours")
-    assert not clear_if_stale(tmp_path)
-    assert (cache / "kernel_a.f-1.py311.nbi").exists()
-    (tmp_path / "kernel_b.py").write_text("x = 2\n")
-    assert clear_if_stale(tmp_path)
-    assert [path.name for path in cache.glob("*.nbi")] == ["other.nbi"]
-    assert not clear_if_stale(tmp_path)
-
-
-def test_compiled_code_goes_to_the_users_cache_where_the_package_cannot_be_written_to(tmp_path):
-    """An installation of the system's: a folder by the sources' stamp, so an upgrade never runs old code."""
-    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    for name in ("arrays.py", "tree.py"):
-        (tmp_path / name).touch()
-    (tmp_path / "__pycache__").write_text("no folder")  # as root may write anywhere, a file stands in the way
-    stamp = source_stamp(tmp_path)[:16]
-    assert cache_elsewhere(tmp_path, environment) == tmp_path / "cache" / "leeward" / "kernels" / stamp
-    (tmp_path / "__pycache__").unlink()
-    assert cache_elsewhere(tmp_path, environment) is None

@@ -26,8 +26,10 @@ WAN_MS = (22.0, 28.0)
 #: Devices of one type differ by this much.
 SPEED = (0.85, 1.15)
 BATTERY_MAH, BASE_MA, RECHARGE_S = (7500.0, 12000.0), 230.0, 86400.0
-#: Storm's first port; a worker's slot for each topology that may have queries on the node.
+#: Storm's first port. Every topology sees it free: the paper bounds no number of dataflows on a resource.
 PORT = 6700
+#: The paper bounds a resource by throughput and energy alone.
+CAPACITY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +71,13 @@ def _edge(name: str, rng: random.Random) -> Node:
         "base_mA": f"{BASE_MA:g}",
         "recharge_s": f"{RECHARGE_S:g}",
     }
-    return Node(id=name, ports=(PORT,), capacity=1, meta=meta)
+    return Node(id=name, ports=(PORT,), capacity=CAPACITY, meta=meta)
 
 
 def _cloud(name: str, rng: random.Random) -> Node:
-    return Node(id=name, ports=(PORT,), capacity=1, meta={"class": "cloud", "speed": f"{rng.uniform(*SPEED):.4f}"})
+    return Node(
+        id=name, ports=(PORT,), capacity=CAPACITY, meta={"class": "cloud", "speed": f"{rng.uniform(*SPEED):.4f}"}
+    )
 
 
 def _network(nodes: list[Node], homes: list[str], flavour: Flavour, rng: random.Random) -> Network:
