@@ -18,6 +18,7 @@ from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.formulas import rates
 from leeward.policies.edge_cloud.model.instance import check_on_fabric
 from leeward.policies.edge_cloud.planning.loads import Floats, Loads, Mask
+from leeward.policies.edge_cloud.planning.packed import Packed
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class Board:
         self.fabric = fabric
         self.loads = Loads(fabric)
         self.active: dict[str, Active] = {}
+        self.packed = Packed()
         #: The dataflows with queries on each resource, in the order in which they came.
         self._sharing: list[dict[str, None]] = [{} for _ in fabric.resources]
         self._clouds = ~self.loads.is_edge
@@ -55,7 +57,9 @@ class Board:
             raise FieldError("name", dataflow.name, "another dataflow has this name", remedy=remedy)
         check_on_fabric(self.fabric, dataflow)
         size = len(dataflow.queries)
-        self.active[dataflow.name] = Active(dataflow, rates(dataflow)[0], [None] * size, [math.nan] * size)
+        w_in, _ = rates(dataflow)
+        self.active[dataflow.name] = Active(dataflow, w_in, [None] * size, [math.nan] * size)
+        self.packed.add(dataflow, w_in)
 
     def remove(self, name: str) -> None:
         """A dataflow departs, and frees its resources."""
@@ -63,6 +67,7 @@ class Board:
             if r is not None:
                 self.take(name, v)
         del self.active[name]
+        self.packed.remove(name)
 
     def place(self, name: str, v: int, r: int) -> None:
         """A query that is not placed comes to r, whatever the constraints say."""
@@ -70,6 +75,7 @@ class Board:
         assert one.place[v] is None, f"query {v} of {name} is placed already"
         one.place[v] = r
         one.fresh = False
+        self.packed.put(name, v, r)
         query = one.dataflow.queries[v]
         if query.kind == "source":
             return
@@ -85,6 +91,7 @@ class Board:
         assert r is not None, f"query {v} of {name} is not placed"
         one.place[v] = None
         one.fresh = False
+        self.packed.put(name, v, -1)
         if one.dataflow.queries[v].kind == "source":
             return r
         self.loads.remove((name, v), r)

@@ -35,10 +35,10 @@ class Loads:
         self.battery_mah: Floats = np.array([np.inf if edge is None else edge.battery_mah for edge in edges])
         self.base_mah_s: Floats = np.array([0.0 if edge is None else edge.base_ma / SECONDS_PER_HOUR for edge in edges])
         self.recharge_s: Floats = np.array([0.0 if edge is None else edge.recharge_s for edge in edges])
-        self._pi = _Overheads(fabric, self.is_edge)
-        self._site = np.array(fabric.network.site)
-        self._latency_s: Floats = np.array(fabric.network.latency_s)
-        self._s_per_byte: Floats = BITS_PER_BYTE / np.array(fabric.network.bandwidth_bps)
+        self.overheads = Overheads(fabric, self.is_edge)
+        self.site = np.array(fabric.network.site)
+        self.latency_s: Floats = np.array(fabric.network.latency_s)
+        self.s_per_byte: Floats = BITS_PER_BYTE / np.array(fabric.network.bandwidth_bps)
 
         size = len(fabric.resources)
         #: Queries on each resource, in the order in which they came, with type and omega_in.
@@ -62,7 +62,7 @@ class Loads:
         self.lam_sum_s[r] += self.lam_s[kind, r]
         self.fastest[r] = max(self.fastest[r], w_in)
         self.drain_mah_s[r] += w_in * self.eps_mah[kind, r]
-        self.service_s[r] = (1 + self._pi.of(r, self.count[r])) * self.lam_sum_s[r]
+        self.service_s[r] = (1 + self.overheads.of(r, self.count[r])) * self.lam_sum_s[r]
 
     def remove(self, key: Key, r: int) -> None:
         """A query leaves r."""
@@ -74,7 +74,7 @@ class Loads:
             fastest = max(fastest, w_in)
         self.count[r] -= 1
         self.lam_sum_s[r], self.drain_mah_s[r], self.fastest[r] = lam, drain, fastest
-        self.service_s[r] = (1 + self._pi.of(r, self.count[r])) * lam
+        self.service_s[r] = (1 + self.overheads.of(r, self.count[r])) * lam
 
     def energy_mah(self) -> Floats:
         """The left side of C3, mAh; 0 for a cloud machine."""
@@ -86,14 +86,14 @@ class Loads:
 
     def service_with(self, kind: int) -> Floats:
         """The service time of each resource, s, if a query of this type came to it."""
-        return np.asarray((1 + self._pi.with_one_more(self.count)) * (self.lam_sum_s + self.lam_s[kind]))
+        return np.asarray((1 + self.overheads.with_one_more(self.count)) * (self.lam_sum_s + self.lam_s[kind]))
 
     def latency_with(self, kind: int, service_s: Floats) -> Floats:
         """Lambda of that query on each resource, s; `service_s` is that of `service_with`."""
         if self.fabric.mode == "shared":
             return service_s
         if self.fabric.mode == "overhead":
-            return np.asarray(self.lam_s[kind] * (1 + self._pi.with_one_more(self.count)))
+            return np.asarray(self.lam_s[kind] * (1 + self.overheads.with_one_more(self.count)))
         return np.asarray(self.lam_s[kind])
 
     def latency_on(self, kind: int, r: int, beside: int | None = None) -> float:
@@ -101,7 +101,7 @@ class Loads:
         alone = float(self.lam_s[kind, r])
         if self.fabric.mode == "exclusive":
             return alone
-        together = 1 + self._pi.of(r, self.count[r] + (beside is not None))
+        together = 1 + self.overheads.of(r, self.count[r] + (beside is not None))
         if self.fabric.mode == "overhead":
             return alone * together
         more = 0.0 if beside is None else float(self.lam_s[beside, r])
@@ -115,8 +115,8 @@ class Loads:
 
     def transfer_from(self, r: int, event_bytes: float) -> Floats:
         """l + 8 delta / beta from r to each resource, s; 0 to itself."""
-        here = self._site[r]
-        found: Floats = (self._latency_s[here] + event_bytes * self._s_per_byte[here])[self._site]
+        here = self.site[r]
+        found: Floats = (self.latency_s[here] + event_bytes * self.s_per_byte[here])[self.site]
         found[r] = 0.0
         return found
 
@@ -124,22 +124,22 @@ class Loads:
         """The same from r to s."""
         if r == s:
             return 0.0
-        here, there = self._site[r], self._site[s]
-        return float(self._latency_s[here, there] + event_bytes * self._s_per_byte[here, there])
+        here, there = self.site[r], self.site[s]
+        return float(self.latency_s[here, there] + event_bytes * self.s_per_byte[here, there])
 
 
-class _Overheads:
+class Overheads:
     """pi(m) of both classes in one table, [class, m]; the last value of each holds on."""
 
     def __init__(self, fabric: Fabric, is_edge: Mask) -> None:
         longest = max(len(fabric.pi_edge), len(fabric.pi_cloud))
         rows = [(*row, *[row[-1]] * (longest - len(row))) for row in (fabric.pi_cloud, fabric.pi_edge)]
-        self._table: Floats = np.array(rows)
+        self.table: Floats = np.array(rows)
         self._row = is_edge.astype(np.int64)
         self._most = longest - 1
 
     def of(self, r: int, m: int) -> float:
-        return float(self._table[self._row[r], min(m, self._most)])
+        return float(self.table[self._row[r], min(m, self._most)])
 
     def with_one_more(self, count: NDArray[np.int64]) -> Floats:
-        return np.asarray(self._table[self._row, np.minimum(count + 1, self._most)])
+        return np.asarray(self.table[self._row, np.minimum(count + 1, self._most)])

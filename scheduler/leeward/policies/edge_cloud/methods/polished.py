@@ -1,0 +1,65 @@
+"""Ours: TopSet/P, and then, before the dataflow starts, its queries move one by one to where all dataflows gain.
+
+TopSet/P visits a query once and looks back at its parents only.  A polished dataflow has seen its children, too, and
+the dataflows that it shares resources with.  No query of another dataflow moves, and the dataflow does not run yet, so
+there is nothing to migrate.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from leeward.policies.edge_cloud.methods.topset import Placed, Refused, topset
+from leeward.policies.edge_cloud.model.dataflow import Dataflow
+from leeward.policies.edge_cloud.planning.arrays import State, devices
+from leeward.policies.edge_cloud.planning.board import Board
+from leeward.policies.edge_cloud.planning.kernel_polish import polish
+
+#: Resources on which a query is tried in a round.
+CANDIDATES = 8
+#: Rounds in which one query moves: a bound, hardly ever met.
+MOST = 60
+#: Dataflows of at most so many queries are tried in full, larger ones on their critical path.
+SMALL = 24
+
+
+def polished(board: Board, dataflow: Dataflow, rng: random.Random) -> Placed | Refused:
+    """Puts an arriving dataflow on the board; the others do not move."""
+    placed = topset(board, dataflow, penalty=True)
+    if isinstance(placed, Refused):
+        return placed
+    flows, state = board.packed.flows(), state_of(board)
+    everywhere = len(dataflow.queries) <= SMALL
+    polish(flows, devices(board.loads), state, board.packed.number(dataflow.name), CANDIDATES, everywhere, MOST)
+    wanted = tuple(int(state.place[at]) for at in board.packed.positions(dataflow.name))
+    put(board, dataflow.name, wanted)
+    return Placed(placement=wanted)
+
+
+def state_of(board: Board) -> State:
+    """A copy of placement and loads for a kernel; the lists of queries are for `fill_lists` to make."""
+    loads, place = board.loads, board.packed.place
+    none = np.full(len(place), -1)
+    return State(
+        place=place.copy(),
+        queries=loads.count.copy(),
+        lam_sum_s=loads.lam_sum_s.copy(),
+        over=np.ones(len(loads.count)),
+        service_s=loads.service_s.copy(),
+        drain_mah_s=loads.drain_mah_s.copy(),
+        first=np.full(len(loads.count), -1),
+        after=none,
+        before=none.copy(),
+    )
+
+
+def put(board: Board, name: str, wanted: tuple[int, ...]) -> None:
+    """The queries of one dataflow go to these resources."""
+    place = board.active[name].place
+    moving = [v for v, r in enumerate(wanted) if place[v] != r]
+    for v in moving:
+        board.take(name, v)
+    for v in moving:
+        board.place(name, v, wanted[v])

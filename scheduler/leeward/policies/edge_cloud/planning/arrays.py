@@ -1,0 +1,110 @@
+"""All active dataflows as flat arrays, the form that compiled code reads.
+
+Queries are numbered through all dataflows, each dataflow's in topological order, so that one pass over a dataflow's
+queries meets every parent before its children.  `-1` stands for none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leeward.policies.edge_cloud.model.values import MODES
+from leeward.policies.edge_cloud.planning.loads import Floats, Loads, Mask
+
+Ints = NDArray[np.int64]
+
+
+class Flows(NamedTuple):
+    """The dataflows: [dataflow] start and size; [query] all others; parents and children as ranges of one list."""
+
+    start: Ints
+    size: Ints
+    #: The dataflow of each query.
+    owner: Ints
+    source: Mask
+    sink: Mask
+    kind: Ints
+    w_in: Floats
+    event_bytes: Floats
+    #: The parents of query q are `parent[parent_at[q] : parent_at[q + 1]]`; children likewise.
+    parent_at: Ints
+    parent: Ints
+    child_at: Ints
+    child: Ints
+
+
+class Devices(NamedTuple):
+    """The resources and the network; the names and units of `Loads`."""
+
+    is_edge: Mask
+    lam_s: Floats
+    eps_mah: Floats
+    battery_mah: Floats
+    base_mah_s: Floats
+    recharge_s: Floats
+    #: pi(m): [class, m], the cloud first.
+    pi: Floats
+    site: Ints
+    latency_s: Floats
+    s_per_byte: Floats
+    #: Position in MODES.
+    mode: int
+
+
+class State(NamedTuple):
+    """A placement and the loads that follow from it; a kernel changes it in place."""
+
+    place: Ints
+    #: m, the number of queries.
+    queries: Ints
+    lam_sum_s: Floats
+    #: 1 + pi(m) of each resource.
+    over: Floats
+    service_s: Floats
+    drain_mah_s: Floats
+    #: The queries on a resource as a list: the first, and the next and the one before of each query.
+    first: Ints
+    after: Ints
+    before: Ints
+
+
+def devices(loads: Loads) -> Devices:
+    """The parts of `loads` that no query changes."""
+    return Devices(
+        is_edge=loads.is_edge,
+        lam_s=loads.lam_s,
+        eps_mah=loads.eps_mah,
+        battery_mah=loads.battery_mah,
+        base_mah_s=loads.base_mah_s,
+        recharge_s=loads.recharge_s,
+        pi=loads.overheads.table,
+        site=loads.site,
+        latency_s=loads.latency_s,
+        s_per_byte=loads.s_per_byte,
+        mode=MODES.index(loads.fabric.mode),
+    )
+
+
+class Growing:
+    """An array that is appended to; it doubles when it is full."""
+
+    def __init__(self, kind: Any) -> None:
+        self._array = np.zeros(64, dtype=kind)
+        self.size = 0
+
+    def extend(self, values: Any) -> None:
+        """Appends all of them."""
+        more = np.asarray(values, dtype=self._array.dtype)
+        wanted = self.size + len(more)
+        if wanted > len(self._array):
+            self._array = np.concatenate([self._array[: self.size], np.zeros(2 * wanted, dtype=self._array.dtype)])
+        self._array[self.size : wanted] = more
+        self.size = wanted
+
+    @property
+    def now(self) -> Any:
+        """A view of the values."""
+        return self._array[: self.size]

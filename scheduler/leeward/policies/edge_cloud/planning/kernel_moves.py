@@ -1,0 +1,130 @@
+"""Compiled: one query moves from a resource to another; whether it fits there, and what that does to the objective."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, State
+from leeward.policies.edge_cloud.planning.compiled import kernel
+from leeward.policies.edge_cloud.planning.kernel_paths import makespan_s, overhead
+from leeward.policies.edge_cloud.planning.loads import Floats
+
+
+@kernel
+def fill_lists(flows: Flows, state: State) -> None:
+    """Makes the lists of queries on each resource; sources, which load nothing, are in none."""
+    state.first[:] = -1
+    for f in range(len(flows.start)):
+        for q in range(flows.start[f], flows.start[f] + flows.size[f]):
+            if not flows.source[q] and state.place[q] >= 0:
+                _enter(state, q, state.place[q])
+
+
+@kernel
+def fill_overheads(devices: Devices, state: State) -> None:
+    """1 + pi(m) of each resource."""
+    for r in range(len(state.over)):
+        state.over[r] = 1 + overhead(devices, r, state.queries[r])
+
+
+@kernel
+def _enter(state: State, q: int, r: int) -> None:
+    state.after[q], state.before[q] = state.first[r], -1
+    if state.first[r] >= 0:
+        state.before[state.first[r]] = q
+    state.first[r] = q
+
+
+@kernel
+def _leave(state: State, q: int, r: int) -> None:
+    if state.before[q] >= 0:
+        state.after[state.before[q]] = state.after[q]
+    else:
+        state.first[r] = state.after[q]
+    if state.after[q] >= 0:
+        state.before[state.after[q]] = state.before[q]
+
+
+@kernel
+def _weigh(devices: Devices, state: State, r: int) -> None:
+    state.over[r] = 1 + overhead(devices, r, state.queries[r])
+    state.service_s[r] = state.over[r] * state.lam_sum_s[r]
+
+
+@kernel
+def move(flows: Flows, devices: Devices, state: State, q: int, s: int) -> None:
+    """A query that is no source moves to s."""
+    r, kind, w_in = state.place[q], flows.kind[q], flows.w_in[q]
+    _leave(state, q, r)
+    state.queries[r] -= 1
+    state.lam_sum_s[r] -= devices.lam_s[kind, r]
+    state.drain_mah_s[r] -= w_in * devices.eps_mah[kind, r]
+    _weigh(devices, state, r)
+    state.place[q] = s
+    _enter(state, q, s)
+    state.queries[s] += 1
+    state.lam_sum_s[s] += devices.lam_s[kind, s]
+    state.drain_mah_s[s] += w_in * devices.eps_mah[kind, s]
+    _weigh(devices, state, s)
+
+
+@kernel
+def service_with(flows: Flows, devices: Devices, state: State, q: int, s: int) -> float:
+    """The service time of s, s, if the query came to it."""
+    lam_s = state.lam_sum_s[s] + devices.lam_s[flows.kind[q], s]
+    return (1 + overhead(devices, s, state.queries[s] + 1)) * lam_s
+
+
+@kernel
+def fits(flows: Flows, devices: Devices, state: State, q: int, s: int) -> bool:
+    """C1 to C3 hold on s, for the query and for the others, if it came to it."""
+    if flows.sink[q] and devices.is_edge[s]:
+        return False
+    w_in, fastest = flows.w_in[q], flows.w_in[q]
+    other = state.first[s]
+    while other >= 0:
+        fastest = max(fastest, flows.w_in[other])
+        other = state.after[other]
+    if fastest * service_with(flows, devices, state, q, s) >= 1:
+        return False
+    if not devices.is_edge[s]:
+        return True
+    drain = state.drain_mah_s[s] + w_in * devices.eps_mah[flows.kind[q], s]
+    return devices.recharge_s[s] * (devices.base_mah_s[s] + drain) <= devices.battery_mah[s]
+
+
+@kernel
+def sharing(flows: Flows, state: State, r: int, s: int, seen: Ints, mark: int, found: Ints) -> int:
+    """`found` gets the dataflows with queries on r or s; their number. `seen` [dataflow] keeps the last mark."""
+    count = 0
+    for place in (r, s):
+        q = state.first[place]
+        while q >= 0:
+            f = flows.owner[q]
+            if seen[f] != mark:
+                seen[f] = mark
+                found[count] = f
+                count += 1
+            q = state.after[q]
+    return count
+
+
+@kernel
+def gain_s(
+    flows: Flows, devices: Devices, state: State, q: int, s: int, makespans: Floats, length: Floats, sharers: Ints
+) -> float:
+    """By how much the objective (8) grows, s, if the query moved to s; `sharers`: the dataflows whose lengths change.
+
+    The state is afterwards what it was, to the last bit.
+    """
+    r = state.place[q]
+    kept = np.array([state.lam_sum_s[r], state.drain_mah_s[r], state.lam_sum_s[s], state.drain_mah_s[s]])
+    move(flows, devices, state, q, s)
+    grown = 0.0
+    for f in sharers:
+        grown += makespan_s(flows, devices, state, f, length) - makespans[f]
+    move(flows, devices, state, q, r)
+    state.lam_sum_s[r], state.drain_mah_s[r], state.lam_sum_s[s], state.drain_mah_s[s] = kept
+    _weigh(devices, state, r)
+    _weigh(devices, state, s)
+    return grown

@@ -1,0 +1,70 @@
+"""Compiled: latencies, transfers and path lengths of dataflows (formulas (1), (2) and (10)), all in s."""
+
+from __future__ import annotations
+
+from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, State
+from leeward.policies.edge_cloud.planning.compiled import kernel
+from leeward.policies.edge_cloud.planning.loads import Floats
+
+#: Positions in `values.MODES`.
+SHARED, OVERHEAD = 0, 1
+
+
+@kernel
+def overhead(devices: Devices, r: int, m: int) -> float:
+    """pi_r(m)."""
+    row = 1 if devices.is_edge[r] else 0
+    return devices.pi[row, min(m, devices.pi.shape[1] - 1)]
+
+
+@kernel
+def transfer_s(devices: Devices, event_bytes: float, r: int, s: int) -> float:
+    """l + 8 delta / beta."""
+    if r == s:
+        return 0.0
+    here, there = devices.site[r], devices.site[s]
+    return devices.latency_s[here, there] + event_bytes * devices.s_per_byte[here, there]
+
+
+@kernel
+def own_s(flows: Flows, devices: Devices, state: State, q: int) -> float:
+    """Lambda of a placed query that is no source."""
+    r = state.place[q]
+    if devices.mode == SHARED:
+        return state.service_s[r]
+    alone = devices.lam_s[flows.kind[q], r]
+    return alone * state.over[r] if devices.mode == OVERHEAD else alone
+
+
+@kernel
+def arrival_s(flows: Flows, devices: Devices, state: State, q: int, r: int, length: Floats) -> float:
+    """The longest way to the input of a query, if it were on r, by the lengths of its parents."""
+    longest = 0.0
+    for at in range(flows.parent_at[q], flows.parent_at[q + 1]):
+        u = flows.parent[at]
+        longest = max(longest, length[u] + transfer_s(devices, flows.event_bytes[u], state.place[u], r))
+    return longest
+
+
+@kernel
+def makespan_s(flows: Flows, devices: Devices, state: State, f: int, length: Floats) -> float:
+    """L_G of a dataflow all of whose queries are placed; `length` [query] gets their L_i."""
+    longest = 0.0
+    for q in range(flows.start[f], flows.start[f] + flows.size[f]):
+        length[q] = arrival_s(flows, devices, state, q, state.place[q], length)
+        if not flows.source[q]:
+            length[q] += own_s(flows, devices, state, q)
+        longest = max(longest, length[q])
+    return longest
+
+
+@kernel
+def fill_tails(flows: Flows, devices: Devices, state: State, f: int, tail: Floats) -> None:
+    """`tail` [query] gets the longest way from the output of each query of a dataflow to its end."""
+    for q in range(flows.start[f] + flows.size[f] - 1, flows.start[f] - 1, -1):
+        longest = 0.0
+        for at in range(flows.child_at[q], flows.child_at[q + 1]):
+            c = flows.child[at]
+            way = transfer_s(devices, flows.event_bytes[q], state.place[q], state.place[c])
+            longest = max(longest, way + own_s(flows, devices, state, c) + tail[c])
+        tail[q] = longest
