@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from edge_cloud_views import view_of
 
 from leeward.core.fields import FieldError
 from leeward.core.model import ClusterView, Node
 from leeward.policies.edge_cloud.benchmark import TYPES
-from leeward.policies.edge_cloud.facts import components_of, dataflow_of, fabric_of
-from leeward.policies.edge_cloud.model.dataflow import Dataflow
+from leeward.policies.edge_cloud.facts import dataflow_of, fabric_of
 from leeward.policies.edge_cloud.model.formulas import rates
 from leeward.policies.edge_cloud.model.instance import check_places
 from leeward.policies.edge_cloud.settings import EdgeCloudSettings
@@ -18,20 +18,6 @@ from leeward.policies.edge_cloud.workload.catalogue import RIOTBENCH, at_sensors
 from leeward.policies.edge_cloud.workload.setup import REF, TH, cluster
 
 SEEDS = range(5)
-
-
-def view_of(dataflow: Dataflow, nodes: tuple[Node, ...]) -> ClusterView:
-    components = components_of(dataflow, [node.id for node in nodes])
-    return ClusterView(
-        topology=dataflow.name,
-        topology_id=f"{dataflow.name}-1",
-        epoch=0,
-        nodes=nodes,
-        components=components,
-        streams=tuple((components[u].id, components[v].id) for u, v in sorted(dataflow.edges)),
-        tables={},
-        assignment={},
-    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)

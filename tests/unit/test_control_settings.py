@@ -39,7 +39,7 @@ def test_defaults_and_overrides():
         ({"edrp": {"w_r": 0.9}}, [], r"edrp\.w_r, .*their sum is 1\.45\. Make the sum 1"),
         ({"edrp": {"w_rr": 0.9}}, [], r"unknown setting 'edrp\.w_rr' \(value 0\.9\)\. Did you mean edrp\.w_r"),
         ({}, ["edrp.method=guess"], r"'edrp\.method' is 'guess'\. Choose one of"),
-        ({}, ["method=exact"], r"unknown setting 'method' .*Did you mean edrp\.method\?"),
+        ({}, ["method=exact"], r"unknown setting 'method' .*Did you mean edge-cloud\.method or edrp\.method\?"),
         ({"edpr": {"w_r": 0.4}}, [], r"unknown policy 'edpr' .*Did you mean edrp"),
         ({}, ["policy=no_such:Policy"], r"cannot be loaded .*Make no_such importable, with Policy in it"),
     ],

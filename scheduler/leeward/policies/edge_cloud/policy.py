@@ -1,0 +1,193 @@
+"""The policy for edge and cloud (spec of edge and cloud; the paper's section 4): all dataflows are placed together.
+
+Paper -> here: dataflow G -> a topology; query v -> a component with one replica; resource r -> a node whose meta says
+its class; mu -> the node of the component's replica; the active dataflows -> the views of `decide_all`.  A dataflow
+arrives with a view that has no plan of ours yet, and departs when its view is no longer shown.
+
+Our own part: a topology that was placed by an earlier process of the service is taken as it runs; nodes that come, go
+or drain make a new board, on which a dataflow with a query on a lost node arrives again; a dataflow that fits nowhere
+is refused with its query and the reason, and is tried again after a departure.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from leeward.core.errors import LeewardError
+from leeward.core.model import ClusterView, Node
+from leeward.core.network import Network
+from leeward.core.placing import carry
+from leeward.core.plan import Estimate, Plan, Refusal
+from leeward.core.table import replicas
+from leeward.policies.edge_cloud.facts import dataflow_of, fabric_of
+from leeward.policies.edge_cloud.methods.strategy import strategy
+from leeward.policies.edge_cloud.methods.topset import Refused
+from leeward.policies.edge_cloud.model.dataflow import Dataflow
+from leeward.policies.edge_cloud.planning.board import Board
+from leeward.policies.edge_cloud.settings import EdgeCloudSettings
+
+MS = 1e3
+#: The resource of each query.
+Places = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cluster:
+    """The facts that a board is made of."""
+
+    nodes: tuple[Node, ...]
+    network: Network | None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """A topology that is on the board, or was refused."""
+
+    view: ClusterView
+    #: Where its queries run by the newest view; None: not placed by us yet.
+    present: Places | None
+    refused: str = ""
+
+
+class EdgeCloud:
+    """See the module. Keeps the board between two questions, so that one arrival costs the planning of one dataflow."""
+
+    Settings = EdgeCloudSettings
+
+    def __init__(self, settings: EdgeCloudSettings) -> None:
+        self._settings = settings
+        self._strategy = strategy(settings.method, settings.rebalance)
+        self._cluster: _Cluster | None = None
+        self._board: Board | None = None
+        self._names: tuple[str, ...] = ()
+        self._numbers: dict[str, int] = {}
+        self._known: dict[str, _Known] = {}
+
+    def decide_all(
+        self, views: Sequence[ClusterView], *, now: float, rng: random.Random
+    ) -> Mapping[str, Plan | Refusal]:
+        """A plan for each topology that has to move, and a refusal for each that fits nowhere.
+
+        Raises `FieldError` for facts of the nodes or the network that are missing or wrong.  A dataflow whose own facts
+        are wrong is refused with that reason, and the others go on.
+        """
+        if not views:
+            self._known.clear()
+            self._board = None
+            return {}
+        board = self._board_for(views[0])
+        departed = self._depart(board, views)
+        arrived = [view for view in views if self._look(board, view, again=departed)]
+        for view in arrived:
+            self._arrive(board, view, rng)
+        if (arrived or departed) and self._strategy.settle is not None:
+            self._strategy.settle(board, rng)
+        return dict(self._answers(board))
+
+    def _board_for(self, view: ClusterView) -> Board:
+        """The board, or a new one if nodes or network are others than before."""
+        cluster, known = _Cluster(nodes=view.nodes, network=view.network), self._cluster
+        if self._board is not None and known is not None and _same(cluster, known):
+            self._cluster = cluster
+            return self._board
+        usable = [node for node in view.nodes if not node.draining]
+        self._board = Board(fabric_of(usable, view.network, self._settings))
+        self._cluster = cluster
+        self._names = tuple(node.id for node in usable)
+        self._numbers = {name: number for number, name in enumerate(self._names)}
+        self._known.clear()
+        return self._board
+
+    def _depart(self, board: Board, views: Sequence[ClusterView]) -> bool:
+        """Topologies that are no longer shown, or were submitted anew, leave the board; whether there were any."""
+        shown = {view.topology: view.topology_id for view in views}
+        gone = [name for name, known in self._known.items() if shown.get(name) != known.view.topology_id]
+        for name in gone:
+            if name in board.active:
+                board.remove(name)
+            del self._known[name]
+        return bool(gone)
+
+    def _look(self, board: Board, view: ClusterView, *, again: bool) -> bool:
+        """Notes the newest view of a topology; whether it has to be placed."""
+        known = self._known.get(view.topology)
+        if known is not None:
+            if known.view is not view:
+                known.view, known.present = view, self._places(view)
+            return bool(known.refused) and again
+        present = None if view.first else self._places(view)
+        self._known[view.topology] = _Known(view=view, present=present)
+        if present is None:
+            return True
+        dataflow = self._dataflow(view)
+        if dataflow is None:
+            return False
+        board.add(dataflow)
+        for v, r in enumerate(present):
+            board.place(view.topology, v, r)
+        return False
+
+    def _places(self, view: ClusterView) -> Places | None:
+        """The resource of each component's only replica; None if one has none, or has it on no known node."""
+        found = []
+        for component in view.components:
+            owners = replicas(view.tables.get(component.id, ()))
+            slot = view.assignment.get(owners[0]) if len(owners) == 1 else None
+            if slot is None or slot.node not in self._numbers:
+                return None
+            found.append(self._numbers[slot.node])
+        return tuple(found)
+
+    def _dataflow(self, view: ClusterView) -> Dataflow | None:
+        """None if its facts are wrong: then it is refused with that reason."""
+        try:
+            return dataflow_of(view, self._numbers)
+        except LeewardError as error:
+            self._known[view.topology].refused = str(error)
+            return None
+
+    def _arrive(self, board: Board, view: ClusterView, rng: random.Random) -> None:
+        known = self._known[view.topology]
+        known.refused = ""
+        dataflow = self._dataflow(view)
+        if dataflow is None:
+            return
+        placed = self._strategy.arrive(board, dataflow, rng)
+        if isinstance(placed, Refused):
+            known.refused = f"{view.components[placed.query].id}: {placed.reason}"
+
+    def _answers(self, board: Board) -> dict[str, Plan | Refusal]:
+        found: dict[str, Plan | Refusal] = {}
+        for name, known in self._known.items():
+            if known.refused:
+                found[name] = Refusal(reason=known.refused)
+                continue
+            wanted = tuple(r for r in board.active[name].place if r is not None)
+            if wanted != known.present:
+                found[name] = self._plan(board, known, wanted)
+        return found
+
+    def _plan(self, board: Board, known: _Known, wanted: Places) -> Plan:
+        view = known.view
+        makespan = board.makespan(view.topology)
+        edges = sum(bool(board.loads.is_edge[r]) for r in wanted)
+        before = known.present or wanted
+        moved = sum(old != new for old, new in zip(before, wanted, strict=True))
+        change = f"{moved} moved" if known.present is not None else "arrived"
+        reason = f"{change}: makespan {makespan * MS:.1f} ms, {edges} on edges, {len(wanted) - edges} in the cloud"
+        return carry(
+            view,
+            {component.id: {self._names[r]: 1} for component, r in zip(view.components, wanted, strict=True)},
+            reason=reason,
+            estimate=Estimate(response_s=makespan),
+        )
+
+
+def _same(a: _Cluster, b: _Cluster) -> bool:
+    """Free slots come and go with topologies, and are no other cluster."""
+    if a.nodes is b.nodes and a.network is b.network:
+        return True
+    facts = [[(node.id, node.draining, node.meta) for node in one.nodes] for one in (a, b)]
+    return facts[0] == facts[1] and a.network == b.network
