@@ -1,4 +1,4 @@
-"""Finds policies, routers and disciplines by their names: entry points of installed packages.
+"""Finds policies, routers, disciplines and workloads by their names: entry points of installed packages.
 
     [project.entry-points."leeward.policies"]
     frugal = "my_package.frugal:Frugal"
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -20,9 +21,11 @@ from leeward.core.errors import ConfigError
 from leeward.core.options import describe, read, refuse_unknown
 from leeward.core.policy import JointPolicy, Policy
 from leeward.core.settings import Chosen, Settings
+from leeward.core.workload import Workload
 
 POLICIES, ROUTERS, DISCIPLINES = "leeward.policies", "leeward.routers", "leeward.disciplines"
-KINDS = {POLICIES: "policy", ROUTERS: "router", DISCIPLINES: "discipline"}
+WORKLOADS = "leeward.workloads"
+KINDS = {POLICIES: "policy", ROUTERS: "router", DISCIPLINES: "discipline", WORKLOADS: "workload"}
 #: Name of a policy that decides nothing.
 NONE = "none"
 
@@ -97,6 +100,32 @@ def make_policy(name: str, values: Mapping[str, object]) -> Policy:
     else:
         policy = kind(read(settings, values, where=f"{name}."))
     return policy
+
+
+def make_joint_policy(name: str, values: Mapping[str, object]) -> JointPolicy:
+    """The same of a policy that decides about several topologies at once. Raises ConfigError for another one."""
+    if name == NONE or not hasattr(load(name), "decide_all"):
+        raise ConfigError(
+            f"policy {name!r} does not decide about several topologies at once.",
+            remedy=f"Name one that does: {', '.join(_joint_names()) or 'none is installed'}.",
+        )
+    return cast(JointPolicy, make_policy(name, values))
+
+
+def _joint_names() -> list[str]:
+    """Those installed that can be loaded."""
+    found = []
+    for name in names():
+        with suppress(ConfigError):
+            if hasattr(load(name), "decide_all"):
+                found.append(name)
+    return found
+
+
+def make_workload(name: str, *, nodes: int, seed: int) -> Workload:
+    """The workload of this name. Raises ConfigError if there is none, and FieldError for nodes that it cannot have."""
+    workload: Workload = load(name, WORKLOADS)(nodes=nodes, seed=seed)
+    return workload
 
 
 def setting_names() -> tuple[str, ...]:
