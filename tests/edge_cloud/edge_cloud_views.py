@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from leeward.core.keys import GROUPS
 from leeward.core.model import ClusterView, Node
 from leeward.core.network import Network
 from leeward.core.plan import Plan
-from leeward.policies.edge_cloud.facts import components_of
+from leeward.policies.edge_cloud.facts import components_of, dataflow_of
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 
 
@@ -27,6 +28,11 @@ def view_of(dataflow: Dataflow, nodes: tuple[Node, ...], network: Network | None
         network=network,
         first=True,
     )
+
+
+def flow_of(view: ClusterView, numbers: Mapping[str, int]) -> Dataflow:
+    """The dataflow that the policy reads from a view; `numbers`: node -> resource."""
+    return dataflow_of(view.topology, view.components, view.streams, numbers)
 
 
 def carried_out(view: ClusterView, plan: Plan) -> ClusterView:

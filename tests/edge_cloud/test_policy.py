@@ -6,13 +6,13 @@ import random
 from dataclasses import replace
 
 import pytest
-from edge_cloud_views import carried_out, places, view_of
+from edge_cloud_views import carried_out, flow_of, places, view_of
 
 from leeward.control.registry import load, make_policy
 from leeward.core.fields import FieldError
 from leeward.core.model import ClusterView
 from leeward.core.plan import Plan, Refusal
-from leeward.policies.edge_cloud.facts import dataflow_of, fabric_of
+from leeward.policies.edge_cloud.facts import fabric_of
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.policy import EdgeCloud
@@ -52,7 +52,7 @@ class Cluster:
         return self.ask()
 
     def violations(self) -> tuple[object, ...]:
-        flows = [dataflow_of(view, NUMBERS) for view in self.views.values()]
+        flows = [flow_of(view, NUMBERS) for view in self.views.values()]
         where = [[NUMBERS[node] for node in places(view).values()] for view in self.views.values()]
         fabric = fabric_of(NODES, NETWORK, EdgeCloudSettings())
         return evaluate(Instance(fabric=fabric, dataflows=tuple(flows)), where).violations

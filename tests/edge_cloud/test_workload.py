@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from edge_cloud_views import view_of
+from edge_cloud_views import flow_of, view_of
 
 from leeward.core.fields import FieldError
 from leeward.core.model import ClusterView, Node
 from leeward.policies.edge_cloud.benchmark import TYPES
-from leeward.policies.edge_cloud.facts import dataflow_of, fabric_of
+from leeward.policies.edge_cloud.facts import fabric_of
 from leeward.policies.edge_cloud.model.formulas import rates
 from leeward.policies.edge_cloud.model.instance import check_places
 from leeward.policies.edge_cloud.settings import EdgeCloudSettings
@@ -73,7 +73,7 @@ def test_facts_of_a_view_give_the_dataflow_again():
     numbers = {node.id: number for number, node in enumerate(nodes)}
     for number, drawn in enumerate(catalogue(REF, rng)):
         dataflow = at_sensors(drawn, f"app-{number}", 19, rng)
-        again = dataflow_of(view_of(dataflow, nodes), numbers)
+        again = flow_of(view_of(dataflow, nodes), numbers)
         assert again.queries == dataflow.queries and again.edges == tuple(sorted(dataflow.edges))
         assert rates(again) == rates(dataflow)
 
@@ -109,7 +109,7 @@ def changed(name: str, value: object) -> ClusterView:
 )
 def test_a_wrong_fact_of_a_component_is_named(name: str, value: object, said: str):
     with pytest.raises(FieldError) as told:
-        dataflow_of(changed(name, value), {})
+        flow_of(changed(name, value), {})
     assert said in str(told.value)
 
 
@@ -135,7 +135,7 @@ def test_a_sensor_s_edge_has_to_exist_and_nodes_have_to_be_in_the_network():
     dataflow = at_sensors(riotbench("pred"), "pred", 1, random.Random(0))
     view = view_of(dataflow, nodes)
     with pytest.raises(FieldError, match="there is no such node"):
-        dataflow_of(view, {})
+        flow_of(view, {})
     with pytest.raises(FieldError, match="no such node is in it"):
         fabric_of(
             (*nodes, Node(id="other", ports=(1,), capacity=1, meta={"class": "cloud"})), network, EdgeCloudSettings()

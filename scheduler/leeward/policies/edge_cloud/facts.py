@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leeward.core.fields import FieldError, check_number
-from leeward.core.model import ClusterView, Component, Node
+from leeward.core.model import Component, Node
 from leeward.core.network import Network as Sites
 from leeward.policies.edge_cloud.benchmark import NUMBER, TYPES
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
@@ -119,16 +119,18 @@ def _network(nodes: Sequence[Node], sites: Sites | None) -> Network:
     )
 
 
-def dataflow_of(view: ClusterView, numbers: Mapping[str, int]) -> Dataflow:
-    """The dataflow of a topology: a query for each component, in the view's order; `numbers`: node -> resource.
+def dataflow_of(
+    name: str, components: Sequence[Component], streams: Sequence[tuple[str, str]], numbers: Mapping[str, int]
+) -> Dataflow:
+    """The dataflow of a topology: a query for each component, in their order; `numbers`: node -> resource.
 
     Raises `FieldError` for a fact that is missing or wrong, and for a sensor's edge that does not exist.
     """
-    position = {component.id: v for v, component in enumerate(view.components)}
+    position = {component.id: v for v, component in enumerate(components)}
     return Dataflow(
-        name=view.topology,
-        queries=tuple(_query(component, numbers) for component in view.components),
-        edges=tuple((position[a], position[b]) for a, b in view.streams),
+        name=name,
+        queries=tuple(_query(component, numbers) for component in components),
+        edges=tuple((position[a], position[b]) for a, b in streams),
     )
 
 

@@ -143,7 +143,7 @@ class EdgeCloud:
     def _dataflow(self, view: ClusterView) -> Dataflow | None:
         """None if its facts are wrong: then it is refused with that reason."""
         try:
-            return dataflow_of(view, self._numbers)
+            return dataflow_of(view.topology, view.components, view.streams, self._numbers)
         except LeewardError as error:
             self._known[view.topology].refused = str(error)
             return None

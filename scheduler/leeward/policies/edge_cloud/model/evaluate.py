@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from leeward.core.fields import check_number
@@ -60,7 +61,7 @@ def evaluate(instance: Instance, placements: Sequence[Placement]) -> Evaluation:
     fabric = instance.fabric
     flows = [formulas.rates(dataflow) for dataflow in instance.dataflows]
     w_in, w_out = tuple(flow[0] for flow in flows), tuple(flow[1] for flow in flows)
-    hosted = load_of(instance, placements)
+    hosted = load_of(instance, placements, w_in)
     service = tuple(formulas.service_time_s(fabric, r, [kind for kind, _ in load]) for r, load in enumerate(hosted))
     energy = tuple(
         formulas.energy_mah(fabric, r, load) if isinstance(fabric.resources[r], Edge) else None
@@ -80,14 +81,13 @@ def evaluate(instance: Instance, placements: Sequence[Placement]) -> Evaluation:
     )
 
 
-def load_of(instance: Instance, placements: Sequence[Placement]) -> list[list[tuple[int, float]]]:
+def load_of(instance: Instance, placements: Sequence[Placement], w_in: Table) -> list[list[tuple[int, float]]]:
     """Type and omega_in of the queries on each resource, sources left out: they count in no load."""
     load: list[list[tuple[int, float]]] = [[] for _ in instance.fabric.resources]
-    for dataflow, placement in zip(instance.dataflows, placements, strict=True):
-        w_in, _ = formulas.rates(dataflow)
+    for dataflow, placement, rates in zip(instance.dataflows, placements, w_in, strict=True):
         for v, query in enumerate(dataflow.queries):
             if query.kind != "source":
-                load[placement[v]].append((query.type, w_in[v]))
+                load[placement[v]].append((query.type, rates[v]))
     return load
 
 
@@ -96,10 +96,15 @@ def _lengths(
 ) -> Table:
     fabric = instance.fabric
     types = [[kind for kind, _ in load] for load in hosted]
+
+    @cache
+    def latency_s(r: int, kind: int) -> float:
+        return formulas.effective_latency_s(fabric, r, kind, types[r])
+
     found = []
     for dataflow, placement in zip(instance.dataflows, placements, strict=True):
         lam = [
-            0.0 if query.kind == "source" else formulas.effective_latency_s(fabric, r, query.type, types[r])
+            0.0 if query.kind == "source" else latency_s(r, query.type)
             for query, r in zip(dataflow.queries, placement, strict=True)
         ]
         found.append(formulas.critical_lengths_s(fabric, dataflow, placement, lam))
@@ -150,16 +155,16 @@ def change(
     check_placements(instance, after, "after.placement")
     check_number("eta", migration_s)
     fabric = instance.fabric
-    hosted = load_of(instance, after)
+    w_in = tuple(formulas.rates(dataflow)[0] for dataflow in instance.dataflows)
+    hosted = load_of(instance, after, w_in)
     migrations, shared, exclusive = 0, 0.0, 0.0
-    for dataflow, old, new in zip(instance.dataflows, before, after, strict=True):
-        w_in, _ = formulas.rates(dataflow)
+    for dataflow, old, new, rates in zip(instance.dataflows, before, after, w_in, strict=True):
         for v in formulas.moved(old, new):
             migrations += 1
             if dataflow.queries[v].kind == "source":
                 continue  # it computes nothing, so it has nothing to catch up with
             kind, r = dataflow.queries[v].type, new[v]
             service = formulas.service_time_s(fabric, r, [other for other, _ in hosted[r]])
-            shared = max(shared, formulas.stabilization_s(w_in[v], service, migration_s))
-            exclusive = max(exclusive, formulas.stabilization_s(w_in[v], fabric.lam_s[kind][r], migration_s))
+            shared = max(shared, formulas.stabilization_s(rates[v], service, migration_s))
+            exclusive = max(exclusive, formulas.stabilization_s(rates[v], fabric.lam_s[kind][r], migration_s))
     return Change(migrations=migrations, stabilization_shared=shared, stabilization_exclusive=exclusive)
