@@ -111,6 +111,25 @@ def test_the_policy_is_shown_the_topologies_that_run_and_the_new_one():
     assert policy.asked[2][0][0] is old, "a view is replaced only when its placement changes"
 
 
+def test_each_question_has_random_numbers_of_its_own():
+    class Drawing:
+        def __init__(self):
+            self.drawn = []
+
+        def decide_all(self, views, *, now, rng):
+            self.drawn.append(rng.random())
+            return {}
+
+    steps = [came("a", ONE), came("b", ONE), came("c", ONE)]
+    draws = []
+    for seed in (1, 1, 2):
+        policy = Drawing()
+        rows_of(policy, steps, seed=seed)
+        draws.append(policy.drawn)
+    assert len(set(draws[0])) == 3
+    assert draws[0] == draws[1] != draws[2]
+
+
 def test_violations_are_those_that_the_workload_finds():
     a = pin_of("a")
     [row] = rows_of(Scripted({"a": [a] * 5}), [came("a", SIZES.index(5))])
