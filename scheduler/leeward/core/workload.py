@@ -46,7 +46,7 @@ class Figures:
 
 
 class Workload(Protocol):
-    """Topologies go by name, in the order of their arrival. Nothing here may keep what an earlier call was given."""
+    """Topologies go by name, in the order of their arrival. No answer depends on earlier questions."""
 
     @property
     def nodes(self) -> tuple[Node, ...]:
