@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._output import Output, OutputOption
 from leeward.local.places import checkout, written
 
 if TYPE_CHECKING:
@@ -26,6 +28,14 @@ QUICK_STEP = 15  # minutes from plan to plan
 QUICK_LIMIT_S = 5.0
 TABLE4_METHODS = ("exact", "compact", "restricted", "ilp")
 
+#: Experiments on simulated workloads (entry points `leeward.experiments`), with their help.
+SIMULATED = {
+    "edge-cloud-makespan": "Edge and cloud, Fig. 3: the sum of makespans of each strategy, without rebalance.",
+    "edge-cloud-rebalance": "Edge and cloud, Figs. 4 and 6: the gain of rebalancing, and the moves for it.",
+    "edge-cloud-stabilization": "Edge and cloud, Fig. 7: how long moved queries take to catch up.",
+    "edge-cloud-time": "Edge and cloud, Fig. 5: planning time of each strategy, up to 10,000 resources.",
+}
+
 Method = Annotated[str, typer.Option(help="How to solve: see `leeward solve --help`.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A few seconds' worth of it.")]
 
@@ -35,7 +45,28 @@ def register(app: typer.Typer) -> None:
     experiment = typer.Typer(help="The papers' experiments, our figures beside theirs.", no_args_is_help=True)
     experiment.command("edrp-table3")(edrp_table3)
     experiment.command("edrp-table4")(edrp_table4)
+    for name, about in SIMULATED.items():
+        experiment.command(name, help=f"{about}\n\nExample: leeward experiment {name} --quick")(_simulated(name))
     app.add_typer(experiment, name="experiment")
+
+
+def _simulated(name: str) -> Callable[..., None]:
+    def command(
+        quick: Quick = False,
+        seed: Annotated[int, typer.Option(help="Of clusters, dataflows, arrivals and policies.")] = 0,
+        output: OutputOption = Output.table,
+        out: Annotated[Path, typer.Option(help="Folder for JSON, CSV and picture.")] = OUT,
+    ) -> None:
+        from leeward.cli._experiment import run_experiment
+        from leeward.core.errors import LeewardError
+
+        try:
+            run_experiment(name, seed=seed, quick=quick, output=output, out=out)
+        except (LeewardError, OSError) as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from None
+
+    return command
 
 
 def edrp_table3(

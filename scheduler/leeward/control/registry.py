@@ -25,7 +25,14 @@ from leeward.core.workload import Workload
 
 POLICIES, ROUTERS, DISCIPLINES = "leeward.policies", "leeward.routers", "leeward.disciplines"
 WORKLOADS = "leeward.workloads"
-KINDS = {POLICIES: "policy", ROUTERS: "router", DISCIPLINES: "discipline", WORKLOADS: "workload"}
+EXPERIMENTS = "leeward.experiments"
+KINDS = {
+    POLICIES: "policy",
+    ROUTERS: "router",
+    DISCIPLINES: "discipline",
+    WORKLOADS: "workload",
+    EXPERIMENTS: "experiment",
+}
 #: Name of a policy that decides nothing.
 NONE = "none"
 

@@ -68,8 +68,9 @@ def carry(
     homes: dict[int, str] = {}  # task -> node it has to go to
     tables: dict[str, Table] = {}
     busy = _busy(view, view.tables, view.assignment)
+    draining = {node.id for node in view.nodes if node.draining}
     for component in view.components:
-        chosen = _choose(view, component, wanted.get(component.id, {}), busy)
+        chosen = _choose(view, component, wanted.get(component.id, {}), busy, draining)
         for task, node in chosen.items():
             here = view.assignment.get(task)
             if here is None or here.node != node:
@@ -135,8 +136,9 @@ def _group_load(view: ClusterView, component: Component) -> Mapping[int, float]:
 
 
 def _choose(
-    view: ClusterView, component: Component, wanted: Mapping[str, int], busy: Collection[Slot]
-) -> dict[int, str]:
+    view: ClusterView, component: Component, wanted: Mapping[str, int], busy: Collection[Slot],
+    draining: Collection[str],
+) -> dict[int, str]:  # fmt: skip
     """The tasks that are to be replicas, and on which node: task -> node. `busy`: slots in which some task works."""
     table = view.tables[component.id]
     owns = Counter(table)
@@ -156,7 +158,6 @@ def _choose(
             missing[node] -= 1
     # then tasks from elsewhere: best out of a slot in which nothing works; those that have to leave anyway, then warm
     # ones, then replicas given up
-    draining = {node.id for node in view.nodes if node.draining}
     spare = sorted(
         (task for task in component.tasks if task not in chosen),
         key=lambda task: (

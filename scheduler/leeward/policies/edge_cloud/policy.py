@@ -101,14 +101,15 @@ class EdgeCloud:
         return self._board
 
     def _depart(self, board: Board, views: Sequence[ClusterView]) -> bool:
-        """Topologies that are no longer shown, or were submitted anew, leave the board; whether there were any."""
+        """Topologies that are no longer shown, or were submitted anew, leave the board; whether any had run."""
         shown = {view.topology: view.topology_id for view in views}
         gone = [name for name, known in self._known.items() if shown.get(name) != known.view.topology_id]
+        running = [name for name in gone if name in board.active]
+        for name in running:
+            board.remove(name)
         for name in gone:
-            if name in board.active:
-                board.remove(name)
             del self._known[name]
-        return bool(gone)
+        return bool(running)
 
     def _look(self, board: Board, view: ClusterView, *, again: bool) -> bool:
         """Notes the newest view of a topology; whether it has to be placed."""
@@ -164,9 +165,9 @@ class EdgeCloud:
             if known.refused:
                 found[name] = Refusal(reason=known.refused)
                 continue
-            wanted = tuple(r for r in board.active[name].place if r is not None)
-            if wanted != known.present:
-                found[name] = self._plan(board, known, wanted)
+            wanted = board.active[name].place
+            if known.present is None or wanted != list(known.present):
+                found[name] = self._plan(board, known, tuple(r for r in wanted if r is not None))
         return found
 
     def _plan(self, board: Board, known: _Known, wanted: Places) -> Plan:

@@ -1,0 +1,118 @@
+"""The part of `leeward experiment` that is the same for every experiment on simulated workloads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from leeward.cli._output import Output
+from leeward.cli._progress import progress
+
+if TYPE_CHECKING:
+    from leeward.core.experiment import Finding, Played, Row, Run
+
+EXIT_INTERRUPTED = 130
+COLUMNS = ("figure", "setting", "metric", "unit", "paper", "independent", "ours", "low", "high", "met")
+
+
+def run_experiment(name: str, *, seed: int, quick: bool, output: Output, out: Path) -> None:
+    """Plays its runs, and writes NAME.json, NAME.csv and NAME.svg into `out`; raises LeewardError and OSError."""
+    from leeward.control.registry import EXPERIMENTS, load
+
+    experiment = load(name, EXPERIMENTS)()
+    began = time.monotonic()
+    runs = list(experiment.runs(seed=seed, quick=quick))
+    rows = out / f"{name}{'-quick' if quick else ''}.rows"
+    finding = experiment.conclude(_play(runs, rows, name))
+    document = _document(name, finding, seed=seed, quick=quick, seconds=time.monotonic() - began)
+    files = _write(out, name, document, finding)
+    if output is Output.table:
+        typer.echo(table_of(finding), nl=False)
+        typer.echo(f"{', '.join(files)} in {out}")
+    else:
+        typer.echo(json.dumps(document, indent=2))
+    shutil.rmtree(rows, ignore_errors=True)  # it is over: the next call measures again
+
+
+def _play(runs: list[Run], rows: Path, name: str) -> dict[Run, Played]:
+    from leeward import __version__
+    from leeward.sim.workload.bench import play_all
+
+    total = sum(run.setting.intervals for run in runs)
+    with progress(total, name) as advance:
+        try:
+            return play_all(runs, rows, version=__version__, clock=time.perf_counter, advance=advance)
+        except KeyboardInterrupt:
+            typer.echo(f"interrupted: the rows are in {rows}; the same command goes on from there.", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _document(name: str, finding: Finding, *, seed: int, quick: bool, seconds: float) -> dict[str, Any]:
+    from leeward import __version__
+
+    return {
+        "experiment": name,
+        "command": f"leeward experiment {name} --seed {seed}{' --quick' if quick else ''}",
+        "seed": seed,
+        "version": __version__,
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "seconds": round(seconds, 1),
+        "rows": [row.document() for row in finding.rows],
+        "notes": list(finding.notes),
+    }
+
+
+def _write(out: Path, name: str, document: dict[str, Any], finding: Finding) -> list[str]:
+    """The names of the files."""
+    from leeward.dashboard.experiment_picture import draw
+
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.json").write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(document["rows"])
+    (out / f"{name}.csv").write_text(text.getvalue())
+    draw(out / f"{name}.svg", finding.panels, title=name)
+    return [f"{name}.{kind}" for kind in ("json", "csv", "svg")]
+
+
+def table_of(finding: Finding) -> str:
+    """The rows for people, and the notes below them."""
+    from leeward.sim.workload.summary import table_text
+
+    lines = [
+        {
+            "": row.metric, "unit": row.unit, "paper": _figure(row.paper), "independent": _figure(row.independent),
+            "ours": _figure(row.ours), "bounds": _bounds(row), "met": {None: "", True: "yes", False: "NO"}[row.met],
+        }
+        for row in finding.rows
+    ]  # fmt: skip
+    head, *told = table_text(lines).splitlines()
+    parts, above = [head], ""
+    for row, line in zip(finding.rows, told, strict=True):
+        if (title := f"{row.figure}: {row.setting}") != above:
+            parts.append(title)
+            above = title
+        parts.append(line)
+    return "\n".join((*parts, *finding.notes, ""))
+
+
+def _bounds(row: Row) -> str:
+    if row.low is not None and row.high is not None:
+        return f"{_figure(row.low)} to {_figure(row.high)}"
+    return (
+        f">= {_figure(row.low)}" if row.low is not None else f"<= {_figure(row.high)}" if row.high is not None else ""
+    )
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

@@ -1,0 +1,149 @@
+"""An experiment: runs in the simulator, and our figures beside those of a paper. Values only.
+
+A room says which runs it needs, and concludes from them; neither part simulates, waits or writes. The command line
+plays the runs, with progress, and goes on where an earlier call was broken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from leeward.core.workload import Arriving
+
+ArrivalsName = Literal["random-walk", "poisson"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """The arrivals and departures that several policies meet."""
+
+    workload: str  #: name of a workload
+    nodes: int
+    intervals: int
+    arrivals: ArrivalsName
+    spread: float = 0.0  #: u of the random walk
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One policy in one setting."""
+
+    setting: Setting
+    label: str  #: of the policy with its options, for people
+    policy: str
+    options: tuple[tuple[str, str], ...] = ()
+
+
+class Interval(Protocol):
+    """One control interval of a run, as the simulator tells it (`sim.workload.run.Row`)."""
+
+    @property
+    def arrived(self) -> tuple[str, ...]:
+        """Topologies that came."""
+
+    @property
+    def departed(self) -> tuple[str, ...]:
+        """Topologies that went."""
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Of those that came: topology -> why it does not run."""
+
+    @property
+    def makespan_s(self) -> float:
+        """Of all that run, s."""
+
+    @property
+    def plan_s(self) -> float:
+        """Time that planning took, s."""
+
+    @property
+    def moves(self) -> int:
+        """Components that went to another node."""
+
+    @property
+    def stabilization_s(self) -> float:
+        """Until the last of these has caught up, s."""
+
+    @property
+    def violations(self) -> int:
+        """Constraints that are broken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A run that is over."""
+
+    intervals: Sequence[Interval]
+    topologies: Mapping[str, Arriving]  #: all that came
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One figure of ours, beside those of others."""
+
+    figure: str  #: of the paper
+    setting: str
+    metric: str
+    unit: str
+    paper: float | None = None  #: None: the paper prints none
+    independent: float | None = None  #: found without our code
+    ours: float
+    low: float | None = None  #: bounds that are set for ours; None: none
+    high: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether ours is within its bounds; None if it has none."""
+        if self.low is None and self.high is None:
+            return None
+        return (self.low is None or self.ours >= self.low) and (self.high is None or self.ours <= self.high)
+
+    def document(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "figure": self.figure, "setting": self.setting, "metric": self.metric, "unit": self.unit,
+            "paper": self.paper, "independent": self.independent, "ours": self.ours, "low": self.low,
+            "high": self.high, "met": self.met,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Values over time, or a distribution."""
+
+    name: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One part of the picture."""
+
+    title: str
+    unit: str
+    kind: Literal["lines", "boxes"]
+    curves: tuple[Curve, ...]
+    logarithmic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The outcome of an experiment."""
+
+    rows: tuple[Row, ...]
+    panels: tuple[Panel, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+class Experiment(Protocol):
+    """One figure, or a few that share their runs. Both methods are pure."""
+
+    def runs(self, *, seed: int, quick: bool) -> Sequence[Run]:
+        """`quick`: so few that all of them end within 30 s."""
+
+    def conclude(self, played: Mapping[Run, Played]) -> Finding:
+        """From every run that was asked for."""

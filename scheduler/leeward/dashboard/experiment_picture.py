@@ -1,0 +1,62 @@
+"""The picture of an experiment: its panels in rows of three, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from leeward.core.experiment import Panel
+
+COLUMNS = 3
+#: Inches of one panel.
+WIDTH, HEIGHT = 4.2, 3.0
+COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c")
+
+
+def draw(path: Path, panels: Sequence[Panel], *, title: str) -> None:
+    """Writes the picture; equal panels give equal bytes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = title
+    import matplotlib.pyplot as plt
+
+    columns = min(COLUMNS, len(panels)) or 1
+    rows = -(-len(panels) // columns) or 1
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(WIDTH * columns, HEIGHT * rows), layout="constrained", squeeze=False
+    )
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, panel in zip(axes.flat, panels, strict=False):
+        _panel(axis, panel)
+    figure.suptitle(title)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": f"leeward experiment {title}"})
+    plt.close(figure)
+
+
+def _panel(axis: Any, panel: Panel) -> None:
+    colours = [COLOURS[number % len(COLOURS)] for number in range(len(panel.curves))]
+    if panel.kind == "lines":
+        for curve, colour in zip(panel.curves, colours, strict=True):
+            axis.plot(range(len(curve.values)), curve.values, label=curve.name, color=colour, linewidth=1)
+        axis.set_xlabel("interval")
+        axis.legend(fontsize=7, frameon=False)
+    else:
+        boxes = axis.boxplot(
+            [curve.values or (0.0,) for curve in panel.curves], whis=(0, 100), patch_artist=True, widths=0.6
+        )
+        for box, colour in zip(boxes["boxes"], colours, strict=True):
+            box.set(facecolor=colour, alpha=0.6)
+        axis.set_xticks(
+            range(1, len(panel.curves) + 1), [curve.name for curve in panel.curves], rotation=20, fontsize=7
+        )
+    if panel.logarithmic:
+        axis.set_yscale("log")
+    axis.set_title(panel.title, fontsize=9)
+    axis.set_ylabel(panel.unit)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", color="#eeeeee")
+    axis.set_axisbelow(True)
