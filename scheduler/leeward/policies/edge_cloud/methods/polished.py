@@ -15,7 +15,7 @@ from leeward.policies.edge_cloud.methods.topset import Placed, Refused, topset
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.planning.arrays import State, devices
 from leeward.policies.edge_cloud.planning.board import Board
-from leeward.policies.edge_cloud.planning.kernel_polish import polish
+from leeward.policies.edge_cloud.planning.kernel_polish import polish_starts
 
 #: Resources on which a query is tried in a round.
 CANDIDATES = 8
@@ -23,6 +23,8 @@ CANDIDATES = 8
 MOST = 60
 #: Dataflows of at most so many queries are tried in full, larger ones on their critical path.
 SMALL = 24
+#: Dataflows of at most so many queries are polished from several starts.
+STARTS = 8
 
 
 def polished(board: Board, dataflow: Dataflow, rng: random.Random) -> Placed | Refused:
@@ -31,9 +33,13 @@ def polished(board: Board, dataflow: Dataflow, rng: random.Random) -> Placed | R
     if isinstance(placed, Refused):
         return placed
     flows, state = board.packed.flows(), state_of(board)
-    everywhere = len(dataflow.queries) <= SMALL
-    polish(flows, devices(board.loads), state, board.packed.number(dataflow.name), CANDIDATES, everywhere, MOST)
-    wanted = tuple(int(state.place[at]) for at in board.packed.positions(dataflow.name))
+    small = len(dataflow.queries) <= SMALL
+    at = board.packed.positions(dataflow.name)
+    order = np.array([at[v] for v in dataflow.order])
+    cuts = np.cumsum([len(one) for one in dataflow.sets])[: -1 if len(dataflow.queries) <= STARTS else 0]
+    number = board.packed.number(dataflow.name)
+    polish_starts(flows, devices(board.loads), state, number, order, cuts, CANDIDATES, small, MOST)
+    wanted = tuple(int(state.place[q]) for q in at)
     put(board, dataflow.name, wanted)
     return Placed(placement=wanted)
 

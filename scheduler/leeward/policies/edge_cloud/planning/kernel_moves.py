@@ -52,20 +52,34 @@ def _weigh(devices: Devices, state: State, r: int) -> None:
 
 
 @kernel
-def move(flows: Flows, devices: Devices, state: State, q: int, s: int) -> None:
-    """A query that is no source moves to s."""
-    r, kind, w_in = state.place[q], flows.kind[q], flows.w_in[q]
+def take(flows: Flows, devices: Devices, state: State, q: int) -> None:
+    """A query that is no source leaves its resource."""
+    r, kind = state.place[q], flows.kind[q]
     _leave(state, q, r)
+    state.place[q] = -1
     state.queries[r] -= 1
     state.lam_sum_s[r] -= devices.lam_s[kind, r]
-    state.drain_mah_s[r] -= w_in * devices.eps_mah[kind, r]
+    state.drain_mah_s[r] -= flows.w_in[q] * devices.eps_mah[kind, r]
     _weigh(devices, state, r)
+
+
+@kernel
+def put(flows: Flows, devices: Devices, state: State, q: int, s: int) -> None:
+    """A query that is no source, and on no resource, comes to s."""
+    kind = flows.kind[q]
     state.place[q] = s
     _enter(state, q, s)
     state.queries[s] += 1
     state.lam_sum_s[s] += devices.lam_s[kind, s]
-    state.drain_mah_s[s] += w_in * devices.eps_mah[kind, s]
+    state.drain_mah_s[s] += flows.w_in[q] * devices.eps_mah[kind, s]
     _weigh(devices, state, s)
+
+
+@kernel
+def move(flows: Flows, devices: Devices, state: State, q: int, s: int) -> None:
+    """A query that is no source moves to s."""
+    take(flows, devices, state, q)
+    put(flows, devices, state, q, s)
 
 
 @kernel

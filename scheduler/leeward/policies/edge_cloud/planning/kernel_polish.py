@@ -12,8 +12,10 @@ from leeward.policies.edge_cloud.planning.kernel_moves import (
     fits,
     gain_s,
     move,
+    put,
     service_with,
     sharing,
+    take,
 )
 from leeward.policies.edge_cloud.planning.kernel_paths import (
     OVERHEAD,
@@ -87,6 +89,56 @@ def _best_move(
                 best, query, resource = grown, q, s
         makespan_s(flows, devices, state, f, length)
     return query, resource, mark
+
+
+@kernel
+def polish_starts(
+    flows: Flows, devices: Devices, state: State, f: int, order: Ints, cuts: Ints, candidates: int, everywhere: bool,
+    most: int,
+) -> None:  # fmt: skip
+    """Polishes the placement of dataflow f in the state, and the starts that `cuts` give; the best one is left.
+
+    A start visits the queries in `order`, and from its cut on puts them in the cloud: a dataflow whose events have once
+    gone there seldom gains by their coming back, and no single move brings all its later queries across.
+    """
+    best = polish(flows, devices, state, f, candidates, everywhere, most)
+    ends = np.array([flows.start[f], flows.start[f] + flows.size[f]])
+    kept = state.place[ends[0] : ends[1]].copy()
+    for cut in cuts:
+        if _start(flows, devices, state, f, order, cut):
+            found = polish(flows, devices, state, f, candidates, everywhere, most)
+            if found < best - LEAST:
+                best = found
+                kept = state.place[ends[0] : ends[1]].copy()
+    state.place[ends[0] : ends[1]] = kept
+
+
+@kernel
+def _start(flows: Flows, devices: Devices, state: State, f: int, order: Ints, cut: int) -> bool:
+    """Places dataflow f anew, each query where its own path and those that it slows grow least; False if one fits
+    nowhere, and then some are not placed."""
+    length = np.zeros(len(state.place))
+    for q in order:
+        if not flows.source[q] and state.place[q] >= 0:
+            take(flows, devices, state, q)
+    for at in range(len(order)):
+        q = order[at]
+        if flows.source[q]:
+            continue
+        least, place = np.inf, -1
+        for s in range(len(state.queries)):
+            if (at >= cut and devices.is_edge[s]) or not fits(flows, devices, state, q, s):
+                continue
+            service = service_with(flows, devices, state, q, s)
+            cost = arrival_s(flows, devices, state, q, s, length) + service
+            cost += (service - state.service_s[s]) * state.queries[s]
+            if cost < least:
+                least, place = cost, s
+        if place < 0:
+            return False
+        put(flows, devices, state, q, place)
+        length[q] = arrival_s(flows, devices, state, q, place, length) + own_s(flows, devices, state, q)
+    return True
 
 
 @kernel
