@@ -91,9 +91,9 @@ def fabrics(draw: st.DrawFn) -> Fabric:
 
 
 @st.composite
-def dataflows(draw: st.DrawFn, fabric: Fabric, name: str = "d") -> Dataflow:
-    """Up to seven queries in a random order, so that positions say nothing about the way of events."""
-    size = draw(st.integers(2, 7))
+def dataflows(draw: st.DrawFn, fabric: Fabric, name: str = "d", most: int = 7) -> Dataflow:
+    """Up to so many queries in a random order, so that positions say nothing about the way of events."""
+    size = draw(st.integers(2, most))
     sources = draw(st.integers(1, max(1, size // 3)))
     edges = {(draw(st.integers(0, v - 1)), v) for v in range(sources, size)}
     edges |= {(u, v) for v in range(sources, size) for u in range(v) if draw(st.integers(0, 3)) == 0}
