@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from leeward.core.plan import Slot
 from leeward.core.workload import Arriving
 
 ArrivalsName = Literal["random-walk", "poisson"]
@@ -51,6 +52,10 @@ class Interval(Protocol):
     @property
     def refused(self) -> Mapping[str, str]:
         """Of those that came: topology -> why it does not run."""
+
+    @property
+    def placed(self) -> Mapping[str, Mapping[str, Slot]]:
+        """Topologies that came, or moved: component -> slot."""
 
     @property
     def makespan_s(self) -> float:
