@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import MODES, Cloud, Edge, Network, Query
+from leeward.policies.edge_cloud.planning.board import Board
 
 SHARED = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 TYPES = 4
@@ -135,9 +137,54 @@ def placed(draw: st.DrawFn) -> tuple[Instance, list[list[int]]]:
 
 
 @st.composite
+def crowds(draw: st.DrawFn) -> tuple[Instance, list[list[int]]]:
+    """Up to four dataflows on two or three resources so near each other that every latency counts."""
+    fabric = draw(fabrics())
+    net = fabric.network
+    near = Network(
+        site=net.site,
+        latency_s=tuple(tuple(latency / 100 for latency in row) for row in net.latency_s),
+        bandwidth_bps=tuple(tuple(rate * 1000 for rate in row) for row in net.bandwidth_bps),
+    )
+    fabric = replace(fabric, network=near)
+    count = draw(st.integers(2, 4))
+    instance = Instance(fabric=fabric, dataflows=tuple(draw(dataflows(fabric, f"d{n}")) for n in range(count)))
+    resources = st.sampled_from(draw(st.permutations(range(len(fabric.resources))))[:3])
+    rows = [draw(st.lists(resources, min_size=n, max_size=n)) for n in (len(d.queries) for d in instance.dataflows)]
+    return instance, rows
+
+
+@st.composite
 def placements(draw: st.DrawFn, instance: Instance) -> list[list[int]]:
     resources = st.integers(0, len(instance.fabric.resources) - 1)
     return [
         draw(st.lists(resources, min_size=len(dataflow.queries), max_size=len(dataflow.queries)))
         for dataflow in instance.dataflows
     ]
+
+
+def board_with(instance: Instance, rows: list[list[int]]) -> Board:
+    """All dataflows of the instance on a board, each query on the resource that its row says."""
+    board = Board(instance.fabric)
+    for dataflow, row in zip(instance.dataflows, rows, strict=True):
+        board.add(dataflow)
+        for v, r in enumerate(row):
+            board.place(dataflow.name, v, r)
+    return board
+
+
+def snapshot(board: Board) -> list[str]:
+    """All that a board of whole dataflows says, to the last bit."""
+    board.refresh()
+    loads = board.loads
+    arrays = (
+        loads.count, loads.lam_sum_s, loads.service_s, loads.fastest, loads.drain_mah_s, loads.factors, board.slope,
+    )  # fmt: skip
+    hosted = [list(one.items()) for one in loads.hosted]
+    sharing = [list(one.items()) for one in board.sharing]
+    packed = {name: [int(board.packed.place[at]) for at in board.packed.positions(name)] for name in board.active}
+    active = [
+        (name, one.place, one.weight, one.hops, board.lengths(name), one.ways, sorted(one.on.items()))
+        for name, one in board.active.items()
+    ]
+    return [*(str(array.tolist()) for array in arrays), str(loads.factor), *map(str, (hosted, sharing, packed, active))]

@@ -204,6 +204,6 @@ def test_placing_leaves_the_lengths_of_others_alone():
     board.total()
     board.place("chain", 0, 0)
     board.place("chain", 1, 0)
-    assert not board.active["beside"].fresh
-    assert board.active["apart"].fresh
+    assert board.active["beside"].lengths is None
+    assert board.active["apart"].lengths is not None
     assert board.makespan("beside") == near(0.0022 + 0.005 + 8 * 500 / 1e7 + 0.00025)

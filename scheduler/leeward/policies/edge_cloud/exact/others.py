@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leeward.policies.edge_cloud.exact.arrival import Arrival
-from leeward.policies.edge_cloud.planning.board import Active, Board
+from leeward.policies.edge_cloud.planning.active import Active
+from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.loads import Floats
 
 

@@ -1,14 +1,12 @@
 """The board of all active dataflows: it knows where each query runs, and how long each dataflow's paths are.
 
 A query that comes or goes changes the lengths of the dataflows that share its resource, and no others.  These are
-marked, and their lengths follow when somebody asks for them.
+noted, and their lengths follow when somebody asks for them.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,25 +15,9 @@ from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.formulas import rates
 from leeward.policies.edge_cloud.model.instance import check_on_fabric
+from leeward.policies.edge_cloud.planning.active import Active, Ways
 from leeward.policies.edge_cloud.planning.loads import Floats, Loads, Mask
 from leeward.policies.edge_cloud.planning.packed import Packed
-
-
-@dataclass(slots=True)
-class Active:
-    """A dataflow on the board."""
-
-    dataflow: Dataflow
-    #: omega_in of each query, events/s.
-    w_in: tuple[float, ...]
-    #: The resource of each query; None: not placed.
-    place: list[int | None]
-    #: L_i (10) of each query, s; NaN behind a query that is not placed.
-    lengths: list[float]
-    #: Whether the lengths hold.
-    fresh: bool = False
-    #: Non-source queries on each resource.
-    on: Counter[int] = field(default_factory=Counter)
 
 
 class Board:
@@ -46,8 +28,13 @@ class Board:
         self.loads = Loads(fabric)
         self.active: dict[str, Active] = {}
         self.packed = Packed()
-        #: The dataflows with queries on each resource, in the order in which they came.
-        self._sharing: list[dict[str, None]] = [{} for _ in fabric.resources]
+        #: The dataflows with queries on each resource, in the order in which they came, and the weight that the
+        #: critical path of each had there when it was last measured.
+        self.sharing: list[dict[str, float]] = [{} for _ in fabric.resources]
+        #: By how much the total (8) grows at least for each unit that the factor of a resource grows by.
+        self.slope: Floats = np.zeros(len(fabric.resources))
+        #: The dataflows whose ways are to be measured.
+        self._stale: dict[str, None] = {}
         self._clouds = ~self.loads.is_edge
 
     def add(self, dataflow: Dataflow) -> None:
@@ -58,8 +45,15 @@ class Board:
         check_on_fabric(self.fabric, dataflow)
         size = len(dataflow.queries)
         w_in, _ = rates(dataflow)
-        self.active[dataflow.name] = Active(dataflow, w_in, [None] * size, [math.nan] * size)
+        self.active[dataflow.name] = Active(
+            dataflow=dataflow,
+            w_in=w_in,
+            place=[None] * size,
+            weight=[0.0] * size,
+            hops=[[math.nan] * len(parents) for parents in dataflow.parents],
+        )
         self.packed.add(dataflow, w_in)
+        self._touch(dataflow.name)
 
     def remove(self, name: str) -> None:
         """A dataflow departs, and frees its resources."""
@@ -68,21 +62,24 @@ class Board:
                 self.take(name, v)
         del self.active[name]
         self.packed.remove(name)
+        self._stale.pop(name, None)
 
     def place(self, name: str, v: int, r: int) -> None:
         """A query that is not placed comes to r, whatever the constraints say."""
         one = self.active[name]
         assert one.place[v] is None, f"query {v} of {name} is placed already"
         one.place[v] = r
-        one.fresh = False
         self.packed.put(name, v, r)
+        self._join(one, v, r)
+        self._touch(name)
         query = one.dataflow.queries[v]
         if query.kind == "source":
             return
+        one.weight[v] = self.loads.weight(query.type, r)
         self.loads.place((name, v), query.type, one.w_in[v], r)
         one.on[r] += 1
-        self._sharing[r][name] = None
-        self._touch(r)
+        self.sharing[r].setdefault(name, 0.0)
+        self._touch_all(r)
 
     def take(self, name: str, v: int) -> int:
         """A query leaves its resource; the resource."""
@@ -90,63 +87,98 @@ class Board:
         r = one.place[v]
         assert r is not None, f"query {v} of {name} is not placed"
         one.place[v] = None
-        one.fresh = False
         self.packed.put(name, v, -1)
+        self._join(one, v, None)
+        self._touch(name)
         if one.dataflow.queries[v].kind == "source":
             return r
+        self._forget(name)
         self.loads.remove((name, v), r)
-        self._touch(r)
+        self._touch_all(r)
         one.on[r] -= 1
         if not one.on[r]:
-            del one.on[r], self._sharing[r][name]
+            del one.on[r], self.sharing[r][name]
         return r
 
-    def _touch(self, r: int) -> None:
-        for name in self._sharing[r]:
-            self.active[name].fresh = False
+    def move(self, name: str, v: int, r: int) -> None:
+        """A query goes from its resource to r, whatever the constraints say."""
+        self.take(name, v)
+        self.place(name, v, r)
+
+    def _join(self, one: Active, v: int, r: int | None) -> None:
+        """The times of transfer to and from a query that came to r, or left."""
+        flow = one.dataflow
+        for position, u in enumerate(flow.parents[v]):
+            one.hops[v][position] = self._hop(one.place[u], r, flow.queries[u].event_bytes)
+        for w in flow.children[v]:
+            position = flow.parents[w].index(v)
+            one.hops[w][position] = self._hop(r, one.place[w], flow.queries[v].event_bytes)
+
+    def _hop(self, r: int | None, s: int | None, event_bytes: float) -> float:
+        return math.nan if r is None or s is None else self.loads.transfer_s(r, s, event_bytes)
+
+    def _touch(self, name: str) -> None:
+        self.active[name].lengths = None
+        self._stale[name] = None
+
+    def _touch_all(self, r: int) -> None:
+        for name in self.sharing[r]:
+            self._touch(name)
 
     def lengths(self, name: str) -> list[float]:
         """L_i (10) of each query, s; NaN for a query that is not placed, or behind one."""
         one = self.active[name]
-        if not one.fresh:
-            one.lengths = self._measure(one)
-            one.fresh = True
+        if one.lengths is None:
+            one.lengths = one.measure(self.loads.factor)
         return one.lengths
 
     def lengths_beside(self, name: str, kind: int, r: int) -> list[float]:
         """The same if one more query of this type came to r; that query is on no path of the dataflow yet."""
-        return self._measure(self.active[name], joined=(kind, r))
-
-    def _measure(self, one: Active, joined: tuple[int, int] | None = None) -> list[float]:
-        queries, place = one.dataflow.queries, one.place
-        found = [math.nan] * len(queries)
-        for v in one.dataflow.order:
-            r = place[v]
-            if r is None:
-                continue
-            arrival = 0.0
-            for u in one.dataflow.parents[v]:
-                s = place[u]
-                if s is None or math.isnan(found[u]):
-                    arrival = math.nan
-                    break
-                arrival = max(arrival, found[u] + self.loads.transfer_s(s, r, queries[u].event_bytes))
-            if queries[v].kind == "source":
-                own = 0.0
-            else:
-                beside = joined[0] if joined is not None and joined[1] == r else None
-                own = self.loads.latency_on(queries[v].type, r, beside)
-            found[v] = arrival + own
-        return found
+        factor = self.loads.factor.copy()
+        factor[r] = self.loads.factor_beside(kind, r)
+        return self.active[name].measure(factor)
 
     def makespan(self, name: str) -> float:
         """L_G (2), s; NaN while a query is not placed."""
+        ways = self.active[name].ways
+        if ways is not None and name not in self._stale:
+            return ways.makespan_s
         found = self.lengths(name)
-        return math.nan if any(math.isnan(length) for length in found) else max(found)
+        return math.nan if any(map(math.isnan, found)) else max(found)
 
     def total(self) -> float:
         """The objective (8), s."""
         return math.fsum(self.makespan(name) for name in self.active)
+
+    def ways(self, name: str) -> Ways:
+        """The longest ways through a dataflow; it is placed as a whole."""
+        self.refresh()
+        ways = self.active[name].ways
+        assert ways is not None
+        return ways
+
+    def refresh(self) -> None:
+        """Measures the ways, and so the slopes, of the dataflows that changed; all are placed as a whole."""
+        for name in self._stale:
+            one = self.active[name]
+            self._forget(name)
+            one.ways = one.find_ways(self.lengths(name), self.loads.factor)
+            for r, weight in one.ways.bears.items():
+                self._bear(name, r, weight)
+        self._stale.clear()
+
+    def _forget(self, name: str) -> None:
+        """The ways of a dataflow no longer hold."""
+        one = self.active[name]
+        if one.ways is not None:
+            for r in one.ways.bears:
+                self._bear(name, r, 0.0)
+            one.ways = None
+
+    def _bear(self, name: str, r: int, weight: float) -> None:
+        self.sharing[r][name] = weight
+        # summed anew: a sum that is only added to and subtracted from would drift
+        self.slope[r] = sum(self.sharing[r].values())
 
     def arrivals(self, name: str, v: int) -> Floats:
         """The longest way to the input of a query, s, by the resource that it would be on; its parents are placed."""

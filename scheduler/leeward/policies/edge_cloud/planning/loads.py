@@ -28,6 +28,7 @@ class Loads:
         self.is_edge: Mask = np.array([edge is not None for edge in edges])
         #: lambda, s, and epsilon, mAh: [type, resource].
         self.lam_s: Floats = np.array(fabric.lam_s)
+        self._lam = fabric.lam_s
         #: The mean of lambda over all resources, s, for each type.
         self.mean_s: list[float] = self.lam_s.mean(axis=1).tolist()
         self.eps_mah: Floats = np.where(self.is_edge, np.array(fabric.eps_mah), 0.0)
@@ -39,6 +40,10 @@ class Loads:
         self.site = np.array(fabric.network.site)
         self.latency_s: Floats = np.array(fabric.network.latency_s)
         self.s_per_byte: Floats = BITS_PER_BYTE / np.array(fabric.network.bandwidth_bps)
+        # plain values of the same: one entry is read in a fraction of the time
+        self._home = fabric.network.site
+        self._latency_rows = fabric.network.latency_s
+        self._per_byte_rows: list[list[float]] = self.s_per_byte.tolist()
 
         size = len(fabric.resources)
         #: Queries on each resource, in the order in which they came, with type and omega_in.
@@ -53,28 +58,43 @@ class Loads:
         self.fastest: Floats = np.zeros(size)
         #: The sum of omega_in epsilon, mAh/s.
         self.drain_mah_s: Floats = np.zeros(size)
+        #: The latency Lambda of a query on a resource is its weight there times this factor, which all queries share.
+        self.factor: list[float] = [self._factor(r, 0, 0.0) for r in range(size)]
+        #: The same as an array.
+        self.factors: Floats = np.array(self.factor)
 
     def place(self, key: Key, kind: int, w_in: float, r: int) -> None:
         """A query comes to r."""
         assert key not in self.hosted[r], f"{key} runs on {r} already"
         self.hosted[r][key] = (kind, w_in)
-        self.count[r] += 1
-        self.lam_sum_s[r] += self.lam_s[kind, r]
-        self.fastest[r] = max(self.fastest[r], w_in)
-        self.drain_mah_s[r] += w_in * self.eps_mah[kind, r]
-        self.service_s[r] = (1 + self.overheads.of(r, self.count[r])) * self.lam_sum_s[r]
+        lam = float(self.lam_sum_s[r]) + self._lam[kind][r]
+        drain = float(self.drain_mah_s[r]) + w_in * float(self.eps_mah[kind, r])
+        self._set(r, lam, drain, max(float(self.fastest[r]), w_in))
 
     def remove(self, key: Key, r: int) -> None:
         """A query leaves r."""
+        lam, fastest = self.without(key, r)
         del self.hosted[r][key]
-        lam = drain = fastest = 0.0
+        drain = 0.0
         for kind, w_in in self.hosted[r].values():
-            lam += self.lam_s[kind, r]
-            drain += w_in * self.eps_mah[kind, r]
-            fastest = max(fastest, w_in)
-        self.count[r] -= 1
-        self.lam_sum_s[r], self.drain_mah_s[r], self.fastest[r] = lam, drain, fastest
-        self.service_s[r] = (1 + self.overheads.of(r, self.count[r])) * lam
+            drain += w_in * float(self.eps_mah[kind, r])
+        self._set(r, lam, drain, fastest)
+
+    def _set(self, r: int, lam_sum_s: float, drain_mah_s: float, fastest: float) -> None:
+        m = len(self.hosted[r])
+        self.count[r] = m
+        self.lam_sum_s[r], self.drain_mah_s[r], self.fastest[r] = lam_sum_s, drain_mah_s, fastest
+        self.service_s[r] = (1 + self.overheads.of(r, m)) * lam_sum_s
+        self.factor[r] = self.factors[r] = self._factor(r, m, lam_sum_s)
+
+    def without(self, key: Key, r: int) -> tuple[float, float]:
+        """The sum of lambda, s, and the greatest omega_in, events/s, on r but for one query."""
+        lam = fastest = 0.0
+        for other, (kind, w_in) in self.hosted[r].items():
+            if other != key:
+                lam += self._lam[kind][r]
+                fastest = max(fastest, w_in)
+        return lam, fastest
 
     def energy_mah(self) -> Floats:
         """The left side of C3, mAh; 0 for a cloud machine."""
@@ -96,16 +116,41 @@ class Loads:
             return np.asarray(self.lam_s[kind] * (1 + self.overheads.with_one_more(self.count)))
         return np.asarray(self.lam_s[kind])
 
-    def latency_on(self, kind: int, r: int, beside: int | None = None) -> float:
-        """Lambda of a query of this type that runs on r, s; `beside`: the type of one more query that may come."""
-        alone = float(self.lam_s[kind, r])
+    def latency_on(self, kind: int, r: int) -> float:
+        """Lambda of a query of this type that runs on r, s."""
+        return self.weight(kind, r) * self.factor[r]
+
+    def weight(self, kind: int, r: int) -> float:
+        """A query's part of its own latency on r: that is `weight` times the `factor` of r."""
+        return 1.0 if self.fabric.mode == "shared" else self._lam[kind][r]
+
+    def _factor(self, r: int, m: int, lam_sum_s: float) -> float:
+        """The factor of r if m queries ran there with this sum of lambda, s."""
         if self.fabric.mode == "exclusive":
-            return alone
-        together = 1 + self.overheads.of(r, self.count[r] + (beside is not None))
+            return 1.0
+        together = 1 + self.overheads.of(r, m)
+        return together if self.fabric.mode == "overhead" else together * lam_sum_s
+
+    def factor_beside(self, kind: int, r: int) -> float:
+        """The factor of r if one more query of this type came."""
+        return self._factor(r, len(self.hosted[r]) + 1, float(self.lam_sum_s[r]) + self._lam[kind][r])
+
+    def factor_without(self, key: Key, r: int) -> float:
+        """The factor of r if one query left."""
+        return self._factor(r, len(self.hosted[r]) - 1, self.without(key, r)[0])
+
+    def factors_beside(self, service_s: Floats) -> Floats:
+        """The factor of each resource if one more query came; `service_s` is that of `service_with`."""
+        if self.fabric.mode == "shared":
+            return service_s
         if self.fabric.mode == "overhead":
-            return alone * together
-        more = 0.0 if beside is None else float(self.lam_s[beside, r])
-        return together * (float(self.lam_sum_s[r]) + more)
+            return np.asarray(1 + self.overheads.with_one_more(self.count))
+        return np.ones(len(self.factor))
+
+    def holds_without(self, key: Key, r: int) -> bool:
+        """Whether C2 holds on r after one query left: it may not, if the overhead of fewer queries is greater."""
+        lam, fastest = self.without(key, r)
+        return fastest * ((1 + self.overheads.of(r, len(self.hosted[r]) - 1)) * lam) < 1
 
     def allowed(self, kind: int, w_in: float, service_s: Floats) -> Mask:
         """The resources that break neither C2 nor C3, for the query or for the others, if it came to them."""
@@ -113,10 +158,26 @@ class Loads:
         energy = self.recharge_s * (self.base_mah_s + (self.drain_mah_s + w_in * self.eps_mah[kind]))
         return np.asarray(keeps_up & (energy <= self.battery_mah))
 
+    def allows(self, kind: int, w_in: float, r: int) -> bool:
+        """The same for one resource."""
+        m = len(self.hosted[r]) + 1
+        service_s = (1 + self.overheads.of(r, m)) * (float(self.lam_sum_s[r]) + self._lam[kind][r])
+        if not max(float(self.fastest[r]), w_in) * service_s < 1:
+            return False
+        drain = float(self.drain_mah_s[r]) + w_in * float(self.eps_mah[kind, r])
+        return float(self.recharge_s[r]) * (float(self.base_mah_s[r]) + drain) <= float(self.battery_mah[r])
+
     def transfer_from(self, r: int, event_bytes: float) -> Floats:
         """l + 8 delta / beta from r to each resource, s; 0 to itself."""
-        here = self.site[r]
+        here = self._home[r]
         found: Floats = (self.latency_s[here] + event_bytes * self.s_per_byte[here])[self.site]
+        found[r] = 0.0
+        return found
+
+    def transfer_to(self, r: int, event_bytes: float) -> Floats:
+        """The same from each resource to r."""
+        here = self._home[r]
+        found: Floats = (self.latency_s[:, here] + event_bytes * self.s_per_byte[:, here])[self.site]
         found[r] = 0.0
         return found
 
@@ -124,8 +185,8 @@ class Loads:
         """The same from r to s."""
         if r == s:
             return 0.0
-        here, there = self.site[r], self.site[s]
-        return float(self.latency_s[here, there] + event_bytes * self.s_per_byte[here, there])
+        here, there = self._home[r], self._home[s]
+        return self._latency_rows[here][there] + event_bytes * self._per_byte_rows[here][there]
 
 
 class Overheads:
@@ -134,12 +195,13 @@ class Overheads:
     def __init__(self, fabric: Fabric, is_edge: Mask) -> None:
         longest = max(len(fabric.pi_edge), len(fabric.pi_cloud))
         rows = [(*row, *[row[-1]] * (longest - len(row))) for row in (fabric.pi_cloud, fabric.pi_edge)]
+        self._rows: list[tuple[float, ...]] = [rows[edge] for edge in is_edge.tolist()]
         self.table: Floats = np.array(rows)
         self._row = is_edge.astype(np.int64)
         self._most = longest - 1
 
     def of(self, r: int, m: int) -> float:
-        return float(self.table[self._row[r], min(m, self._most)])
+        return self._rows[r][min(m, self._most)]
 
     def with_one_more(self, count: NDArray[np.int64]) -> Floats:
         return np.asarray(self.table[self._row, np.minimum(count + 1, self._most)])
