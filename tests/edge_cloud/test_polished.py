@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from test_planning_board import Placed as Places
 from test_planning_board import board_of, keeps
 
+from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
 from leeward.policies.edge_cloud.methods.polished import polished, state_of
-from leeward.policies.edge_cloud.methods.topset import Placed, Refused, topset
+from leeward.policies.edge_cloud.methods.topset import topset
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.planning.arrays import devices

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from test_model_formulas import slow_path, ways
 from test_planning_board import board_of, hosted, keeps
 
-from leeward.policies.edge_cloud.methods.topset import Placed, Refused, topset, visits
+from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
+from leeward.policies.edge_cloud.methods.topset import topset, visits
 from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance

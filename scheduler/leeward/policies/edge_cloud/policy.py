@@ -22,8 +22,8 @@ from leeward.core.placing import carry
 from leeward.core.plan import Estimate, Plan, Refusal
 from leeward.core.table import replicas
 from leeward.policies.edge_cloud.facts import dataflow_of, fabric_of
+from leeward.policies.edge_cloud.methods.outcome import Refused
 from leeward.policies.edge_cloud.methods.strategy import strategy
-from leeward.policies.edge_cloud.methods.topset import Refused
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.settings import EdgeCloudSettings

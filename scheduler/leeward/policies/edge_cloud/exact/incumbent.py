@@ -20,7 +20,8 @@ from leeward.policies.edge_cloud.exact.others import (
     makespans_s,
     others_of,
 )
-from leeward.policies.edge_cloud.methods.topset import Placed, topset
+from leeward.policies.edge_cloud.methods.outcome import Placed
+from leeward.policies.edge_cloud.methods.topset import topset
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.loads import Floats, Mask

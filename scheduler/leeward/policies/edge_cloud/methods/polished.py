@@ -11,7 +11,8 @@ import random
 
 import numpy as np
 
-from leeward.policies.edge_cloud.methods.topset import Placed, Refused, topset
+from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
+from leeward.policies.edge_cloud.methods.topset import topset
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.planning.arrays import State, devices
 from leeward.policies.edge_cloud.planning.board import Board

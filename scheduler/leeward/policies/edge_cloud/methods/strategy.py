@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from leeward.core.fields import FieldError
+from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
 from leeward.policies.edge_cloud.methods.polished import polished
-from leeward.policies.edge_cloud.methods.topset import Placed, Refused, topset
+from leeward.policies.edge_cloud.methods.topset import topset
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.planning.board import Board
 

@@ -7,29 +7,12 @@ over all resources.  Ties go to the lower number, of queries and of resources.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from leeward.core.fields import FieldError
+from leeward.policies.edge_cloud.methods.outcome import Placed, Refused, hopeless
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
-from leeward.policies.edge_cloud.model.instance import check_places
 from leeward.policies.edge_cloud.planning.board import Board
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """The dataflow runs: the resource of each query."""
-
-    placement: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """The dataflow does not run, as a query fits nowhere; nothing of it is on the board."""
-
-    query: int
-    reason: str
 
 
 def topset(board: Board, dataflow: Dataflow, *, penalty: bool) -> Placed | Refused:
@@ -48,7 +31,7 @@ def topset(board: Board, dataflow: Dataflow, *, penalty: bool) -> Placed | Refus
                 if allowed[r]:
                     costs[r] += interference_s(board, name, kind, r)
         board.place(name, v, int(costs.argmin()))
-    return Placed(placement=tuple(r for r in board.active[name].place if r is not None))
+    return Placed(placement=board.placement(name))
 
 
 def visits(board: Board, dataflow: Dataflow) -> list[int]:
@@ -71,10 +54,9 @@ def interference_s(board: Board, name: str, kind: int, r: int) -> float:
 
 
 def _reason(board: Board, dataflow: Dataflow, v: int) -> str:
-    try:
-        check_places(board.fabric, dataflow)
-    except FieldError as error:
-        return str(error)
+    reason = hopeless(board.fabric, dataflow)
+    if reason is not None:
+        return reason
     query = dataflow.queries[v]
     where = "cloud machine" if query.kind == "sink" else "resource"
     return f"queries[{v}] = {query.kind!r}: no {where} has room for it beside the queries that run there."

@@ -105,6 +105,12 @@ class Board:
         self.take(name, v)
         self.place(name, v, r)
 
+    def placement(self, name: str) -> tuple[int, ...]:
+        """The resource of each query of a dataflow that is placed as a whole."""
+        found = tuple(r for r in self.active[name].place if r is not None)
+        assert len(found) == len(self.active[name].place), f"a query of {name} is not placed"
+        return found
+
     def _join(self, one: Active, v: int, r: int | None) -> None:
         """The times of transfer to and from a query that came to r, or left."""
         flow = one.dataflow
