@@ -203,5 +203,9 @@ class Overheads:
     def of(self, r: int, m: int) -> float:
         return self._rows[r][min(m, self._most)]
 
+    def at(self, r: NDArray[np.int64], m: NDArray[np.int64]) -> Floats:
+        """The same for arrays of resources and of numbers of queries."""
+        return np.asarray(self.table[self._row[r], np.minimum(m, self._most)])
+
     def with_one_more(self, count: NDArray[np.int64]) -> Floats:
         return np.asarray(self.table[self._row, np.minimum(count + 1, self._most)])
