@@ -2,5 +2,5 @@
 
 model/         the paper's formulas, their checks, and the evaluation of a placement; scalar, for reading
 planning/      the same as arrays that change with each query that is placed or removed
-methods/       TopSet and TopSet/P
+methods/       TopSet and TopSet/P, ours, and their rivals; rebalance
 """

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from leeward.core.options import check, setting
 from leeward.policies.edge_cloud.model.values import MODES
 
-METHODS = ("polished", "topset-p", "topset")
-REBALANCES = ("none",)
+METHODS = ("polished", "topset-p", "topset", "gai", "gag", "edge-only", "cloud-only")
+REBALANCES = ("none", "vertex", "edge", "vertex-edge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
