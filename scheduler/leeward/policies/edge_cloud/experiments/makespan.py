@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from leeward.core.experiment import Curve, Finding, Panel, Played, Row, Run, Setting
+from leeward.policies.edge_cloud.experiments.bounds import bounds_s
 from leeward.policies.edge_cloud.experiments.optimum import MOST, gaps_percent
 from leeward.policies.edge_cloud.experiments.setups import (
     LARGE,
@@ -25,9 +26,13 @@ from leeward.policies.edge_cloud.experiments.setups import (
     walk,
     words,
 )
+from leeward.policies.edge_cloud.methods.unbounded import Where
 
 FIGURE = "Fig. 3"
 STRATEGIES = ("topset", "topset-p", "polished")
+#: The strategy whose active dataflows the bounds are of.
+BASE = "topset-p"
+BOUNDS: tuple[Where, ...] = ("edge", "cloud")
 #: Independent means of the large set-up, s (spec, section 5).
 INDEPENDENT_S = {"topset": 6.1, "edge-only bound": 5.6, "cloud-only bound": 5.0}
 #: Means over dataflows of at most 8 queries, %: found without our code, and the bound that is set for ours.
@@ -59,7 +64,10 @@ class Makespan:
             rows += _compared(setting, labels)
             if setting.nodes == SMALL[0] and setting.spread == SPREAD:
                 rows += [row for label in ("topset-p", "polished") for row in _beside_optimum(setting, label, labels)]
-            first = [Curve(name=label, values=tuple(totals_s(results)[0])) for label, results in labels.items()]
+            bounds = {f"{where}-only bound": bounds_s(setting, labels[BASE][0], where) for where in BOUNDS}
+            rows += _bounds(setting, bounds)
+            curves = {label: totals_s(results)[0] for label, results in labels.items()} | bounds
+            first = [Curve(name=label, values=tuple(values)) for label, values in curves.items()]
             panels.append(Panel(title=words(setting), unit="sum of makespans, s", kind="lines", curves=tuple(first)))
         return Finding(rows=tuple(rows), panels=tuple(panels), notes=NOTES)
 
@@ -113,6 +121,17 @@ def _compared(setting: Setting, labels: Mapping[str, Sequence[Played]]) -> list[
             ours=sum(len(one.refused) for one in intervals(labels["polished"]))
             - sum(len(one.refused) for one in intervals(labels["topset-p"])), high=0,
         ),
+    ]  # fmt: skip
+
+
+def _bounds(setting: Setting, bounds: Mapping[str, Sequence[float]]) -> list[Row]:
+    large = setting.nodes == LARGE[0]
+    return [
+        Row(
+            figure=FIGURE, setting=words(setting), metric=f"mean total, {label}", unit="s", ours=fmean(values),
+            independent=INDEPENDENT_S[label] if large else None,
+        )
+        for label, values in bounds.items()
     ]  # fmt: skip
 
 
