@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from leeward.core.fields import FieldError
-from leeward.policies.edge_cloud.exact import solve
+from leeward.policies.edge_cloud.exact import incumbent, reduce, solve
 from leeward.policies.edge_cloud.exact.columns import MOST_ON_ONE
 from leeward.policies.edge_cloud.exact.outcome import Infeasible, Optimal, Unproven
 from leeward.policies.edge_cloud.exact.programme import Answer
@@ -25,7 +25,7 @@ from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import Evaluation, evaluate, wrong_class
 from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.instance import Instance
-from leeward.policies.edge_cloud.model.values import Edge
+from leeward.policies.edge_cloud.model.values import Edge, Network
 from leeward.policies.edge_cloud.planning.board import Board
 
 near = pytest.approx
@@ -99,10 +99,12 @@ def alike(fabric: Fabric) -> Fabric:
 
 
 @FEW
-@given(cases(), st.sampled_from([0, solve.RELAX_ABOVE]))
-def test_no_placement_is_better_than_the_optimum(case, relax_above):
+@given(cases(), st.sampled_from([0, solve.RELAX_ABOVE]), st.booleans())
+def test_no_placement_is_better_than_the_optimum(case, relax_above, known):
+    """With the linear relaxation and without, and also where no placement is known to begin with."""
     before, expected = case.board.total(), case.least_total()
-    with mock.patch.object(solve, "RELAX_ABOVE", relax_above):
+    start = reduce.of_topset if known else lambda board, dataflow: []
+    with mock.patch.object(solve, "RELAX_ABOVE", relax_above), mock.patch.object(reduce, "of_topset", start):
         found = best_placement(case.board, case.dataflow)
     assert case.board.total() == before and case.dataflow.name not in case.board.active
     if math.isinf(expected):
@@ -153,6 +155,49 @@ def test_queries_that_fit_alone_but_not_together_are_infeasible():
     assert best_placement(Board(instance.fabric), instance.dataflows[0]) == Infeasible(
         reason="every placement breaks a bound on throughput or energy"
     )
+
+
+def pair(**changes: object) -> Instance:
+    """source -> query -> query -> sink; three edges without a sensor are 0.1 ms apart, the cloud machine is 5 ms."""
+    document = case_document(edges=4)["instance"] | changes
+    source, work, sink = document["dataflows"][0]["queries"]
+    document["dataflows"][0] |= {
+        "queries": [source, work, work, sink],
+        "edges": [[0, 1], [1, 2], [2, 3]],
+    }
+    instance = instance_from_json(document)
+    sites = [[0.0, 0.0001, 0.005], [0.0001, 0.0001, 0.005], [0.005, 0.005, 0.0]]
+    network = Network(site=(0, 1, 1, 1, 2), latency_s=tuple(map(tuple, sites)), bandwidth_bps=((1e10,) * 3,) * 3)
+    return Instance(fabric=replace(instance.fabric, network=network), dataflows=instance.dataflows)
+
+
+def test_queries_that_slow_each_other_go_to_two_resources_that_are_alike():
+    """On one edge of 3 ms a query both take 6.6 ms; the programme starts from there, and no move was tried before."""
+    instance = pair(lam=[[0.01, 0.003, 0.003, 0.003, 0.02], [0.001] * 5])
+    board, dataflow, start = Board(instance.fabric), instance.dataflows[0], [(0, 1, 1, 4)]
+    with mock.patch.object(reduce, "of_topset", lambda *_: start), mock.patch.object(incumbent, "TOGETHER", 0):
+        found = best_placement(board, dataflow)
+    assert isinstance(found, Optimal)
+    assert found.placement == (0, 1, 2, 4)
+    assert found.total == near(0.0001 + 0.003 + 0.0001 + 0.003 + 0.005 + 0.001, rel=1e-3)
+
+
+def test_a_battery_that_holds_for_one_query_does_not_get_two():
+    """The source's edge is the best one for both; they take 30 and 15 mAh of the 40 that its battery has for them."""
+    day, rate = 24 * 3600.0, 100.0
+    slow_cloud = [[0.001] * 4 + [0.02], [0.001] * 5]
+    instance = pair(lam=slow_cloud, eps=[[30 / (day * rate)] * 4 + [0.0]] * 2)
+    edge = Edge(battery_mah=24 * 230.0 + 40.0, base_ma=230.0, recharge_s=day)
+    fabric = replace(instance.fabric, resources=(*[edge] * 4, *instance.fabric.resources[4:]), pi_edge=(0.0,))
+    dataflow = instance.dataflows[0]
+    found = best_placement(Board(replace(fabric, mode="exclusive")), dataflow)
+    assert isinstance(found, Optimal)
+    assert sorted(found.placement[1:3]) == [0, 1]
+    with_room = replace(edge, battery_mah=24 * 230.0 + 50.0)
+    fabric = replace(fabric, resources=(*[with_room] * 4, *fabric.resources[4:]), mode="exclusive")
+    found = best_placement(Board(fabric), dataflow)
+    assert isinstance(found, Optimal)
+    assert found.placement[1:3] == (0, 0)
 
 
 def test_a_dataflow_of_too_many_queries_is_refused():

@@ -10,7 +10,7 @@ greater numbers of queries (`pi_low`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,13 @@ class Arrival:
     #: l + 8 delta / beta, s, of each query's output between different resources, [query, place, place]; the diagonal
     #: is that between two members of a place.
     transfer_s: Floats
+    #: The same at least, as two queries on one place may be on one resource: the diagonal is 0.
+    least_transfer_s: Floats
+
+    @property
+    def size(self) -> int:
+        """The number of places."""
+        return len(self.places.members)
 
 
 def arrival_of(board: Board, dataflow: Dataflow) -> Arrival:
@@ -78,6 +85,7 @@ def arrival_of(board: Board, dataflow: Dataflow) -> Arrival:
     computes = np.array([float(query.kind != "source") for query in dataflow.queries])
     types = [query.type for query in dataflow.queries]
     alone = np.ix_(types, first)
+    transfer = np.array([_transfer(loads, places, query.event_bytes) for query in dataflow.queries])
     return Arrival(
         dataflow=dataflow,
         mode=fabric.mode,
@@ -87,7 +95,26 @@ def arrival_of(board: Board, dataflow: Dataflow) -> Arrival:
         w_in=w_in,
         computes=computes,
         may=np.array([[_may(dataflow, v, places, p) for p in range(len(first))] for v in range(len(types))]),
-        transfer_s=np.array([_transfer(loads, places, query.event_bytes) for query in dataflow.queries]),
+        transfer_s=transfer,
+        least_transfer_s=transfer * ~np.eye(len(first), dtype=bool),
+    )
+
+
+def only(arrival: Arrival, keep: Mask) -> Arrival:
+    """The same with these places alone, [place]."""
+    at = np.flatnonzero(keep)
+    per_place = {
+        field.name: getattr(arrival.places, field.name)[at] for field in fields(Places) if field.name != "members"
+    }
+    across = np.ix_(np.arange(len(arrival.w_in)), at, at)
+    return replace(
+        arrival,
+        places=Places(members=tuple(arrival.places.members[p] for p in at), **per_place),
+        lam_s=arrival.lam_s[:, at],
+        drain_mah_s=arrival.drain_mah_s[:, at],
+        may=arrival.may[:, at],
+        transfer_s=arrival.transfer_s[across],
+        least_transfer_s=arrival.least_transfer_s[across],
     )
 
 

@@ -37,7 +37,7 @@ class Floor:
 
 def floor_of(arrival: Arrival, others: tuple[Other, ...]) -> Floor:
     """The others' makespans where every place has the least latency, and the critical paths then."""
-    slope = np.zeros((len(others), len(arrival.places.members)))
+    slope = np.zeros((len(others), arrival.size))
     change = np.zeros(len(others))
     for d, other in enumerate(others):
         low = [least_latency_of_met_s(arrival, one) for one in other.met]
@@ -75,7 +75,7 @@ def way_in_s(arrival: Arrival, v: int, lengths: list[Floats]) -> Floats:
     """The longest way to the input of a query, s, [..., place], if each parent is where that way is shortest."""
     found: Floats = np.zeros(1)
     for u in arrival.dataflow.parents[v]:
-        found = np.maximum(found, (lengths[u][..., :, None] + _onward(arrival, u)).min(axis=-2))
+        found = np.maximum(found, (lengths[u][..., :, None] + arrival.least_transfer_s[u]).min(axis=-2))
     return np.asarray(found)
 
 
@@ -83,15 +83,8 @@ def way_out_s(arrival: Arrival, u: int, rest: list[Floats]) -> Floats:
     """The longest way from the output of a query, s, [..., place]; `rest`: from each child's input on."""
     found: Floats = np.zeros(1)
     for v in arrival.dataflow.children[u]:
-        found = np.maximum(found, (_onward(arrival, u) + rest[v][..., None, :]).min(axis=-1))
+        found = np.maximum(found, (arrival.least_transfer_s[u] + rest[v][..., None, :]).min(axis=-1))
     return np.asarray(found)
-
-
-def _onward(arrival: Arrival, u: int) -> Floats:
-    """The transfers at least: none on one place, as that may be one resource."""
-    onward = arrival.transfer_s[u].copy()
-    np.fill_diagonal(onward, 0.0)
-    return np.asarray(onward)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

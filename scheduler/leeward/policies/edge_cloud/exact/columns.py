@@ -106,7 +106,7 @@ def columns_s(arrival: Arrival, others: tuple[Other, ...], floor: Floor, may: Ma
     here = np.array([any(one.place == p for one in other.met) for other in others], dtype=bool)
     least = least_latency_s(arrival) + least_burden_s(arrival, floor.slope[~here].sum(axis=0))
     own, cost = own_latency_s(arrival, columns), np.where(may, least, np.inf)
-    rows = max(1, AT_ONCE // len(arrival.places.members) ** 2)
+    rows = max(1, AT_ONCE // arrival.size**2)
     spans = [
         _span_s(arrival, p, cost, columns.has[at : at + rows], own[at : at + rows]) for at in range(0, len(own), rows)
     ]

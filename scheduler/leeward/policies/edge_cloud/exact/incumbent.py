@@ -69,11 +69,11 @@ def known(board: Board, dataflow: Dataflow, placement: Sequence[int]) -> Known |
 
 
 def best_of(board: Board, arrival: Arrival, may: Mask, starts: Sequence[Sequence[int]]) -> Known | None:
-    """The best placement that one of these leads to; None if all break a constraint.  `may`: [query, place]."""
-    # a start may be where its query may not be any more: the others there count, too
-    used = {r for placement in starts for r in placement}
-    places = {p for p, members in enumerate(arrival.places.members) if may[:, p].any() or not used.isdisjoint(members)}
-    others = others_of(board, arrival, frozenset(places))
+    """The best placement that one of these on the arrival's places leads to; None if all break a constraint.
+
+    Queries move to the choices of `may`, [query, place].
+    """
+    others = others_of(board, arrival)
     ends = {_polished(arrival, others, may, placement) for placement in starts}
     found = [known(board, arrival.dataflow, placement) for placement in sorted({*ends, *map(tuple, starts)})]
     return min((one for one in found if one is not None), key=lambda one: one.total, default=None)
@@ -81,9 +81,9 @@ def best_of(board: Board, arrival: Arrival, may: Mask, starts: Sequence[Sequence
 
 def _polished(arrival: Arrival, others: Sequence[Other], may: Mask, placement: Sequence[int]) -> tuple[int, ...]:
     """The placement after the best moves; all that it meets is in `others`."""
-    places = np.array([p for p, members in enumerate(arrival.places.members) for _ in members])
-    resources = np.array([r for members in arrival.places.members for r in members])
-    place_of = places[np.argsort(resources)]
+    place_of = np.full(1 + max(r for members in arrival.places.members for r in members), -1)
+    for p, members in enumerate(arrival.places.members):
+        place_of[list(members)] = p
     moves = _moves(arrival, may)
     best = np.array(placement)
     cost = float(costs_s(arrival, others, place_of, best[None])[0])

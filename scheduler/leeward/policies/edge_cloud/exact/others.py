@@ -48,11 +48,11 @@ class Other:
     apart_s: float
 
 
-def others_of(board: Board, arrival: Arrival, open_places: frozenset[int]) -> tuple[Other, ...]:
-    """The dataflows with a query on one of these places; none in mode exclusive, where nobody slows another down."""
+def others_of(board: Board, arrival: Arrival) -> tuple[Other, ...]:
+    """The dataflows with a query on one of the places; none in mode exclusive, where nobody slows another down."""
     if arrival.mode == "exclusive":
         return ()
-    place_of = {r: p for p in open_places for r in arrival.places.members[p]}
+    place_of = {r: p for p, members in enumerate(arrival.places.members) for r in members}
     return tuple(_other(board, one, place_of) for one in board.active.values() if any(r in place_of for r in one.on))
 
 

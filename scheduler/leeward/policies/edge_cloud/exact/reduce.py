@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leeward.policies.edge_cloud.exact.arrival import Arrival, arrival_of
+from leeward.policies.edge_cloud.exact.arrival import Arrival, arrival_of, only
 from leeward.policies.edge_cloud.exact.bounds import Floor, floor_of, ways_of
 from leeward.policies.edge_cloud.exact.columns import Columns, columns_on, columns_s, joined
 from leeward.policies.edge_cloud.exact.incumbent import Known, best_of, known, of_topset
@@ -55,7 +55,11 @@ def reduced(board: Board, dataflow: Dataflow) -> Reduced | Infeasible:
     best = min(filter(None, (known(board, dataflow, one) for one in starts)), key=lambda one: one.total, default=None)
     if best is not None:
         may = _open(board, arrival, may, _limit_s(best, board.total()))
-        best = best_of(board, arrival, may, starts)
+        # the worse start may be on places that are ruled out
+        used = {r for placement in starts for r in placement}
+        keep = np.array([not used.isdisjoint(members) for members in arrival.places.members])
+        keep |= may.any(axis=0)
+        best = best_of(board, only(arrival, keep), may[:, keep], starts)
     return narrowed(board, arrival, may, best)
 
 
@@ -63,16 +67,17 @@ def narrowed(board: Board, arrival: Arrival, may: Mask, best: Known | None) -> R
     """Bounds on the choices of `may`, then on columns, until they rule out nothing more."""
     before = board.total()
     limit = _limit_s(best, before)
-    may = _open(board, arrival, may, limit)
+    left = _open(board, arrival, may, limit)
     while True:
-        others = others_of(board, arrival, _places(may))
+        keep = np.asarray(left.any(axis=0))
+        arrival, may = only(arrival, keep), left[:, keep]
+        others = others_of(board, arrival)
         floor = floor_of(arrival, others)
         columns = _columns(arrival, others, floor, may, limit)
         left = choices_in(columns, may)
         # without a query's last column the programme has no solution, and says so
         if (left == may).all() or not left.any(axis=1).all():
             break
-        may = left
     ways = ways_of(arrival, floor, may)
     return Reduced(
         arrival=arrival,
@@ -108,15 +113,13 @@ def _limit_s(best: Known | None, before_s: float) -> float:
     return math.inf if best is None else best.total - before_s + SURE * best.total
 
 
-def _places(may: Mask) -> frozenset[int]:
-    return frozenset(map(int, np.flatnonzero(may.any(axis=0))))
-
-
 def _open(board: Board, arrival: Arrival, may: Mask, limit_s: float) -> Mask:
     """The choices that are left; fewer of them make the bounds better, so again until nothing changes."""
     while True:
-        others = others_of(board, arrival, _places(may))
-        left = may & (ways_of(arrival, floor_of(arrival, others), may).choice <= limit_s)
+        keep = np.asarray(may.any(axis=0))
+        near, there = only(arrival, keep), may[:, keep]
+        left = np.zeros_like(may)
+        left[:, keep] = there & (ways_of(near, floor_of(near, others_of(board, near)), there).choice <= limit_s)
         if (left == may).all():
             return may
         may = left
@@ -131,7 +134,7 @@ def _apart(arrival: Arrival, bound_s: Floats, limit_s: float) -> Mask:
 def _columns(arrival: Arrival, others: tuple[Other, ...], floor: Floor, may: Mask, limit_s: float) -> Columns:
     """The columns of all places within the limit."""
     found = []
-    for p in sorted(_places(may)):
+    for p in range(arrival.size):
         columns = columns_on(arrival, p, may)
         if len(columns):
             found.append(columns.where(columns_s(arrival, others, floor, may, columns) <= limit_s))
