@@ -143,13 +143,28 @@ def test_a_query_without_room_is_named():
     )
 
 
-def test_queries_that_fit_alone_but_not_together_are_infeasible():
-    """Two sinks, and one cloud machine: each takes 0.25 ms for an event, and 3000 events/s come."""
-    document = case_document(clouds=1)["instance"]
+@pytest.mark.parametrize("clouds", [1, 2])
+def test_queries_that_fit_alone_but_not_together_are_infeasible(clouds):
+    """A sink more than there are cloud machines: each takes 0.25 ms for an event, and 3000 events/s come."""
+    document = case_document(clouds=clouds)["instance"]
     source, _, sink = document["dataflows"][0]["queries"]
     document["dataflows"][0] |= {
-        "queries": [dict(source, rate=3000.0), sink, sink],
-        "edges": [[0, 1], [0, 2]],
+        "queries": [dict(source, rate=3000.0), *[sink for _ in range(clouds + 1)]],
+        "edges": [[0, v] for v in range(1, clouds + 2)],
+    }
+    instance = instance_from_json(document)
+    assert best_placement(Board(instance.fabric), instance.dataflows[0]) == Infeasible(
+        reason="every placement breaks a bound on throughput or energy"
+    )
+
+
+def test_no_place_has_a_set_that_fits():
+    """Two queries fit on the one edge, and two sinks in the cloud, but neither pair fits together."""
+    document = case_document(edges=1)["instance"] | {"lam": [[0.0002, 0.02], [0.02, 0.00025]]}
+    source, work, sink = document["dataflows"][0]["queries"]
+    document["dataflows"][0] |= {
+        "queries": [dict(source, rate=3000.0), dict(work, sigma=1.0), dict(work, sigma=1.0), sink, sink],
+        "edges": [[0, 1], [0, 2], [1, 3], [2, 4]],
     }
     instance = instance_from_json(document)
     assert best_placement(Board(instance.fabric), instance.dataflows[0]) == Infeasible(

@@ -14,12 +14,7 @@ import numpy as np
 
 from leeward.core.fields import FieldError
 from leeward.policies.edge_cloud.exact.arrival import Arrival
-from leeward.policies.edge_cloud.exact.bounds import (
-    Floor,
-    least_burden_s,
-    least_latency_s,
-    way_in_s,
-)
+from leeward.policies.edge_cloud.exact.bounds import Floor, least_burden_s, least_latency_s, way_in_s
 from leeward.policies.edge_cloud.exact.others import (
     Other,
     latency_if_joined_s,
@@ -54,6 +49,12 @@ class Columns:
         return Columns(
             place=self.place[keep], has=self.has[keep], service_s=self.service_s[keep], overhead=self.overhead[keep]
         )
+
+
+def no_columns(queries: int) -> Columns:
+    """None yet."""
+    none = np.zeros(0)
+    return Columns(place=none.astype(int), has=np.zeros((0, queries), dtype=bool), service_s=none, overhead=none)
 
 
 def joined(parts: Sequence[Columns]) -> Columns:

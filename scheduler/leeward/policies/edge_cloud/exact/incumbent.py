@@ -5,6 +5,7 @@ TopSet and TopSet/P, then the best move of a few queries to one resource, all mo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -91,7 +92,8 @@ def _polished(arrival: Arrival, others: Sequence[Other], may: Mask, placement: S
         tried = np.where(moves >= 0, moves, best)
         spans = [tried[at : at + AT_ONCE] for at in range(0, len(tried), AT_ONCE)]
         found = np.concatenate([costs_s(arrival, others, place_of, span) for span in spans])
-        if not found.min() < cost - WORTH * abs(cost):
+        # a start that breaks a constraint costs infinitely much, and every other placement is worth a move
+        if not found.min() < (cost - WORTH * abs(cost) if math.isfinite(cost) else cost):
             break
         best, cost = tried[found.argmin()], float(found.min())
     return tuple(map(int, best))

@@ -178,6 +178,7 @@ def _run(problem: Any, time_limit_s: float | None) -> str:
         "mip_abs_gap": FINE,
         "mip_feasibility_tolerance": FINE,
         "primal_feasibility_tolerance": FINE,
+        "dual_feasibility_tolerance": FINE,
         "random_seed": 0,
     }
     if time_limit_s is not None:

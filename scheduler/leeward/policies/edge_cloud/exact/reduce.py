@@ -9,7 +9,7 @@ import numpy as np
 
 from leeward.policies.edge_cloud.exact.arrival import Arrival, arrival_of, only
 from leeward.policies.edge_cloud.exact.bounds import Floor, floor_of, ways_of
-from leeward.policies.edge_cloud.exact.columns import Columns, columns_on, columns_s, joined
+from leeward.policies.edge_cloud.exact.columns import Columns, columns_on, columns_s, joined, no_columns
 from leeward.policies.edge_cloud.exact.incumbent import Known, best_of, known, of_topset
 from leeward.policies.edge_cloud.exact.others import Other, others_of
 from leeward.policies.edge_cloud.exact.outcome import Infeasible
@@ -26,7 +26,7 @@ class Reduced:
     """An arrival, and the rest of its choices."""
 
     arrival: Arrival
-    #: The choices that are in a column, [query, place].
+    #: The choices that are in a column, [query, place]; a query that has none cannot be placed.
     may: Mask
     #: The dataflows with queries on places that are left.
     others: tuple[Other, ...]
@@ -75,13 +75,12 @@ def narrowed(board: Board, arrival: Arrival, may: Mask, best: Known | None) -> R
         floor = floor_of(arrival, others)
         columns = _columns(arrival, others, floor, may, limit)
         left = choices_in(columns, may)
-        # without a query's last column the programme has no solution, and says so
         if (left == may).all() or not left.any(axis=1).all():
             break
     ways = ways_of(arrival, floor, may)
     return Reduced(
         arrival=arrival,
-        may=may,
+        may=left,
         others=others,
         columns=columns,
         apart={edge: _apart(arrival, bound, limit) for edge, bound in ways.edge.items()},
@@ -133,7 +132,7 @@ def _apart(arrival: Arrival, bound_s: Floats, limit_s: float) -> Mask:
 
 def _columns(arrival: Arrival, others: tuple[Other, ...], floor: Floor, may: Mask, limit_s: float) -> Columns:
     """The columns of all places within the limit."""
-    found = []
+    found = [no_columns(len(may))]
     for p in range(arrival.size):
         columns = columns_on(arrival, p, may)
         if len(columns):

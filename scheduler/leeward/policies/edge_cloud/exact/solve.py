@@ -16,6 +16,8 @@ from leeward.policies.edge_cloud.planning.loads import Floats
 
 #: A gap of this share of the makespan is that of the solver's tolerances.
 CLOSED = 1e-6
+#: Why each query has room somewhere, and not all have at once.
+TOGETHER = "every placement breaks a bound on throughput or energy"
 #: With more columns than that the linear relaxation is solved first: its bound, and the placement that it leads to,
 #: leave fewer for the integer programme, or none.
 RELAX_ABOVE = 60
@@ -31,6 +33,8 @@ def best_placement(board: Board, dataflow: Dataflow, *, time_limit_s: float | No
     rest = reduced(board, dataflow)
     if isinstance(rest, Infeasible):
         return rest
+    if not rest.may.any(axis=1).all():
+        return Infeasible(reason=TOGETHER)
     status = ""
     if len(rest.columns) > RELAX_ABOVE:
         relaxed = solve(rest, whole=False, time_limit_s=time_limit_s)
@@ -63,7 +67,7 @@ def _conclude(rest: Reduced, status: str) -> Outcome:
     bound = rest.before_s + rest.bound_s
     if rest.known is None:
         if status == "infeasible":
-            return Infeasible(reason="every placement breaks a bound on throughput or energy")
+            return Infeasible(reason=TOGETHER)
         return Unproven(placement=None, total=None, bound=bound)
     total = rest.known.total
     kind = Optimal if _closed(rest) else Unproven
