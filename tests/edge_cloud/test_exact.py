@@ -29,7 +29,7 @@ from leeward.policies.edge_cloud.model.values import Edge, Network
 from leeward.policies.edge_cloud.planning.board import Board
 
 near = pytest.approx
-FEW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,23 @@ def test_queries_that_slow_each_other_go_to_two_resources_that_are_alike():
     assert isinstance(found, Optimal)
     assert found.placement == (0, 1, 2, 4)
     assert found.total == near(0.0001 + 0.003 + 0.0001 + 0.003 + 0.005 + 0.001, rel=1e-3)
+
+
+def test_an_edge_of_the_dataflow_starts_where_its_query_is():
+    """The source's edge is 5 ms from the cloud, the other one 1 ms: the direct ways to two sinks still take 5."""
+    document = case_document()["instance"]
+    latency = [[0.0, 0.001, 0.005], [0.001, 0.0, 0.001], [0.005, 0.001, 0.0]]
+    document |= {"latency": latency, "bandwidth": [[1e10] * 3] * 3}
+    source, work, sink = document["dataflows"][0]["queries"]
+    document["dataflows"][0] |= {
+        "queries": [source, work, sink, sink],
+        "edges": [[0, 1], [0, 2], [0, 3], [1, 2]],
+    }
+    instance = instance_from_json(document)
+    with mock.patch.object(reduce, "of_topset", lambda *_: []):
+        found = best_placement(Board(instance.fabric), instance.dataflows[0])
+    assert isinstance(found, Optimal)
+    assert found.total == near(0.005 + 1.02 * 2 * 0.00025, rel=1e-3)
 
 
 def test_a_battery_that_holds_for_one_query_does_not_get_two():

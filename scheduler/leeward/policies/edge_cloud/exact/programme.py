@@ -69,25 +69,29 @@ def transfer(programme: Programme, u: int, v: int) -> tuple[cp.Expression, list[
     """The transfer of an edge, a share of the unit, and the rows of its f."""
     import cvxpy as cp
 
-    columns, site = programme.rest.columns, programme.rest.arrival.places.site
-    pairs, seconds = _pairs(programme, u, v)
+    columns, site = programme.rest.columns, programme.rest.arrival.places.site[programme.rest.columns.place]
+    leaves, enters = columns.has[:, u] & ~columns.has[:, v], columns.has[:, v] & ~columns.has[:, u]
+    pairs, seconds = _pairs(programme, u, v, site[leaves], site[enters])
     flow = cp.Variable(len(pairs), nonneg=True) if len(pairs) else cp.Constant(np.zeros(0))
     rows = []
-    for end, other, side in ((u, v, pairs[:, 0]), (v, u, pairs[:, 1])):
-        alone = columns.has[:, end] & ~columns.has[:, other]
-        sites = np.unique(site[columns.place[alone]])[:, None]
+    for alone, side in ((leaves, pairs[:, 0]), (enters, pairs[:, 1])):
+        sites = np.unique(site[alone])[:, None]
         if len(sites):
-            of_columns = sp.csr_array((site[columns.place] == sites) & alone, dtype=float) @ programme.q
+            of_columns = sp.csr_array((site == sites) & alone, dtype=float) @ programme.q
             rows.append(
                 sp.csr_array(side == sites, dtype=float) @ flow == of_columns if len(pairs) else of_columns == 0
             )
     return (seconds / programme.rest.unit_s) @ flow if len(pairs) else flow.sum(), rows
 
 
-def _pairs(programme: Programme, u: int, v: int) -> tuple[np.ndarray, Floats]:
-    """The pairs of sites that the edge may join, [pair, 2], and its transfer there, s."""
+def _pairs(programme: Programme, u: int, v: int, leaves: np.ndarray, enters: np.ndarray) -> tuple[np.ndarray, Floats]:
+    """The pairs of sites that the edge may join, [pair, 2], and its transfer there, s.
+
+    `leaves` and `enters` are the sites of columns with one of its ends: each f needs a row on both sides.
+    """
     site = programme.rest.arrival.places.site
-    here, there = np.nonzero(programme.rest.apart[u, v])
+    allowed = programme.rest.apart[u, v] & np.isin(site, leaves)[:, None] & np.isin(site, enters)
+    here, there = np.nonzero(allowed)
     pairs, first = np.unique(np.stack([site[here], site[there]], axis=1), axis=0, return_index=True)
     return pairs, programme.rest.arrival.transfer_s[u, here[first], there[first]]
 
