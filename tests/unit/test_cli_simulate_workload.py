@@ -117,6 +117,8 @@ def test_control_c_ends_a_run_cleanly(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # a shell's background job ignores it, and so would its child
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         while not (rows.exists() and rows.read_bytes().count(b"\n") > 3):
