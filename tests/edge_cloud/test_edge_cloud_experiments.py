@@ -13,11 +13,11 @@ from leeward.cli import _build
 from leeward.cli.experiment import SIMULATED
 from leeward.control.registry import EXPERIMENTS, load, names
 from leeward.core.experiment import Played, Row, Run
+from leeward.core.workload import Interval
 from leeward.policies.edge_cloud.experiments.makespan import Makespan
 from leeward.policies.edge_cloud.experiments.setups import REF, SMALL, gain, gains, run, walk, words
 from leeward.policies.edge_cloud.experiments.time import Time
 from leeward.sim.workload.bench import play_all
-from leeward.sim.workload.run import Row as Interval
 
 ROW = {"figure", "setting", "metric", "unit", "paper", "independent", "ours", "low", "high", "met"}
 

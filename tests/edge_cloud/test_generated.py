@@ -8,11 +8,12 @@ import random
 import pytest
 
 from leeward.control.registry import make_joint_policy, make_workload
+from leeward.core.workload import Interval
 from leeward.sim.workload.arrivals import random_walk
-from leeward.sim.workload.run import Row, play
+from leeward.sim.workload.run import play
 
 
-def rows(workload: str, nodes: int, intervals: int, *, seed: int, **options: str) -> list[Row]:
+def rows(workload: str, nodes: int, intervals: int, *, seed: int, **options: str) -> list[Interval]:
     made = make_workload(workload, nodes=nodes, seed=seed)
     steps = random_walk(made.sizes, nodes, intervals, random.Random(seed), spread=0.5)
     policy = make_joint_policy("edge-cloud", dict(options))

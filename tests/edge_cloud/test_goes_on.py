@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from leeward.core.workload import Interval
 from leeward.policies.edge_cloud.policy import EdgeCloud
 from leeward.policies.edge_cloud.settings import EdgeCloudSettings
 from leeward.policies.edge_cloud.workload.generated import Generated
 from leeward.sim.workload.arrivals import Step, poisson
-from leeward.sim.workload.run import Row, play
+from leeward.sim.workload.run import play
 
 NODES, SEED = 20, 2
 
@@ -21,7 +22,7 @@ def test_a_run_that_was_broken_off_gives_the_rows_of_one_that_was_not(method: st
     workload = Generated(nodes=NODES, seed=SEED)
     steps = poisson(workload.sizes, NODES, 30, random.Random(SEED))
 
-    def rows(steps: Sequence[Step], done: Sequence[Row] = ()) -> list[Row]:
+    def rows(steps: Sequence[Step], done: Sequence[Interval] = ()) -> list[Interval]:
         policy = EdgeCloud(EdgeCloudSettings(method=method))
         return list(play(workload, policy, steps, seed=SEED, clock=lambda: 0.0, done=done))
 

@@ -9,12 +9,12 @@ import pytest
 
 from leeward.core.fields import FieldError
 from leeward.core.plan import Slot
+from leeward.core.workload import Interval
 from leeward.sim.workload.rows import RowsFile, document_of
-from leeward.sim.workload.run import Row
 from leeward.sim.workload.summary import interval_line_of, line_of, summary_of, table_text
 
 ABOUT = {"workload": "chains", "seed": 1}
-FIRST = Row(
+FIRST = Interval(
     interval=0,
     arrived=("t0", "t1"),
     refused={"t1": "no room"},
@@ -26,7 +26,7 @@ FIRST = Row(
     plan_s=0.004,
     placed={"t0": {"c0": Slot("edge-1", 6700), "c1": Slot("::1", 6701)}},
 )
-SECOND = Row(
+SECOND = Interval(
     interval=1,
     departed=("t1",),
     active=1,
@@ -137,7 +137,9 @@ def test_a_summary_is_of_all_rows():
 
 
 def test_99_of_100_plans_take_the_99th_percentile_at_most():
-    rows = [Row(**{**{f: getattr(SECOND, f) for f in Row.__slots__}, "plan_s": float(at)}) for at in range(1, 101)]
+    rows = [
+        Interval(**{**{f: getattr(SECOND, f) for f in Interval.__slots__}, "plan_s": float(at)}) for at in range(1, 101)
+    ]
     assert summary_of(rows)["plan_s"] == {"median": 50.5, "p99": 99.0, "most": 100.0}
 
 
@@ -145,7 +147,7 @@ def test_a_row_as_a_line_names_its_event():
     assert interval_line_of(FIRST)["event"] == "+t0 +t1"
     assert interval_line_of(SECOND)["event"] == "-t1"
     assert interval_line_of(FIRST)["refused"] == "1"
-    many = interval_line_of(Row(**{**{f: getattr(FIRST, f) for f in Row.__slots__}, "arrived": tuple("abc")}))
+    many = interval_line_of(Interval(**{**{f: getattr(FIRST, f) for f in Interval.__slots__}, "arrived": tuple("abc")}))
     assert many["event"] == "+3 -0"
 
 

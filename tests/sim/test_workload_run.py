@@ -17,8 +17,9 @@ from leeward.core.keys import GROUPS
 from leeward.core.model import ClusterView
 from leeward.core.placing import carry
 from leeward.core.plan import Plan, Refusal, Slot
+from leeward.core.workload import Interval
 from leeward.sim.workload.arrivals import Arrive, Depart, Step, poisson, random_walk
-from leeward.sim.workload.run import INTERVAL_S, UNANSWERED, Row, play
+from leeward.sim.workload.run import INTERVAL_S, UNANSWERED, play
 from tests.sim.toy_workload import SIZES, Chains, Least, LeastSettings
 
 #: Entries of the catalogue, by their length.
@@ -58,7 +59,9 @@ def ticking():
     return itertools.count().__next__
 
 
-def rows_of(policy, steps: Sequence[Step], *, done: Sequence[Row] = (), nodes: int = 4, seed: int = 1) -> list[Row]:
+def rows_of(
+    policy, steps: Sequence[Step], *, done: Sequence[Interval] = (), nodes: int = 4, seed: int = 1
+) -> list[Interval]:
     return list(play(Chains(nodes=nodes, seed=seed), policy, steps, seed=seed, clock=ticking(), done=done))
 
 
@@ -201,13 +204,13 @@ def steps_of(kind: str, seed: int) -> tuple[Step, ...]:
 
 
 def play_least(
-    steps: Sequence[Step], seed: int, *, restless: bool, room: int = 3, done: Sequence[Row] = ()
-) -> list[Row]:
+    steps: Sequence[Step], seed: int, *, restless: bool, room: int = 3, done: Sequence[Interval] = ()
+) -> list[Interval]:
     policy = Least(LeastSettings(room=room, restless=restless))
     return rows_of(policy, steps, done=done, nodes=12, seed=seed)
 
 
-def timeless(rows: Sequence[Row]) -> list[Row]:
+def timeless(rows: Sequence[Interval]) -> list[Interval]:
     return [replace(row, plan_s=0.0) for row in rows]
 
 

@@ -17,10 +17,9 @@ from leeward.cli._progress import progress
 
 if TYPE_CHECKING:
     from leeward.core.policy import JointPolicy
-    from leeward.core.workload import Workload
+    from leeward.core.workload import Interval, Workload
     from leeward.sim.workload.arrivals import Step
     from leeward.sim.workload.rows import RowsFile
-    from leeward.sim.workload.run import Row
 
 #: Control intervals where none are given: the paper's, of its small and its large cluster.
 SMALL_NODES, SMALL_INTERVALS, LARGE_INTERVALS = 100, 100, 400
@@ -129,11 +128,11 @@ def _about(wanted: Wanted) -> dict[str, Any]:
 
 def _play(
     entrants: Sequence[_Entrant], workload: Workload, steps: tuple[Step, ...], kept: RowsFile | None, wanted: Wanted
-) -> dict[str, list[Row]]:
+) -> dict[str, list[Interval]]:
     """The rows of each policy, one policy after the other. Ends the command if it is interrupted."""
     from leeward.sim.workload.run import play
 
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[Interval]] = {}
     with progress(len(entrants) * len(steps), entrants[0].label) as advance:
         for number, entrant in enumerate(entrants):
             done = list(kept.done(entrant.label))[: len(steps)] if kept is not None else []
@@ -161,7 +160,7 @@ def _interrupted(label: str, done: int, intervals: int, rows: Path | None) -> No
     raise typer.Exit(EXIT_INTERRUPTED)
 
 
-def _print(about: dict[str, Any], found: dict[str, list[Row]], output: Output, every_interval: bool) -> None:
+def _print(about: dict[str, Any], found: dict[str, list[Interval]], output: Output, every_interval: bool) -> None:
     from leeward.sim.workload.rows import document_of
     from leeward.sim.workload.summary import interval_line_of, line_of, summary_of, table_text
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from leeward.core.plan import Slot
-from leeward.core.workload import Arriving
+from leeward.core.workload import Arriving, Interval
 
 ArrivalsName = Literal["random-walk", "poisson"]
 
@@ -36,46 +35,6 @@ class Run:
     label: str  #: of the policy with its options, for people
     policy: str
     options: tuple[tuple[str, str], ...] = ()
-
-
-class Interval(Protocol):
-    """One control interval of a run, as the simulator tells it (`sim.workload.run.Row`)."""
-
-    @property
-    def arrived(self) -> tuple[str, ...]:
-        """Topologies that came."""
-
-    @property
-    def departed(self) -> tuple[str, ...]:
-        """Topologies that went."""
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        """Of those that came: topology -> why it does not run."""
-
-    @property
-    def placed(self) -> Mapping[str, Mapping[str, Slot]]:
-        """Topologies that came, or moved: component -> slot."""
-
-    @property
-    def makespan_s(self) -> float:
-        """Of all that run, s."""
-
-    @property
-    def plan_s(self) -> float:
-        """Time that planning took, s."""
-
-    @property
-    def moves(self) -> int:
-        """Components that went to another node."""
-
-    @property
-    def stabilization_s(self) -> float:
-        """Until the last of these has caught up, s."""
-
-    @property
-    def violations(self) -> int:
-        """Constraints that are broken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,17 @@ of workloads takes the keywords `nodes` and `seed`; equal ones give equal worklo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
 from leeward.core.fields import check_number
 from leeward.core.model import Component, Node
 from leeward.core.network import Network
+from leeward.core.plan import Slot
+
+#: Component -> slot of its only task.
+Slots = Mapping[str, Slot]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,23 @@ class Figures:
     def __post_init__(self) -> None:
         check_number("makespan_s", self.makespan_s)
         check_number("violations", self.violations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """One control interval."""
+
+    interval: int  #: from 0
+    arrived: tuple[str, ...] = ()
+    departed: tuple[str, ...] = ()  #: also one that was refused when it came, and so is not there to go
+    refused: Mapping[str, str] = field(default_factory=dict)  #: topology -> why; of those that arrived
+    active: int  #: topologies that run at the end
+    makespan_s: float  #: of all of them together, s
+    violations: int  #: constraints that are broken
+    moves: int  #: components of running topologies that went to another node
+    stabilization_s: float  #: until the last of these has caught up, s; infinite: never
+    plan_s: float  #: time that planning took, s
+    placed: Mapping[str, Slots] = field(default_factory=dict)  #: topologies that got other slots
 
 
 class Workload(Protocol):

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from leeward.core.fields import FieldError, each, mapping, number, text, whole
 from leeward.core.plan import Slot
-from leeward.sim.workload.run import Row
+from leeward.core.workload import Interval
 
 FORMAT = 1
 _ROW = (
@@ -32,7 +32,7 @@ class RowsFile:
 
         Raises `FieldError` if the file has rows of another run, or something else, and OSError.
         """
-        self._path, self._done = path, dict[str, list[Row]]()
+        self._path, self._done = path, dict[str, list[Interval]]()
         head = {"leeward_rows": FORMAT, **about}
         path.parent.mkdir(parents=True, exist_ok=True)
         found = path.read_bytes() if path.exists() else b""
@@ -52,11 +52,11 @@ class RowsFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._file.close()
 
-    def done(self, policy: str) -> tuple[Row, ...]:
+    def done(self, policy: str) -> tuple[Interval, ...]:
         """The rows of a policy, from interval 0."""
         return tuple(self._done.get(policy, ()))
 
-    def add(self, policy: str, row: Row) -> None:
+    def add(self, policy: str, row: Interval) -> None:
         """Writes the next row of a policy; it is in the file when this returns."""
         self._done.setdefault(policy, []).append(row)
         self._write({"policy": policy, **document_of(row), "placed": _plain(row.placed)})
@@ -99,7 +99,7 @@ class RowsFile:
         return FieldError(f"{self._path}:{line}", value, reason, remedy="name another file; a new one is written")
 
 
-def document_of(row: Row) -> dict[str, Any]:
+def document_of(row: Interval) -> dict[str, Any]:
     """A row as JSON has it, without the places; an infinite stabilization time is null."""
     return {
         "interval": row.interval, "arrived": list(row.arrived), "departed": list(row.departed),
@@ -110,12 +110,12 @@ def document_of(row: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def row_of(where: str, entry: Mapping[str, Any]) -> Row:
+def row_of(where: str, entry: Mapping[str, Any]) -> Interval:
     """The row of a line; raises `FieldError` for a field of another type."""
     settles = entry["stabilization_s"]
     refused = mapping(f"{where}.refused", entry["refused"])
     placed = mapping(f"{where}.placed", entry["placed"])
-    return Row(
+    return Interval(
         interval=whole(f"{where}.interval", entry["interval"]),
         arrived=_names(f"{where}.arrived", entry["arrived"]),
         departed=_names(f"{where}.departed", entry["departed"]),

@@ -13,43 +13,23 @@ moves nothing while nothing comes or goes. A policy that does move something the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
 
 from leeward.control.guard import check_plan
 from leeward.core.errors import PlanError
 from leeward.core.fields import FieldError
 from leeward.core.model import ClusterView
-from leeward.core.plan import Plan, Refusal, Slot
+from leeward.core.plan import Plan, Refusal
 from leeward.core.policy import JointPolicy
 from leeward.core.table import even_table
-from leeward.core.workload import Arriving, Running, Workload
+from leeward.core.workload import Arriving, Interval, Running, Slots, Workload
 from leeward.sim.workload.arrivals import Arrive, Step
 
 #: The policy's `now` goes by this, s.
 INTERVAL_S = 60.0
 #: Said of a topology about which the policy said nothing.
 UNANSWERED = "the policy gave no plan"
-
-#: Component -> slot of its only task.
-Slots = Mapping[str, Slot]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One control interval."""
-
-    interval: int  #: from 0
-    arrived: tuple[str, ...] = ()
-    departed: tuple[str, ...] = ()  #: also one that was refused when it came, and so is not there to go
-    refused: Mapping[str, str] = field(default_factory=dict)  #: topology -> why; of those that arrived
-    active: int  #: topologies that run at the end
-    makespan_s: float  #: of all of them together, s
-    violations: int  #: constraints that are broken
-    moves: int  #: components of running topologies that went to another node
-    stabilization_s: float  #: until the last of these has caught up, s; infinite: never
-    plan_s: float  #: time that planning took, s
-    placed: Mapping[str, Slots] = field(default_factory=dict)  #: topologies that got other slots
 
 
 def play(
@@ -59,8 +39,8 @@ def play(
     *,
     seed: int,
     clock: Callable[[], float],
-    done: Sequence[Row] = (),
-) -> Iterator[Row]:
+    done: Sequence[Interval] = (),
+) -> Iterator[Interval]:
     """The rows of a run, each when its interval is over; after those that are `done`.
 
     `clock`: seconds, for the time that planning takes. Raises PlanError for a plan that cannot be carried out,
@@ -76,7 +56,7 @@ def play(
         yield _interval(active, policy, interval, steps[interval], clock)
 
 
-def _interval(active: _Active, policy: JointPolicy, interval: int, step: Step, clock: Callable[[], float]) -> Row:
+def _interval(active: _Active, policy: JointPolicy, interval: int, step: Step, clock: Callable[[], float]) -> Interval:
     before = dict(active.running)
     active.take(step)
     shown, rng = active.shown(), Random(f"{active.seed}:{interval}")
@@ -87,7 +67,7 @@ def _interval(active: _Active, policy: JointPolicy, interval: int, step: Step, c
     moves = sum(_moves(before[name], active.running[name]) for name in placed if name in before)
     figures = active.workload.measure(active.running)
     arrived, departed = _names(step)
-    return Row(
+    return Interval(
         interval=interval,
         arrived=arrived,
         departed=departed,
@@ -206,7 +186,7 @@ class _Active:
         places = {component: slot.node for component, slot in slots.items()}
         self.running[name] = Running(arriving=self._arriving[name], places=places)
 
-    def redo(self, row: Row, step: Step) -> None:
+    def redo(self, row: Interval, step: Step) -> None:
         """An interval whose row is there; raises `FieldError` if it is not one of this run."""
         field = f"rows[{row.interval}]"
         if (row.arrived, row.departed) != _names(step):

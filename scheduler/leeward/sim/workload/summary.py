@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from leeward.sim.workload.run import Row
+from leeward.core.workload import Interval
 
 MS = 1e3
 
 
-def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
+def summary_of(rows: Sequence[Interval]) -> dict[str, Any]:
     """Figures over all intervals, as JSON has them; times in s, None for one that never ends.
 
     Of stabilization the mean is over the intervals in which something moved.
@@ -54,7 +54,7 @@ def line_of(policy: str, summary: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def interval_line_of(row: Row) -> dict[str, str]:
+def interval_line_of(row: Interval) -> dict[str, str]:
     """A row as a line of a table."""
     return {
         "interval": str(row.interval),
@@ -81,7 +81,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in figures)])
 
 
-def _event(row: Row) -> str:
+def _event(row: Interval) -> str:
     events = [f"+{name}" for name in row.arrived] + [f"-{name}" for name in row.departed]
     return " ".join(events) if len(events) < 3 else f"+{len(row.arrived)} -{len(row.departed)}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from leeward.core.experiment import Interval, Played, Run, Setting
+from leeward.core.experiment import Played, Run, Setting
+from leeward.core.workload import Interval
 
 POLICY = "edge-cloud"
 REF, TH = "edge-cloud-ref", "edge-cloud-th"
