@@ -137,9 +137,8 @@ def test_a_summary_is_of_all_rows():
 
 
 def test_99_of_100_plans_take_the_99th_percentile_at_most():
-    rows = [
-        Interval(**{**{f: getattr(SECOND, f) for f in Interval.__slots__}, "plan_s": float(at)}) for at in range(1, 101)
-    ]
+    fields = {f: getattr(SECOND, f) for f in Interval.__slots__}
+    rows = [Interval(**{**fields, "plan_s": float(at)}) for at in range(1, 101)]
     assert summary_of(rows)["plan_s"] == {"median": 50.5, "p99": 99.0, "most": 100.0}
 
 

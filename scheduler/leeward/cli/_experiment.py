@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from leeward.cli._common import EXIT_INTERRUPTED
 from leeward.cli._output import Output
 from leeward.cli._progress import progress
 
 if TYPE_CHECKING:
     from leeward.core.experiment import Finding, Played, Row, Run
 
-EXIT_INTERRUPTED = 130
 COLUMNS = ("figure", "setting", "metric", "unit", "paper", "independent", "ours", "low", "high", "met")
 
 

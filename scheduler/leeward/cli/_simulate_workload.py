@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from leeward.cli._common import EXIT_INTERRUPTED
 from leeward.cli._output import Output, document_text
 from leeward.cli._progress import progress
 
 if TYPE_CHECKING:
+    from leeward.core.experiment import Setting
     from leeward.core.policy import JointPolicy
     from leeward.core.workload import Interval, Workload
     from leeward.sim.workload.arrivals import Step
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
 #: Control intervals where none are given: the paper's, of its small and its large cluster.
 SMALL_NODES, SMALL_INTERVALS, LARGE_INTERVALS = 100, 100, 400
-EXIT_INTERRUPTED = 130
 
 
 class Arrivals(StrEnum):
@@ -59,11 +60,12 @@ class _Entrant:
 def simulate_workload(wanted: Wanted, output: Output) -> None:
     """Runs each policy on the same arrivals, and prints a summary; raises LeewardError and OSError for bad input."""
     from leeward.control.registry import make_workload
+    from leeward.sim.workload.bench import steps_of
     from leeward.sim.workload.rows import RowsFile
 
     entrants = _entrants(wanted.policies)
     workload = make_workload(wanted.workload, nodes=wanted.nodes, seed=wanted.seed)
-    steps = _steps(wanted, workload)
+    steps = steps_of(_setting(wanted), workload.sizes)
     about = _about(wanted)
     with ExitStack() as stack:
         kept = None if wanted.rows is None else stack.enter_context(RowsFile(wanted.rows, about))
@@ -95,24 +97,21 @@ def _entrants(texts: Sequence[str]) -> list[_Entrant]:
     return found
 
 
-def _steps(wanted: Wanted, workload: Workload) -> tuple[Step, ...]:
-    """The arrivals: of the seed, and of nothing that a policy does."""
-    from random import Random
-
+def _setting(wanted: Wanted) -> Setting:
+    """The arrivals: of the seed, and of nothing that a policy does. Raises ConfigError for a spread without a walk."""
     from leeward.core.errors import ConfigError
-    from leeward.sim.workload.arrivals import poisson, random_walk
+    from leeward.core.experiment import Setting
 
-    small = wanted.nodes <= SMALL_NODES
-    intervals = wanted.intervals or (SMALL_INTERVALS if small else LARGE_INTERVALS)
-    rng = Random(f"{wanted.seed}:arrivals")
-    if wanted.arrivals is Arrivals.random_walk:
-        return random_walk(workload.sizes, wanted.nodes, intervals, rng, spread=wanted.spread or 0.0)
-    if wanted.spread is not None:
+    if wanted.spread is not None and wanted.arrivals is not Arrivals.random_walk:
         raise ConfigError(
             f"--spread is {wanted.spread:g}, but arrivals are {wanted.arrivals}.",
             remedy=f"Leave it out, or give --arrivals {Arrivals.random_walk}.",
         )
-    return poisson(workload.sizes, wanted.nodes, intervals, rng)
+    small = wanted.nodes <= SMALL_NODES
+    return Setting(
+        workload=wanted.workload, nodes=wanted.nodes, seed=wanted.seed, arrivals=wanted.arrivals.value,
+        intervals=wanted.intervals or (SMALL_INTERVALS if small else LARGE_INTERVALS), spread=wanted.spread or 0.0,
+    )  # fmt: skip
 
 
 def _about(wanted: Wanted) -> dict[str, Any]:

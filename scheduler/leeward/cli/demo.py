@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR, EXIT_INTERRUPTED
 from leeward.cli.cluster import BasePort
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.local.places import written
@@ -102,7 +102,7 @@ def demo(
             good = run.judge()
         except KeyboardInterrupt:
             typer.echo("stopped; everything is being ended.", err=True)
-            raise typer.Exit(130) from None
+            raise typer.Exit(EXIT_INTERRUPTED) from None
         except LeewardError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from None

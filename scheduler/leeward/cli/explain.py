@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from leeward.cli._common import EXIT_INTERRUPTED
 from leeward.cli._output import Output, document_text
 from leeward.cli.solve import EXIT_BAD_INPUT, EXIT_CODES, check_options, outcome_document
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from leeward.policies.edrp.problem.outcome import Infeasible, Unknown
     from leeward.policies.edrp.problem.problem import Problem
     from leeward.policies.edrp.questions.explain import Explanation
-
-INTERRUPTED = 130
 
 
 class View(StrEnum):
@@ -60,7 +59,7 @@ def explain_command(
         raise typer.Exit(EXIT_BAD_INPUT) from None
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     document = explanation_document(problem, result)
     try:
         if out is None:
