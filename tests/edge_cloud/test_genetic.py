@@ -38,7 +38,7 @@ def seeded(seed: int = 0) -> np.random.Generator:
 
 
 def running(board: Board) -> tuple[Instance, list[tuple[int, ...]]]:
-    """What is on the board, as the formulas want it."""
+    """The dataflows and placements of a board, as the formulas take them."""
     flows = tuple(one.dataflow for one in board.active.values())
     return Instance(fabric=board.fabric, dataflows=flows), [board.placement(name) for name in board.active]
 

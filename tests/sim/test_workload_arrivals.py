@@ -1,4 +1,4 @@
-"""Who comes and goes: within the bounds of the random walk, by the paper's probabilities, and equal for equal seeds."""
+"""Arrivals and departures: within the bounds of the walk, by the paper's probabilities, equal for equal seeds."""
 
 from __future__ import annotations
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from leeward.policies.edge_cloud.model.formulas import SECONDS_PER_HOUR
+
 #: A machine of the cloud takes this share of an edge's time.
 CLOUD_SHARE = 1 / 3
 #: The current that an edge draws in addition while its processor works on a query, mA.
 BUSY_MA = 180.0
-SECONDS_PER_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

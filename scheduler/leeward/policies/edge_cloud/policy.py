@@ -125,9 +125,7 @@ class EdgeCloud:
         dataflow = self._dataflow(view)
         if dataflow is None:
             return False
-        board.add(dataflow)
-        for v, r in enumerate(present):
-            board.place(view.topology, v, r)
+        board.enter(dataflow, present)
         return False
 
     def _places(self, view: ClusterView) -> Places | None:

@@ -58,9 +58,7 @@ def of_topset(board: Board, dataflow: Dataflow) -> list[tuple[int, ...]]:
 
 def known(board: Board, dataflow: Dataflow, placement: Sequence[int]) -> Known | None:
     """The total with this placement, as the board says it; None if a constraint is broken on a resource in use."""
-    board.add(dataflow)
-    for v, r in enumerate(placement):
-        board.place(dataflow.name, v, r)
+    board.enter(dataflow, placement)
     used = list(board.active[dataflow.name].on)
     found = None
     if not board.loads.broken()[used].any():

@@ -68,16 +68,14 @@ class Genetic:
 
 def gai(board: Board, dataflow: Dataflow, rng: np.random.Generator, numbers: Genetic) -> Placed | Refused:
     """GA-Incremental: puts an arriving dataflow on the board, on what the others leave; these do not move."""
-    name = dataflow.name
     board.add(dataflow)
     found = _run(board.loads, (dataflow,), rng, numbers)
     if found.valid is not None:
-        for v, r in enumerate(found.valid.tolist()):
-            board.place(name, v, r)
+        board.rearrange(dataflow.name, found.valid.tolist())
         # the sums of the algorithm may differ from those of the board in their last digit
         if not board.loads.broken()[found.valid].any():
-            return Placed(placement=board.placement(name))
-    board.remove(name)
+            return Placed(placement=board.placement(dataflow.name))
+    board.remove(dataflow.name)
     return _refusal(board.fabric, dataflow, found.broken)
 
 
@@ -114,13 +112,8 @@ def _apply(board: Board, dataflows: Sequence[Dataflow], found: _Found) -> bool:
     # the sums of the algorithm may differ from those of the board in their last digit
     if (loads.broken() & (loads.count > 0)).any():
         return False
-    for dataflow in dataflows:
-        for v, r in enumerate(board.active[dataflow.name].place):
-            if r is not None:
-                board.take(dataflow.name, v)
     for dataflow, row in zip(dataflows, rows, strict=True):
-        for v, r in enumerate(row):
-            board.place(dataflow.name, v, r)
+        board.rearrange(dataflow.name, row)
     return True
 
 

@@ -41,7 +41,7 @@ def polished(board: Board, dataflow: Dataflow, rng: random.Random) -> Placed | R
     number = board.packed.number(dataflow.name)
     polish_starts(flows, devices(board.loads), state, number, order, cuts, CANDIDATES, small, MOST)
     wanted = tuple(int(state.place[q]) for q in at)
-    put(board, dataflow.name, wanted)
+    board.rearrange(dataflow.name, wanted)
     return Placed(placement=wanted)
 
 
@@ -60,13 +60,3 @@ def state_of(board: Board) -> State:
         after=none,
         before=none.copy(),
     )
-
-
-def put(board: Board, name: str, wanted: tuple[int, ...]) -> None:
-    """The queries of one dataflow go to these resources."""
-    place = board.active[name].place
-    moving = [v for v, r in enumerate(wanted) if place[v] != r]
-    for v in moving:
-        board.take(name, v)
-    for v in moving:
-        board.place(name, v, wanted[v])

@@ -7,6 +7,7 @@ noted, and their lengths follow when somebody asks for them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -99,6 +100,22 @@ class Board:
         if not one.on[r]:
             del one.on[r], self.sharing[r][name]
         return r
+
+    def enter(self, dataflow: Dataflow, placement: Sequence[int]) -> None:
+        """A dataflow arrives with a resource for each query, whatever the constraints say; errors as of `add`."""
+        self.add(dataflow)
+        for v, r in enumerate(placement):
+            self.place(dataflow.name, v, r)
+
+    def rearrange(self, name: str, placement: Sequence[int]) -> None:
+        """The queries of a dataflow go to these resources; those that are to stay do not leave."""
+        place = self.active[name].place
+        moving = [v for v, r in enumerate(placement) if place[v] != r]
+        for v in moving:
+            if place[v] is not None:
+                self.take(name, v)
+        for v in moving:
+            self.place(name, v, placement[v])
 
     def move(self, name: str, v: int, r: int) -> None:
         """A query goes from its resource to r, whatever the constraints say."""

@@ -35,7 +35,7 @@ class Generated:
         self._catalogue = catalogue(self.flavour, rng)
         self._names = tuple(node.id for node in self.nodes)
         self._numbers = {name: number for number, name in enumerate(self._names)}
-        self._fabric = fabric_of(self.nodes, self.network, EdgeCloudSettings())
+        self.fabric = fabric_of(self.nodes, self.network, EdgeCloudSettings())
         #: Topology -> its newest form and dataflow, so that a dataflow is not made anew in every interval.
         self._flows: dict[str, tuple[Arriving, Dataflow]] = {}
 
@@ -46,7 +46,7 @@ class Generated:
 
     def arriving(self, entry: int, name: str, rng: random.Random) -> Arriving:
         """A dataflow of the catalogue, whose sensors are on random edges."""
-        dataflow = at_sensors(self._catalogue[entry], name, len(self._fabric.edges), rng)
+        dataflow = at_sensors(self._catalogue[entry], name, len(self.fabric.edges), rng)
         components = components_of(dataflow, self._names)
         ids = [component.id for component in components]
         return Arriving(components=components, streams=tuple((ids[u], ids[v]) for u, v in sorted(dataflow.edges)))
@@ -64,16 +64,24 @@ class Generated:
 
     def _instance(self, running: Mapping[str, Running]) -> Instance:
         self._flows = {name: self._flow(name, one.arriving) for name, one in running.items()}
-        return Instance(fabric=self._fabric, dataflows=tuple(dataflow for _, dataflow in self._flows.values()))
+        return Instance(fabric=self.fabric, dataflows=tuple(dataflow for _, dataflow in self._flows.values()))
 
     def _flow(self, name: str, arriving: Arriving) -> tuple[Arriving, Dataflow]:
         known = self._flows.get(name)
         if known is not None and known[0] is arriving:
             return known
-        return arriving, dataflow_of(name, arriving.components, arriving.streams, self._numbers)
+        return arriving, self.dataflow(name, arriving)
+
+    def dataflow(self, name: str, arriving: Arriving) -> Dataflow:
+        """The dataflow of a topology that came."""
+        return dataflow_of(name, arriving.components, arriving.streams, self._numbers)
+
+    def placement(self, arriving: Arriving, places: Mapping[str, str]) -> Placement:
+        """The resource of each query; `places`: component -> node."""
+        return tuple(self._numbers[places[component.id]] for component in arriving.components)
 
     def _placement(self, running: Running) -> Placement:
-        return tuple(self._numbers[running.places[component.id]] for component in running.arriving.components)
+        return self.placement(running.arriving, running.places)
 
 
 class TransferHeavy(Generated):
