@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# The exact solver's machine code: numba compiles it once here (about a minute) and keeps it on disk.
+# Machine code of the exact solver and of the planner for edge and cloud: numba compiles it once here (over a minute)
+# and keeps it on disk.
 source "$(dirname "$0")/common.sh"
 
 stamp=.venv/.solver-stamp
-key=$(content_key requirements.lock scheduler/leeward/policies/edrp/exact/*.py)
+rooms=scheduler/leeward/policies
+key=$(content_key requirements.lock $rooms/compiled.py $rooms/edrp/exact/*.py $rooms/edge_cloud/planning/*.py)
 
 if stamped $stamp "$key"; then
-  current 'solver, compiled'
+  current 'solver and planner, compiled'
 else
   step 'solver, compiled' .venv/bin/python -c 'from leeward.policies.edrp.exact.search import warm_up; warm_up()'
+  step 'planner, compiled' .venv/bin/python -c \
+    'from leeward.policies.edge_cloud.methods.polished import warm_up; warm_up()'
   echo "$key" >$stamp
 fi

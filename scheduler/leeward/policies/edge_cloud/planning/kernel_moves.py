@@ -6,7 +6,7 @@ import numpy as np
 
 from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, State
 from leeward.policies.edge_cloud.planning.compiled import kernel
-from leeward.policies.edge_cloud.planning.kernel_paths import makespan_s, overhead
+from leeward.policies.edge_cloud.planning.kernel_paths import OVERHEAD, SHARED, makespan_s, overhead
 from leeward.policies.edge_cloud.planning.loads import Floats
 
 
@@ -87,6 +87,15 @@ def service_with(flows: Flows, devices: Devices, state: State, q: int, s: int) -
     """The service time of s, s, if the query came to it."""
     lam_s = state.lam_sum_s[s] + devices.lam_s[flows.kind[q], s]
     return (1 + overhead(devices, s, state.queries[s] + 1)) * lam_s
+
+
+@kernel
+def own_with(flows: Flows, devices: Devices, state: State, q: int, s: int, service_s: float) -> float:
+    """Lambda of the query on s, s, if it came to it; `service_s` is that of `service_with`."""
+    if devices.mode == SHARED:
+        return service_s
+    alone = devices.lam_s[flows.kind[q], s]
+    return alone * (1 + overhead(devices, s, state.queries[s] + 1)) if devices.mode == OVERHEAD else alone
 
 
 @kernel

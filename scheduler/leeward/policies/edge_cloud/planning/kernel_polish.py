@@ -12,14 +12,13 @@ from leeward.policies.edge_cloud.planning.kernel_moves import (
     fits,
     gain_s,
     move,
+    own_with,
     put,
     service_with,
     sharing,
     take,
 )
 from leeward.policies.edge_cloud.planning.kernel_paths import (
-    OVERHEAD,
-    SHARED,
     arrival_s,
     fill_tails,
     makespan_s,
@@ -130,7 +129,7 @@ def _start(flows: Flows, devices: Devices, state: State, f: int, order: Ints, cu
             if (at >= cut and devices.is_edge[s]) or not fits(flows, devices, state, q, s):
                 continue
             service = service_with(flows, devices, state, q, s)
-            cost = arrival_s(flows, devices, state, q, s, length) + service
+            cost = arrival_s(flows, devices, state, q, s, length) + own_with(flows, devices, state, q, s, service)
             cost += (service - state.service_s[s]) * state.queries[s]
             if cost < least:
                 least, place = cost, s
@@ -154,15 +153,10 @@ def _score(flows: Flows, devices: Devices, state: State, q: int, length: Floats,
             continue
         service = service_with(flows, devices, state, q, s)
         more = service - state.service_s[s]
-        own = service
-        if devices.mode != SHARED:
-            own = devices.lam_s[flows.kind[q], s]
-            if devices.mode == OVERHEAD:
-                own *= service / (state.lam_sum_s[s] + own)
         onward = 0.0
         for at in range(flows.child_at[q], flows.child_at[q + 1]):
             c = flows.child[at]
             way = transfer_s(devices, flows.event_bytes[q], s, state.place[c])
             onward = max(onward, way + own_s(flows, devices, state, c) + tail[c])
         arrival = arrival_s(flows, devices, state, q, s, length)
-        score[s] = arrival + own + onward + more * state.queries[s]
+        score[s] = arrival + own_with(flows, devices, state, q, s, service) + onward + more * state.queries[s]
