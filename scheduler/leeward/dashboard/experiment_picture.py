@@ -10,7 +10,7 @@ from leeward.core.experiment import Panel
 
 COLUMNS = 3
 #: Inches of one panel.
-WIDTH, HEIGHT = 4.2, 3.0
+WIDTH, HEIGHT = 4.2, 3.3
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c")
 
 
@@ -43,7 +43,7 @@ def _panel(axis: Any, panel: Panel) -> None:
         for curve, colour in zip(panel.curves, colours, strict=True):
             axis.plot(range(len(curve.values)), curve.values, label=curve.name, color=colour, linewidth=1)
         axis.set_xlabel("interval")
-        axis.legend(fontsize=7, frameon=False)
+        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
     else:
         boxes = axis.boxplot(
             [curve.values or (0.0,) for curve in panel.curves], whis=(0, 100), patch_artist=True, widths=0.6

@@ -51,7 +51,8 @@ class Rebalance:
         for setting, labels in by_setting(played).items():
             plain = totals_s(labels[BASE])
             found = {one: labels[f"{BASE} + {one}"] for one in PASSES}
-            rows += [row for one, results in found.items() for row in _of_pass(setting, one, results, plain)]
+            told = [row for one, results in found.items() for row in _of_pass(setting, one, results, plain)]
+            rows += sorted(told, key=lambda row: row.figure)
             curves = [Curve(name=one, values=tuple(gains(totals_s(results), plain))) for one, results in found.items()]
             panels.append(
                 Panel(title=words(setting), unit="total makespan saved, %", kind="boxes", curves=tuple(curves))
