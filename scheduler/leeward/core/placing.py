@@ -68,9 +68,8 @@ def carry(
     homes: dict[int, str] = {}  # task -> node it has to go to
     tables: dict[str, Table] = {}
     busy = _busy(view, view.tables, view.assignment)
-    draining = {node.id for node in view.nodes if node.draining}
     for component in view.components:
-        chosen = _choose(view, component, wanted.get(component.id, {}), busy, draining)
+        chosen = _choose(view, component, wanted.get(component.id, {}), busy, nodes)
         for task, node in chosen.items():
             here = view.assignment.get(task)
             if here is None or here.node != node:
@@ -80,7 +79,7 @@ def carry(
         tables[component.id] = table if stays else balance(table, sorted(chosen), _group_load(view, component))
     for leave in (False, True):  # replicas leave a draining node by tables, its tasks when workers restart anyway
         placement = _slots(view, nodes, homes | _homeless(view, nodes, homes, leave), busy)
-        if not stops_work(view, placement):
+        if view.first or not stops_work(view, placement):
             break
     if view.warm_apart and (view.first or stops_work(view, placement)):
         placement = _apart(view, tables, placement)
@@ -127,6 +126,8 @@ def _warm(view: ClusterView, tables: Mapping[str, Table]) -> set[int]:
 
 def _busy(view: ClusterView, tables: Mapping[str, Table], placement: Mapping[int, Slot]) -> set[Slot]:
     """Slots in which a task works, or one of Storm's own is."""
+    if not placement:
+        return set()
     warm = _warm(view, tables)
     return {slot for task, slot in placement.items() if task not in warm}
 
@@ -137,11 +138,11 @@ def _group_load(view: ClusterView, component: Component) -> Mapping[int, float]:
 
 def _choose(
     view: ClusterView, component: Component, wanted: Mapping[str, int], busy: Collection[Slot],
-    draining: Collection[str],
+    nodes: Mapping[str, Node],
 ) -> dict[int, str]:  # fmt: skip
     """The tasks that are to be replicas, and on which node: task -> node. `busy`: slots in which some task works."""
     table = view.tables[component.id]
-    owns = Counter(table)
+    owns = Counter(table if len(component.tasks) > 1 else ())  # of one task there is nothing to choose
     at = {task: view.assignment[task].node for task in component.tasks if task in view.assignment}
     if not 1 <= sum(wanted.values()) <= len(component.tasks):
         raise PlanError(
@@ -162,7 +163,7 @@ def _choose(
         (task for task in component.tasks if task not in chosen),
         key=lambda task: (
             view.assignment.get(task) in busy,
-            at.get(task) not in draining and task in at,
+            task in at and not (at[task] in nodes and nodes[at[task]].draining),
             owns[task],
             task,
         ),
@@ -175,17 +176,19 @@ def _choose(
 
 def _homeless(view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, str], leave: bool) -> dict[int, str]:
     """Where tasks go that have no place: not assigned, their node is gone, or it drains and they shall `leave`."""
+    result: dict[int, str] = {}
+    component_of = {task: component for component in view.components for task in component.tasks}
+    lost = [
+        task
+        for task in sorted({*component_of, *view.assignment})
+        if task not in homes and not _has_place(view.assignment.get(task), nodes, leave)
+    ]
+    if not lost:
+        return result
     usable = sorted(node.id for node in view.nodes if not node.draining) or sorted(nodes)
     load = Counter(slot.node for task, slot in view.assignment.items() if task not in homes)
     load.update(homes.values())
-    result: dict[int, str] = {}
-    component_of = {task: component for component in view.components for task in component.tasks}
-    for task in sorted({*component_of, *view.assignment}):
-        if task in homes:
-            continue
-        slot = view.assignment.get(task)
-        if slot is not None and _stays(slot, nodes) and not (leave and nodes[slot.node].draining):
-            continue
+    for task in lost:
         component = component_of.get(task)
         allowed = [node for node in usable if not component or not component.pinned or node in component.pinned]
         home = min(allowed or usable, key=lambda node: (load[node], node))
@@ -194,9 +197,11 @@ def _homeless(view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, 
     return result
 
 
-def _stays(slot: Slot, nodes: Mapping[str, Node]) -> bool:
-    """The slot is still there."""
-    return slot.node in nodes and slot.port in nodes[slot.node].ports
+def _has_place(slot: Slot | None, nodes: Mapping[str, Node], leave: bool) -> bool:
+    """The slot is still there, and its task need not `leave` a draining node."""
+    if slot is None or slot.node not in nodes or slot.port not in nodes[slot.node].ports:
+        return False
+    return not (leave and nodes[slot.node].draining)
 
 
 def _slots(
