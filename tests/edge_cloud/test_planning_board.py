@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from edge_cloud_builders import case_document, instances
 from hypothesis import given, settings
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from leeward.core.fields import FieldError
 from leeward.policies.edge_cloud.model import formulas
 from leeward.policies.edge_cloud.model.document import instance_from_json
-from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.board import Board
@@ -112,63 +110,6 @@ def test_loads_and_lengths_equal_the_formulas_after_any_steps(instance, data):
             assert board.makespan(dataflow.name) == near(max(expected), rel=1e-12)
         else:
             assert math.isnan(board.makespan(dataflow.name))
-
-
-@FEW
-@given(instances(), st.data())
-def test_choices_say_the_length_and_the_constraints_of_each_resource(instance, data):
-    """Checked where no parent shares the resource: there, the query would slow its parent, too."""
-    board = board_of(instance)
-    placed = shuffle(data, instance, board)
-    d = data.draw(st.integers(0, len(instance.dataflows) - 1))
-    dataflow = instance.dataflows[d]
-    for v in dataflow.order:
-        if (d, v) not in placed:
-            placed[d, v] = data.draw(st.integers(0, len(instance.fabric.resources) - 1))
-            board.place(dataflow.name, v, placed[d, v])
-    v = data.draw(st.integers(0, len(dataflow.queries) - 1))
-    del placed[d, v]
-    board.take(dataflow.name, v)
-    query = dataflow.queries[v]
-    found, mask = board.choices(dataflow.name, v)
-    for r, resource in enumerate(instance.fabric.resources):
-        there = placed | {(d, v): r}
-        held, close = keeps(instance, there, r)
-        if query.kind == "source":
-            assert mask[r] == (isinstance(resource, Edge) if query.pin is None else query.pin == r)
-            assert found[r] == 0
-            continue
-        assert close or mask[r] == (held and not (query.kind == "sink" and isinstance(resource, Edge)))
-        ancestors, waiting = set(), [v]
-        while waiting:
-            waiting.extend(u for u in dataflow.parents[waiting.pop()] if u not in ancestors and not ancestors.add(u))
-        if all(placed[d, u] != r for u in ancestors):
-            assert found[r] == near(lengths(instance, there, d)[v], rel=1e-12, abs=1e-18)
-
-
-@FEW
-@given(instances(), st.data())
-def test_no_bound_is_broken_while_queries_are_placed_by_the_choices(instance, data):
-    """At every step, whatever comes and goes; an edge whose base load is too much for its battery stays empty."""
-    board = board_of(instance)
-    for d in data.draw(st.lists(st.integers(0, len(instance.dataflows) - 1), max_size=12)):
-        dataflow = instance.dataflows[d]
-        if board.active[dataflow.name].place[0] is not None:
-            board.remove(dataflow.name)
-            board.add(dataflow)
-            continue
-        for v in dataflow.order:
-            _, mask = board.choices(dataflow.name, v)
-            if not mask.any():
-                board.remove(dataflow.name)
-                board.add(dataflow)
-                break
-            board.place(dataflow.name, v, data.draw(st.sampled_from(np.flatnonzero(mask).tolist())))
-        active = [one for one in board.active.values() if one.place[0] is not None]
-        running = Instance(fabric=instance.fabric, dataflows=tuple(one.dataflow for one in active))
-        broken = evaluate(running, [one.place for one in active]).violations
-        assert {name for name, *_ in broken} <= {"energy"}
-        assert all(board.loads.count[r] == 0 for _, r in broken)
 
 
 @FEW

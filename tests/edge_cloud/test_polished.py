@@ -13,11 +13,11 @@ from test_planning_board import Placed as Places
 from test_planning_board import board_of, keeps
 
 from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
-from leeward.policies.edge_cloud.methods.polished import polished, state_of
+from leeward.policies.edge_cloud.methods.polished import polished
 from leeward.policies.edge_cloud.methods.topset import topset
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
-from leeward.policies.edge_cloud.planning.arrays import devices
+from leeward.policies.edge_cloud.planning.arrays import devices, state_of
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.kernel_moves import fill_lists, fill_overheads, fits, gain_s, move, sharing
 from leeward.policies.edge_cloud.planning.kernel_paths import fill_tails, makespan_s
@@ -45,7 +45,7 @@ def rows(instance: Instance, placed: Places) -> list[list[int]]:
 @FEW
 def test_kernels_give_lengths_makespans_and_tails_of_the_formulas(instance, data):
     board, placed = place_all(data, instance)
-    flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board)
+    flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board.loads, board.packed.place)
     fill_overheads(machines, state)
     expected = evaluate(instance, rows(instance, placed))
     length, tail = np.zeros(len(state.place)), np.zeros(len(state.place))
@@ -63,7 +63,7 @@ def test_kernels_give_lengths_makespans_and_tails_of_the_formulas(instance, data
 @FEW
 def test_a_move_is_priced_as_the_formulas_do_and_leaves_no_trace(instance, data):
     board, placed = place_all(data, instance)
-    flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board)
+    flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board.loads, board.packed.place)
     fill_lists(flows, state)
     fill_overheads(machines, state)
     length = np.zeros(len(state.place))

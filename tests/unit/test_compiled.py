@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from leeward.policies.compiled import cache_elsewhere, clear_if_stale, source_stamp
+import numpy as np
+import pytest
+from numba.core.errors import NumbaError
+
+from leeward.policies.compiled import cache_elsewhere, clear_if_stale, compiler, source_stamp
 
 TYPES = ("arrays.py", "tree.py")
 
@@ -33,3 +37,23 @@ def test_compiled_code_goes_to_the_users_cache_where_the_package_cannot_be_writt
     assert cache_elsewhere(tmp_path, TYPES, environment) == tmp_path / "cache" / "leeward" / "kernels" / stamp
     (tmp_path / "__pycache__").unlink()
     assert cache_elsewhere(tmp_path, TYPES, environment) is None
+
+
+def test_a_leaf_works_on_the_arrays_that_it_is_given_and_makes_none(tmp_path):
+    leaf = compiler(tmp_path, leaf=True)
+    total = leaf(_total)
+    assert total((np.array([1.0, 2.0]), np.array([3.0]))) == 6.0
+    with pytest.raises(NumbaError):
+        leaf(_zeros)(3)
+
+
+def _total(arrays):
+    found = 0.0
+    for array in arrays:
+        for value in array:
+            found += value
+    return found
+
+
+def _zeros(size):
+    return np.zeros(size)

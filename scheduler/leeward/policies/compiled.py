@@ -19,17 +19,21 @@ STAMP = "kernels.stamp"
 Function = Callable[..., Any]
 
 
-def compiler(folder: Path, *types: str) -> Callable[[Function], Function]:
+def compiler(folder: Path, *types: str, leaf: bool = False) -> Callable[[Function], Function]:
     """The decorator for the kernels in `folder`: files `kernel_*.py`, which take the classes of the files `types`.
 
-    A function is compiled at its first call, or loaded as an earlier process compiled it.
+    A function is compiled at its first call, or loaded as an earlier process compiled it.  A `leaf` makes no array, and
+    keeps no count of references to those that it is given: numba does so at each access to an array of a tuple, which
+    takes many times as long as the access.  numba refuses a leaf that makes one.
     """
     elsewhere = cache_elsewhere(folder, types)
+    # numba names no public option for this; its own helpers are compiled so
+    options = {"_nrt": False} if leaf else {}
 
     def kernel(function: Function) -> Function:
         if elsewhere is not None:
             numba.config.CACHE_DIR = str(elsewhere)  # read by njit, here
-        compiled: Function = numba.njit(cache=True)(function)
+        compiled: Function = numba.njit(cache=True, **options)(function)
         return compiled
 
     return kernel

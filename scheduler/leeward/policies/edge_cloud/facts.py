@@ -31,6 +31,7 @@ EDGE, CLOUD = "edge", "cloud"
 CLASSES = (EDGE, CLOUD)
 BITS_PER_MBIT = 1e6
 SECONDS_PER_MS = 1e-3
+NAMES = tuple(NUMBER)
 #: Of a link whose rate nothing limits, bit/s.
 UNLIMITED_BPS = 1e18
 
@@ -138,7 +139,7 @@ def _query(component: Component, numbers: Mapping[str, int]) -> Query:
     facts, field = component.facts, f"component {component.id}: {{}}".format
     kind = _fact(field("kind"), facts, "kind")
     name = _fact(field("type"), facts, "type")
-    check_one_of(field("type"), name, tuple(NUMBER))
+    check_one_of(field("type"), name, NAMES)
     source = kind == "source"
     return Query(
         type=NUMBER[name],

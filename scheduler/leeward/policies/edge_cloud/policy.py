@@ -30,7 +30,7 @@ from leeward.policies.edge_cloud.settings import EdgeCloudSettings
 
 MS = 1e3
 #: The resource of each query.
-Places = tuple[int, ...]
+Places = list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,8 @@ class EdgeCloud:
         self._names: tuple[str, ...] = ()
         self._numbers: dict[str, int] = {}
         self._known: dict[str, _Known] = {}
+        #: Those that may run elsewhere than the board says, or not at all.
+        self._open: dict[str, _Known] = {}
 
     def decide_all(
         self, views: Sequence[ClusterView], *, now: float, rng: random.Random
@@ -74,7 +76,7 @@ class EdgeCloud:
         are wrong is refused with that reason, and the others go on.
         """
         if not views:
-            self._known.clear()
+            self._forget_all()
             self._board = None
             return {}
         board = self._board_for(views[0])
@@ -84,6 +86,7 @@ class EdgeCloud:
             self._arrive(board, view, rng)
         if (arrived or departed) and self._strategy.settle is not None:
             self._strategy.settle(board, rng)
+            self._open = dict(self._known)
         return dict(self._answers(board))
 
     def _board_for(self, view: ClusterView) -> Board:
@@ -97,8 +100,12 @@ class EdgeCloud:
         self._cluster = cluster
         self._names = tuple(node.id for node in usable)
         self._numbers = {name: number for number, name in enumerate(self._names)}
-        self._known.clear()
+        self._forget_all()
         return self._board
+
+    def _forget_all(self) -> None:
+        self._known.clear()
+        self._open.clear()
 
     def _depart(self, board: Board, views: Sequence[ClusterView]) -> bool:
         """Topologies that are no longer shown, or were submitted anew, leave the board; whether any had run."""
@@ -109,6 +116,7 @@ class EdgeCloud:
             board.remove(name)
         for name in gone:
             del self._known[name]
+            self._open.pop(name, None)
         return bool(running)
 
     def _look(self, board: Board, view: ClusterView, *, again: bool) -> bool:
@@ -117,9 +125,10 @@ class EdgeCloud:
         if known is not None:
             if known.view is not view:
                 known.view, known.present = view, self._places(view)
+                self._open[view.topology] = known
             return bool(known.refused) and again
         present = None if view.first else self._places(view)
-        self._known[view.topology] = _Known(view=view, present=present)
+        known = self._known[view.topology] = self._open[view.topology] = _Known(view=view, present=present)
         if present is None:
             return True
         dataflow = self._dataflow(view)
@@ -137,7 +146,7 @@ class EdgeCloud:
             if slot is None or slot.node not in self._numbers:
                 return None
             found.append(self._numbers[slot.node])
-        return tuple(found)
+        return found
 
     def _dataflow(self, view: ClusterView) -> Dataflow | None:
         """None if its facts are wrong: then it is refused with that reason."""
@@ -159,13 +168,15 @@ class EdgeCloud:
 
     def _answers(self, board: Board) -> dict[str, Plan | Refusal]:
         found: dict[str, Plan | Refusal] = {}
-        for name, known in self._known.items():
+        for name, known in tuple(self._open.items()):
             if known.refused:
                 found[name] = Refusal(reason=known.refused)
                 continue
             wanted = board.active[name].place
-            if known.present is None or wanted != list(known.present):
-                found[name] = self._plan(board, known, tuple(r for r in wanted if r is not None))
+            if wanted == known.present:
+                del self._open[name]
+            else:
+                found[name] = self._plan(board, known, [r for r in wanted if r is not None])
         return found
 
     def _plan(self, board: Board, known: _Known, wanted: Places) -> Plan:

@@ -13,11 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
-from leeward.policies.edge_cloud.methods.topset import topset
+from leeward.policies.edge_cloud.methods.topset import draft, settle
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.values import Cloud, Edge, Network, Query
-from leeward.policies.edge_cloud.planning.arrays import State, devices
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.kernel_polish import polish_starts
 
@@ -33,19 +32,14 @@ STARTS = 8
 
 def polished(board: Board, dataflow: Dataflow, rng: random.Random) -> Placed | Refused:
     """Puts an arriving dataflow on the board; the others do not move."""
-    placed = topset(board, dataflow, penalty=True)
-    if isinstance(placed, Refused):
-        return placed
-    flows, state = board.packed.flows(), state_of(board)
+    found = draft(board, dataflow, penalty=True)
+    if isinstance(found, Refused):
+        return found
     small = len(dataflow.queries) <= SMALL
-    at = board.packed.positions(dataflow.name)
-    order = np.array([at[v] for v in dataflow.order])
+    order = np.array([found.at[v] for v in dataflow.order])
     cuts = np.cumsum([len(one) for one in dataflow.sets])[: -1 if len(dataflow.queries) <= STARTS else 0]
-    number = board.packed.number(dataflow.name)
-    polish_starts(flows, devices(board.loads), state, number, order, cuts, CANDIDATES, small, MOST)
-    wanted = tuple(int(state.place[q]) for q in at)
-    board.rearrange(dataflow.name, wanted)
-    return Placed(placement=wanted)
+    polish_starts(found.flows, found.machines, found.state, found.number, order, cuts, CANDIDATES, small, MOST)
+    return settle(board, dataflow, found)
 
 
 def warm_up() -> None:
@@ -62,20 +56,3 @@ def warm_up() -> None:
     source = Query(type=0, selectivity=1.0, event_bytes=0.0, kind="source", rate=0.0)
     chain = (source, Query(type=0, selectivity=1.0, event_bytes=0.0), replace(source, kind="sink", rate=None))
     polished(Board(fabric), Dataflow(name="any", queries=chain, edges=((0, 1), (1, 2))), random.Random(0))
-
-
-def state_of(board: Board) -> State:
-    """A copy of placement and loads for a kernel; the lists of queries are for `fill_lists` to make."""
-    loads, place = board.loads, board.packed.place
-    none = np.full(len(place), -1)
-    return State(
-        place=place.copy(),
-        queries=loads.count.copy(),
-        lam_sum_s=loads.lam_sum_s.copy(),
-        over=np.ones(len(loads.count)),
-        service_s=loads.service_s.copy(),
-        drain_mah_s=loads.drain_mah_s.copy(),
-        first=np.full(len(loads.count), -1),
-        after=none,
-        before=none.copy(),
-    )

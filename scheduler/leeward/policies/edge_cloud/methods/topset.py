@@ -6,32 +6,73 @@ over all resources.  Ties go to the lower number, of queries and of resources.
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from leeward.policies.edge_cloud.methods.outcome import Placed, Refused, hopeless
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
+from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, State, devices, state_of
 from leeward.policies.edge_cloud.planning.board import Board
+from leeward.policies.edge_cloud.planning.kernel_topset import place_topset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A dataflow that has come to the board, and is placed as a whole in `state` alone."""
+
+    flows: Flows
+    machines: Devices
+    state: State
+    #: Its number in the arrays, and the position of each of its queries.
+    number: int
+    at: tuple[int, ...]
 
 
 def topset(board: Board, dataflow: Dataflow, *, penalty: bool) -> Placed | Refused:
     """Puts an arriving dataflow on the board, beside the others, which do not move; `penalty` makes it TopSet/P."""
-    name = dataflow.name
+    found = draft(board, dataflow, penalty=penalty)
+    return found if isinstance(found, Refused) else settle(board, dataflow, found)
+
+
+def draft(board: Board, dataflow: Dataflow, *, penalty: bool) -> Draft | Refused:
+    """The same in a copy of the board's state; a dataflow that is refused has left the board."""
     board.add(dataflow)
-    for v in visits(board, dataflow):
-        lengths, allowed = board.choices(name, v)
-        if not allowed.any():
-            board.remove(name)
-            return Refused(query=v, reason=_reason(board, dataflow, v))
-        costs = np.where(allowed, lengths, math.inf)
-        if penalty and dataflow.queries[v].kind != "source":
-            kind = dataflow.queries[v].type
-            for r in board.active[name].on:
-                if allowed[r]:
-                    costs[r] += interference_s(board, name, kind, r)
-        board.place(name, v, int(costs.argmin()))
-    return Placed(placement=board.placement(name))
+    at = board.packed.positions(dataflow.name)
+    found = Draft(
+        flows=board.packed.flows(),
+        machines=devices(board.loads),
+        state=state_of(board.loads, board.packed.place),
+        number=board.packed.number(dataflow.name),
+        at=at,
+    )
+    stuck = _place_sources(board, dataflow, found)
+    if stuck is None:
+        order = np.array([at[v] for v in visits(board, dataflow) if dataflow.queries[v].kind != "source"])
+        query = place_topset(found.flows, found.machines, found.state, found.number, order, penalty)
+        stuck = None if query < 0 else at.index(query)
+    if stuck is None:
+        return found
+    board.remove(dataflow.name)
+    return Refused(query=stuck, reason=_reason(board, dataflow, stuck))
+
+
+def _place_sources(board: Board, dataflow: Dataflow, found: Draft) -> int | None:
+    """Each source on the edge that has its sensor, or on the first one; the source for which there is no edge."""
+    for v, query in enumerate(dataflow.queries):
+        if query.kind != "source":
+            continue
+        if not board.fabric.edges:
+            return v
+        found.state.place[found.at[v]] = board.fabric.edges[0] if query.pin is None else query.pin
+    return None
+
+
+def settle(board: Board, dataflow: Dataflow, found: Draft) -> Placed:
+    """The dataflow runs as in the draft's state."""
+    wanted = tuple(int(found.state.place[q]) for q in found.at)
+    board.rearrange(dataflow.name, wanted)
+    return Placed(placement=wanted)
 
 
 def visits(board: Board, dataflow: Dataflow) -> list[int]:
@@ -42,15 +83,6 @@ def visits(board: Board, dataflow: Dataflow) -> list[int]:
         for one in dataflow.sets
         for v in sorted(one, key=lambda query: (-mean_s[dataflow.queries[query].type], query))
     ]
-
-
-def interference_s(board: Board, name: str, kind: int, r: int) -> float:
-    """The penalty, s: by how much a query of this type on r lengthens the paths to the dataflow's queries there."""
-    now, then = board.lengths(name), board.lengths_beside(name, kind, r)
-    one = board.active[name]
-    return math.fsum(
-        then[v] - now[v] for v, place in enumerate(one.place) if place == r and one.dataflow.queries[v].kind != "source"
-    )
 
 
 def _reason(board: Board, dataflow: Dataflow, v: int) -> str:

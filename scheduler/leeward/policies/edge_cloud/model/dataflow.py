@@ -32,7 +32,7 @@ class Dataflow:
         check_number("rate", self.rate)
         _check_edges(self.edges, len(self.queries))
         try:
-            tuple(TopologicalSorter(dict(enumerate(self.parents))).static_order())
+            _ = self.sets
         except CycleError as error:
             cycle = error.args[1]
             raise FieldError("edges", cycle, "the edges form a cycle", remedy="remove an edge of it") from None
@@ -68,7 +68,10 @@ class Dataflow:
 
     @cached_property
     def sets(self) -> tuple[tuple[int, ...], ...]:
-        """The topological sets S_0, S_1, ... (9): each has the queries all of whose parents are in earlier ones."""
+        """The topological sets S_0, S_1, ... (9): each has the queries all of whose parents are in earlier ones.
+
+        Raises CycleError.
+        """
         sorter = TopologicalSorter(dict(enumerate(self.parents)))
         sorter.prepare()
         found = []

@@ -88,6 +88,22 @@ def devices(loads: Loads) -> Devices:
     )
 
 
+def state_of(loads: Loads, place: Ints) -> State:
+    """A copy of the placement and of `loads` for a kernel; the lists of queries are for `fill_lists` to make."""
+    none = np.full(len(place), -1)
+    return State(
+        place=place.copy(),
+        queries=loads.count.copy(),
+        lam_sum_s=loads.lam_sum_s.copy(),
+        over=np.ones(len(loads.count)),
+        service_s=loads.service_s.copy(),
+        drain_mah_s=loads.drain_mah_s.copy(),
+        first=np.full(len(loads.count), -1),
+        after=none,
+        before=none.copy(),
+    )
+
+
 class Growing:
     """An array that is appended to; it doubles when it is full."""
 
@@ -97,11 +113,10 @@ class Growing:
 
     def extend(self, values: Any) -> None:
         """Appends all of them."""
-        more = np.asarray(values, dtype=self._array.dtype)
-        wanted = self.size + len(more)
+        wanted = self.size + len(values)
         if wanted > len(self._array):
             self._array = np.concatenate([self._array[: self.size], np.zeros(2 * wanted, dtype=self._array.dtype)])
-        self._array[self.size : wanted] = more
+        self._array[self.size : wanted] = values
         self.size = wanted
 
     @property

@@ -17,7 +17,7 @@ from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.formulas import rates
 from leeward.policies.edge_cloud.model.instance import check_on_fabric
 from leeward.policies.edge_cloud.planning.active import Active, Ways
-from leeward.policies.edge_cloud.planning.loads import Floats, Loads, Mask
+from leeward.policies.edge_cloud.planning.loads import Floats, Loads
 from leeward.policies.edge_cloud.planning.packed import Packed
 
 
@@ -36,7 +36,6 @@ class Board:
         self.slope: Floats = np.zeros(len(fabric.resources))
         #: The dataflows whose ways are to be measured.
         self._stale: dict[str, None] = {}
-        self._clouds = ~self.loads.is_edge
 
     def add(self, dataflow: Dataflow) -> None:
         """A dataflow arrives; none of its queries is placed.  Raises `FieldError` if it does not fit the fabric."""
@@ -155,12 +154,6 @@ class Board:
             one.lengths = one.measure(self.loads.factor)
         return one.lengths
 
-    def lengths_beside(self, name: str, kind: int, r: int) -> list[float]:
-        """The same if one more query of this type came to r; that query is on no path of the dataflow yet."""
-        factor = self.loads.factor.copy()
-        factor[r] = self.loads.factor_beside(kind, r)
-        return self.active[name].measure(factor)
-
     def makespan(self, name: str) -> float:
         """L_G (2), s; NaN while a query is not placed."""
         ways = self.active[name].ways
@@ -202,33 +195,3 @@ class Board:
         self.sharing[r][name] = weight
         # summed anew: a sum that is only added to and subtracted from would drift
         self.slope[r] = sum(self.sharing[r].values())
-
-    def arrivals(self, name: str, v: int) -> Floats:
-        """The longest way to the input of a query, s, by the resource that it would be on; its parents are placed."""
-        one, lengths = self.active[name], self.lengths(name)
-        found = np.zeros(len(self.fabric.resources))
-        for u in one.dataflow.parents[v]:
-            r = one.place[u]
-            assert r is not None, f"query {u} of {name} is not placed"
-            np.maximum(found, lengths[u] + self.loads.transfer_from(r, one.dataflow.queries[u].event_bytes), out=found)
-        return found
-
-    def choices(self, name: str, v: int) -> tuple[Floats, Mask]:
-        """For a query that is not placed: its critical length on each resource, s, and where it breaks no constraint.
-
-        The lengths of the parents are the present ones: that the query slows those of them that it would join is
-        the penalty of TopSet/P.
-        """
-        one = self.active[name]
-        query = one.dataflow.queries[v]
-        if query.kind == "source":
-            mask = self.loads.is_edge.copy()
-            if query.pin is not None:
-                mask[:] = False
-                mask[query.pin] = True
-            return np.zeros(len(mask)), mask
-        service = self.loads.service_with(query.type)
-        mask = self.loads.allowed(query.type, one.w_in[v], service)
-        if query.kind == "sink":
-            mask &= self._clouds
-        return self.arrivals(name, v) + self.loads.latency_with(query.type, service), mask

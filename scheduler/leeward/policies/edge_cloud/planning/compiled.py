@@ -1,4 +1,4 @@
-"""`kernel`: the decorator of this folder's compiled functions."""
+"""`kernel` and `leaf`: the decorators of this folder's compiled functions."""
 
 from __future__ import annotations
 
@@ -9,4 +9,7 @@ from leeward.policies.compiled import compiler
 #: Files of the classes that the kernels take.
 TYPES = ("arrays.py",)
 
-kernel = compiler(Path(__file__).resolve().parent, *TYPES)
+_HERE = Path(__file__).resolve().parent
+kernel = compiler(_HERE, *TYPES)
+#: Of those that make no array.
+leaf = compiler(_HERE, *TYPES, leaf=True)

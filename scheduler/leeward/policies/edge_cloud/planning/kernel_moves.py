@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, State
-from leeward.policies.edge_cloud.planning.compiled import kernel
+from leeward.policies.edge_cloud.planning.compiled import leaf
 from leeward.policies.edge_cloud.planning.kernel_paths import OVERHEAD, SHARED, makespan_s, overhead
 from leeward.policies.edge_cloud.planning.loads import Floats
 
 
-@kernel
+@leaf
 def fill_lists(flows: Flows, state: State) -> None:
     """Makes the lists of queries on each resource; sources, which load nothing, are in none."""
     state.first[:] = -1
@@ -20,14 +18,14 @@ def fill_lists(flows: Flows, state: State) -> None:
                 _enter(state, q, state.place[q])
 
 
-@kernel
+@leaf
 def fill_overheads(devices: Devices, state: State) -> None:
     """1 + pi(m) of each resource."""
     for r in range(len(state.over)):
         state.over[r] = 1 + overhead(devices, r, state.queries[r])
 
 
-@kernel
+@leaf
 def _enter(state: State, q: int, r: int) -> None:
     state.after[q], state.before[q] = state.first[r], -1
     if state.first[r] >= 0:
@@ -35,7 +33,7 @@ def _enter(state: State, q: int, r: int) -> None:
     state.first[r] = q
 
 
-@kernel
+@leaf
 def _leave(state: State, q: int, r: int) -> None:
     if state.before[q] >= 0:
         state.after[state.before[q]] = state.after[q]
@@ -45,13 +43,13 @@ def _leave(state: State, q: int, r: int) -> None:
         state.before[state.after[q]] = state.before[q]
 
 
-@kernel
+@leaf
 def _weigh(devices: Devices, state: State, r: int) -> None:
     state.over[r] = 1 + overhead(devices, r, state.queries[r])
     state.service_s[r] = state.over[r] * state.lam_sum_s[r]
 
 
-@kernel
+@leaf
 def take(flows: Flows, devices: Devices, state: State, q: int) -> None:
     """A query that is no source leaves its resource."""
     r, kind = state.place[q], flows.kind[q]
@@ -63,7 +61,7 @@ def take(flows: Flows, devices: Devices, state: State, q: int) -> None:
     _weigh(devices, state, r)
 
 
-@kernel
+@leaf
 def put(flows: Flows, devices: Devices, state: State, q: int, s: int) -> None:
     """A query that is no source, and on no resource, comes to s."""
     kind = flows.kind[q]
@@ -75,21 +73,36 @@ def put(flows: Flows, devices: Devices, state: State, q: int, s: int) -> None:
     _weigh(devices, state, s)
 
 
-@kernel
+@leaf
 def move(flows: Flows, devices: Devices, state: State, q: int, s: int) -> None:
     """A query that is no source moves to s."""
     take(flows, devices, state, q)
     put(flows, devices, state, q, s)
 
 
-@kernel
+@leaf
+def trace(state: State, s: int) -> tuple[float, float]:
+    """The sums of s that a query which comes and goes again would leave with rounding."""
+    return state.lam_sum_s[s], state.drain_mah_s[s]
+
+
+@leaf
+def withdraw(flows: Flows, devices: Devices, state: State, q: int, kept: tuple[float, float]) -> None:
+    """The query that came last leaves; its resource is what it was at `trace`, to the last bit."""
+    s = state.place[q]
+    take(flows, devices, state, q)
+    state.lam_sum_s[s], state.drain_mah_s[s] = kept
+    _weigh(devices, state, s)
+
+
+@leaf
 def service_with(flows: Flows, devices: Devices, state: State, q: int, s: int) -> float:
     """The service time of s, s, if the query came to it."""
     lam_s = state.lam_sum_s[s] + devices.lam_s[flows.kind[q], s]
     return (1 + overhead(devices, s, state.queries[s] + 1)) * lam_s
 
 
-@kernel
+@leaf
 def own_with(flows: Flows, devices: Devices, state: State, q: int, s: int, service_s: float) -> float:
     """Lambda of the query on s, s, if it came to it; `service_s` is that of `service_with`."""
     if devices.mode == SHARED:
@@ -98,7 +111,7 @@ def own_with(flows: Flows, devices: Devices, state: State, q: int, s: int, servi
     return alone * (1 + overhead(devices, s, state.queries[s] + 1)) if devices.mode == OVERHEAD else alone
 
 
-@kernel
+@leaf
 def fits(flows: Flows, devices: Devices, state: State, q: int, s: int) -> bool:
     """C1 to C3 hold on s, for the query and for the others, if it came to it."""
     if flows.sink[q] and devices.is_edge[s]:
@@ -116,7 +129,7 @@ def fits(flows: Flows, devices: Devices, state: State, q: int, s: int) -> bool:
     return devices.recharge_s[s] * (devices.base_mah_s[s] + drain) <= devices.battery_mah[s]
 
 
-@kernel
+@leaf
 def sharing(flows: Flows, state: State, r: int, s: int, seen: Ints, mark: int, found: Ints) -> int:
     """`found` gets the dataflows with queries on r or s; their number. `seen` [dataflow] keeps the last mark."""
     count = 0
@@ -132,7 +145,7 @@ def sharing(flows: Flows, state: State, r: int, s: int, seen: Ints, mark: int, f
     return count
 
 
-@kernel
+@leaf
 def gain_s(
     flows: Flows, devices: Devices, state: State, q: int, s: int, makespans: Floats, length: Floats, sharers: Ints
 ) -> float:
@@ -141,13 +154,13 @@ def gain_s(
     The state is afterwards what it was, to the last bit.
     """
     r = state.place[q]
-    kept = np.array([state.lam_sum_s[r], state.drain_mah_s[r], state.lam_sum_s[s], state.drain_mah_s[s]])
+    here, there = trace(state, r), trace(state, s)
     move(flows, devices, state, q, s)
     grown = 0.0
     for f in sharers:
         grown += makespan_s(flows, devices, state, f, length) - makespans[f]
-    move(flows, devices, state, q, r)
-    state.lam_sum_s[r], state.drain_mah_s[r], state.lam_sum_s[s], state.drain_mah_s[s] = kept
+    withdraw(flows, devices, state, q, there)
+    put(flows, devices, state, q, r)
+    state.lam_sum_s[r], state.drain_mah_s[r] = here
     _weigh(devices, state, r)
-    _weigh(devices, state, s)
     return grown

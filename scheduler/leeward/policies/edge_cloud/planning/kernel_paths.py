@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, State
-from leeward.policies.edge_cloud.planning.compiled import kernel
+from leeward.policies.edge_cloud.planning.compiled import leaf
 from leeward.policies.edge_cloud.planning.loads import Floats
 
 #: Positions in `values.MODES`.
 SHARED, OVERHEAD = 0, 1
 
 
-@kernel
+@leaf
 def overhead(devices: Devices, r: int, m: int) -> float:
     """pi_r(m)."""
     row = 1 if devices.is_edge[r] else 0
     return devices.pi[row, min(m, devices.pi.shape[1] - 1)]
 
 
-@kernel
+@leaf
 def transfer_s(devices: Devices, event_bytes: float, r: int, s: int) -> float:
     """l + 8 delta / beta."""
     if r == s:
@@ -26,7 +26,7 @@ def transfer_s(devices: Devices, event_bytes: float, r: int, s: int) -> float:
     return devices.latency_s[here, there] + event_bytes * devices.s_per_byte[here, there]
 
 
-@kernel
+@leaf
 def own_s(flows: Flows, devices: Devices, state: State, q: int) -> float:
     """Lambda of a placed query that is no source."""
     r = state.place[q]
@@ -36,7 +36,7 @@ def own_s(flows: Flows, devices: Devices, state: State, q: int) -> float:
     return alone * state.over[r] if devices.mode == OVERHEAD else alone
 
 
-@kernel
+@leaf
 def arrival_s(flows: Flows, devices: Devices, state: State, q: int, r: int, length: Floats) -> float:
     """The longest way to the input of a query, if it were on r, by the lengths of its parents."""
     longest = 0.0
@@ -46,11 +46,13 @@ def arrival_s(flows: Flows, devices: Devices, state: State, q: int, r: int, leng
     return longest
 
 
-@kernel
+@leaf
 def makespan_s(flows: Flows, devices: Devices, state: State, f: int, length: Floats) -> float:
-    """L_G of a dataflow all of whose queries are placed; `length` [query] gets their L_i."""
+    """L_G of the part of a dataflow that is placed; `length` [query] gets the L_i of its queries."""
     longest = 0.0
     for q in range(flows.start[f], flows.start[f] + flows.size[f]):
+        if state.place[q] < 0:
+            continue
         length[q] = arrival_s(flows, devices, state, q, state.place[q], length)
         if not flows.source[q]:
             length[q] += own_s(flows, devices, state, q)
@@ -58,7 +60,7 @@ def makespan_s(flows: Flows, devices: Devices, state: State, f: int, length: Flo
     return longest
 
 
-@kernel
+@leaf
 def fill_tails(flows: Flows, devices: Devices, state: State, f: int, tail: Floats) -> None:
     """`tail` [query] gets the longest way from the output of each query of a dataflow to its end."""
     for q in range(flows.start[f] + flows.size[f] - 1, flows.start[f] - 1, -1):

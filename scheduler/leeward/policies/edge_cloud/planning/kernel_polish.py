@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, State
-from leeward.policies.edge_cloud.planning.compiled import kernel
+from leeward.policies.edge_cloud.planning.compiled import kernel, leaf
 from leeward.policies.edge_cloud.planning.kernel_moves import (
     fill_lists,
     fill_overheads,
@@ -140,7 +140,7 @@ def _start(flows: Flows, devices: Devices, state: State, f: int, order: Ints, cu
     return True
 
 
-@kernel
+@leaf
 def _score(flows: Flows, devices: Devices, state: State, q: int, length: Floats, tail: Floats, score: Floats) -> None:
     """For each resource the longest path through the query if it were there, s, and what it does to those there.
 

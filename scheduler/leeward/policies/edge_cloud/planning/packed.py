@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
@@ -52,9 +54,9 @@ class Packed:
         parts["w_in"].extend([w_in[v] for v in order])
         parts["event_bytes"].extend([query.event_bytes for query in queries])
         for name, others in (("parent", dataflow.parents), ("child", dataflow.children)):
-            ends = parts[name].size + np.cumsum([len(others[v]) for v in order])
+            ends = accumulate((len(others[v]) for v in order), initial=parts[name].size)
             parts[name].extend([position[u] for v in order for u in others[v]])
-            parts[f"{name}_at"].extend(ends)
+            parts[f"{name}_at"].extend(list(ends)[1:])
         self._place.extend([place[v] for v in order])
         self._number[dataflow.name], self._position[dataflow.name] = number, tuple(position)
 
