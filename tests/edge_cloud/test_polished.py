@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from edge_cloud_builders import instances
+from edge_cloud_builders import case_document, instances
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_planning_board import Placed as Places
@@ -15,10 +15,12 @@ from test_planning_board import board_of, keeps
 from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
 from leeward.policies.edge_cloud.methods.polished import polished
 from leeward.policies.edge_cloud.methods.topset import topset
+from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.planning.arrays import devices, state_of
 from leeward.policies.edge_cloud.planning.board import Board
+from leeward.policies.edge_cloud.planning.kernel_groups import move_group
 from leeward.policies.edge_cloud.planning.kernel_moves import fill_lists, fill_overheads, fits, gain_s, move, sharing
 from leeward.policies.edge_cloud.planning.kernel_paths import fill_tails, makespan_s
 from leeward.policies.edge_cloud.planning.packed import Packed
@@ -93,6 +95,52 @@ def test_a_move_is_priced_as_the_formulas_do_and_leaves_no_trace(instance, data)
     board.take(name, v)
     board.place(name, v, s)
     assert state.service_s == near(board.loads.service_s) and state.drain_mah_s == near(board.loads.drain_mah_s)
+
+
+@given(instances(), st.data())
+@FEW
+def test_a_group_of_queries_moves_only_where_that_gains_by_the_formulas(instance, data):
+    board, placed = place_all(data, instance)
+    flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board.loads, board.packed.place)
+    fill_lists(flows, state)
+    fill_overheads(machines, state)
+    length = np.zeros(len(state.place))
+    spans = np.array([makespan_s(flows, machines, state, f, length) for f in range(len(flows.start))])
+    found, seen = np.zeros(len(spans), dtype=np.int64), np.full(len(spans), -1)
+    d = data.draw(st.integers(0, len(instance.dataflows) - 1))
+    name = instance.dataflows[d].name
+    kept = [array.copy() for array in state[:6]]
+    number, at = board.packed.number(name), board.packed.positions(name)
+    gained, _ = move_group(flows, machines, state, number, spans, length, seen, 0, found)
+    now = [int(state.place[q]) for q in at]
+    moved = [v for v, r in enumerate(now) if r != placed[d, v]]
+    before = evaluate(instance, rows(instance, placed)).total
+    if not gained:
+        assert not moved and all((old == new).all() for old, new in zip(kept, state[:6], strict=True))
+        return
+    (old,), (new,) = {placed[d, v] for v in moved}, {now[v] for v in moved}
+    assert len(moved) >= 2 and old != new
+    for v in moved:
+        board.move(name, v, new)
+        placed[d, v] = new
+    assert evaluate(instance, rows(instance, placed)).total < before
+    assert state.service_s == near(board.loads.service_s) and state.drain_mah_s == near(board.loads.drain_mah_s)
+    held, close = keeps(instance, placed, new)
+    assert held or close
+
+
+def test_queries_that_exchange_events_go_to_a_faster_edge_together():
+    document = case_document(edges=3)["instance"]
+    document["lam"] = [[0.002, 0.002, 0.0001, 0.002]] * 2
+    document["latency"] = [[0.0 if r == s else 0.003 for s in range(4)] for r in range(4)]
+    source, work, sink = document["dataflows"][0]["queries"]
+    document["dataflows"][0] |= {
+        "queries": [source, dict(work, sigma=1.0), dict(work, sigma=1.0), sink],
+        "edges": [[0, 1], [1, 2], [2, 3]],
+    }
+    instance = instance_from_json(document)
+    found = polished(Board(instance.fabric), instance.dataflows[0], random.Random(0))
+    assert found == Placed(placement=(0, 2, 2, 3))
 
 
 @given(instances(most=4))

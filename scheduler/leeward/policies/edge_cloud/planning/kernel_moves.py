@@ -91,6 +91,12 @@ def withdraw(flows: Flows, devices: Devices, state: State, q: int, kept: tuple[f
     """The query that came last leaves; its resource is what it was at `trace`, to the last bit."""
     s = state.place[q]
     take(flows, devices, state, q)
+    restore(devices, state, s, kept)
+
+
+@leaf
+def restore(devices: Devices, state: State, s: int, kept: tuple[float, float]) -> None:
+    """The sums of s are those of `trace`: the same queries are there."""
     state.lam_sum_s[s], state.drain_mah_s[s] = kept
     _weigh(devices, state, s)
 
@@ -161,6 +167,5 @@ def gain_s(
         grown += makespan_s(flows, devices, state, f, length) - makespans[f]
     withdraw(flows, devices, state, q, there)
     put(flows, devices, state, q, r)
-    state.lam_sum_s[r], state.drain_mah_s[r] = here
-    _weigh(devices, state, r)
+    restore(devices, state, r, here)
     return grown

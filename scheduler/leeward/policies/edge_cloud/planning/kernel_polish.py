@@ -6,6 +6,7 @@ import numpy as np
 
 from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, State
 from leeward.policies.edge_cloud.planning.compiled import kernel, leaf
+from leeward.policies.edge_cloud.planning.kernel_groups import LEAST, move_group
 from leeward.policies.edge_cloud.planning.kernel_moves import (
     fill_lists,
     fill_overheads,
@@ -27,16 +28,16 @@ from leeward.policies.edge_cloud.planning.kernel_paths import (
 )
 from leeward.policies.edge_cloud.planning.loads import Floats
 
-#: A gain of less is rounding, s.
-LEAST = 1e-12
-
 
 @kernel
-def polish(flows: Flows, devices: Devices, state: State, f: int, candidates: int, everywhere: bool, most: int) -> float:
+def polish(
+    flows: Flows, devices: Devices, state: State, f: int, candidates: int, everywhere: bool, groups: bool, most: int
+) -> float:
     """Moves queries of dataflow f; the objective of the state afterwards, s.
 
     In each of at most `most` rounds the queries on the critical path (`everywhere`: all queries) are tried on the
-    `candidates` resources with the best score of `_score`, and the move with the greatest gain is made.
+    `candidates` resources with the best score of `_score`, and the move with the greatest gain is made.  Where there is
+    none, `groups` of queries are tried.
     """
     fill_lists(flows, state)
     fill_overheads(devices, state)
@@ -51,7 +52,14 @@ def polish(flows: Flows, devices: Devices, state: State, f: int, candidates: int
             flows, devices, state, f, candidates, everywhere, makespans, length, tail, seen, mark, found
         )
         if q < 0:
-            break
+            if not groups:
+                break
+            gained, mark = move_group(flows, devices, state, f, makespans, length, seen, mark, found)
+            if not gained:
+                break
+            for g in range(len(flows.start)):
+                makespans[g] = makespan_s(flows, devices, state, g, length)
+            continue
         mark += 1
         count = sharing(flows, state, state.place[q], s, seen, mark, found)
         move(flows, devices, state, q, s)
@@ -100,12 +108,13 @@ def polish_starts(
     A start visits the queries in `order`, and from its cut on puts them in the cloud: a dataflow whose events have once
     gone there seldom gains by their coming back, and no single move brings all its later queries across.
     """
-    best = polish(flows, devices, state, f, candidates, everywhere, most)
+    groups = len(cuts) > 0
+    best = polish(flows, devices, state, f, candidates, everywhere, groups, most)
     ends = np.array([flows.start[f], flows.start[f] + flows.size[f]])
     kept = state.place[ends[0] : ends[1]].copy()
     for cut in cuts:
         if _start(flows, devices, state, f, order, cut):
-            found = polish(flows, devices, state, f, candidates, everywhere, most)
+            found = polish(flows, devices, state, f, candidates, everywhere, groups, most)
             if found < best - LEAST:
                 best = found
                 kept = state.place[ends[0] : ends[1]].copy()
