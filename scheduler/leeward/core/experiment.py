@@ -24,6 +24,7 @@ class Setting:
     intervals: int
     arrivals: ArrivalsName
     spread: float = 0.0  #: u of the random walk
+    start: int | None = None  #: topologies in the first interval of Poisson arrivals; None: as many as the paper has
     seed: int
 
 

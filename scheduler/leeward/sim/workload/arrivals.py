@@ -67,13 +67,18 @@ def random_walk(
     return tuple(steps)
 
 
-def poisson(sizes: Sequence[int], nodes: int, intervals: int, rng: Random) -> tuple[Step, ...]:
-    """16 topologies in the first interval (70 where there are over 100 nodes), then one comes and one goes in turn.
+def poisson(
+    sizes: Sequence[int], nodes: int, intervals: int, rng: Random, *, start: int | None = None
+) -> tuple[Step, ...]:
+    """`start` topologies in the first interval, then one comes and one goes in turn.
+
+    None: 16 topologies, or 70 where there are over 100 nodes.
 
     A size is drawn from a Poisson distribution with mean 12. Raises `FieldError` for a catalogue without entries.
     """
     pool = _Pool(sizes, lambda size: size * math.log(POISSON_SIZE) - math.lgamma(size + 1), rng)
-    start = SMALL_START if nodes <= SMALL_NODES else LARGE_START
+    if start is None:
+        start = SMALL_START if nodes <= SMALL_NODES else LARGE_START
     steps: list[Step] = [tuple(pool.add() for _ in range(start))]
     steps += [(pool.add() if interval % 2 else pool.remove(),) for interval in range(1, _count(intervals))]
     return tuple(steps)

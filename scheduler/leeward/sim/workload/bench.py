@@ -19,7 +19,7 @@ def steps_of(setting: Setting, sizes: Sequence[int]) -> tuple[Step, ...]:
     """The arrivals and departures; `sizes`: components of each entry of the catalogue."""
     rng = Random(f"{setting.seed}:arrivals")
     if setting.arrivals == "poisson":
-        return poisson(sizes, setting.nodes, setting.intervals, rng)
+        return poisson(sizes, setting.nodes, setting.intervals, rng, start=setting.start)
     return random_walk(sizes, setting.nodes, setting.intervals, rng, spread=setting.spread)
 
 
@@ -60,5 +60,5 @@ def _topologies(workload: Workload, steps: Sequence[Step], seed: int) -> dict[st
 
 
 def _name(setting: Setting) -> str:
-    spread = f"-{setting.spread:g}" if setting.arrivals == "random-walk" else ""
-    return f"{setting.workload}-{setting.nodes}x{setting.intervals}-{setting.arrivals}{spread}-seed{setting.seed}"
+    kind = f"-{setting.spread:g}" if setting.arrivals == "random-walk" else f"-{setting.start}" if setting.start else ""
+    return f"{setting.workload}-{setting.nodes}x{setting.intervals}-{setting.arrivals}{kind}-seed{setting.seed}"

@@ -26,10 +26,10 @@ def walk(workload: str, size: tuple[int, int], spread: float, seed: int) -> Sett
     )
 
 
-def poisson(workload: str, size: tuple[int, int], seed: int) -> Setting:
+def poisson(workload: str, size: tuple[int, int], seed: int, start: int | None = None) -> Setting:
     """Poisson arrivals."""
     nodes, intervals = size
-    return Setting(workload=workload, nodes=nodes, intervals=intervals, arrivals="poisson", seed=seed)
+    return Setting(workload=workload, nodes=nodes, intervals=intervals, arrivals="poisson", seed=seed, start=start)
 
 
 def all_arrivals(workload: str, size: tuple[int, int], seed: int) -> list[Setting]:
@@ -47,6 +47,8 @@ def run(setting: Setting, method: str, rebalance: str = "none") -> Run:
 def words(setting: Setting) -> str:
     """A setting without its seed, for people."""
     kind = f"walk 2 +- {setting.spread:g}" if setting.arrivals == "random-walk" else "Poisson 12"
+    if setting.start is not None:
+        kind += f", {setting.start:,} dataflows"
     size = f"{setting.nodes:,} resources, {setting.intervals} intervals"
     return f"{setting.workload.removeprefix('edge-cloud-').upper()}, {size}, {kind}"
 
