@@ -18,10 +18,10 @@ from leeward.policies.edge_cloud.methods.topset import topset
 from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
-from leeward.policies.edge_cloud.planning.arrays import devices, state_of
+from leeward.policies.edge_cloud.planning.arrays import devices, scratch_of, state_of
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.kernel_groups import move_group
-from leeward.policies.edge_cloud.planning.kernel_moves import fill_lists, fill_overheads, fits, gain_s, move, sharing
+from leeward.policies.edge_cloud.planning.kernel_moves import fill_lists, fill_overheads, fits, gain_s, move
 from leeward.policies.edge_cloud.planning.kernel_paths import fill_tails, makespan_s
 from leeward.policies.edge_cloud.planning.packed import Packed
 
@@ -37,6 +37,11 @@ def place_all(data: st.DataObject, instance: Instance) -> tuple[Board, Places]:
             placed[d, v] = data.draw(st.integers(0, len(instance.fabric.resources) - 1))
             board.place(dataflow.name, v, placed[d, v])
     return board, placed
+
+
+def fill_makespans(flows, machines, state, scratch) -> None:
+    for f in range(len(flows.start)):
+        scratch.makespans[f] = makespan_s(flows, machines, state, f, scratch.length)
 
 
 def rows(instance: Instance, placed: Places) -> list[list[int]]:
@@ -68,8 +73,8 @@ def test_a_move_is_priced_as_the_formulas_do_and_leaves_no_trace(instance, data)
     flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board.loads, board.packed.place)
     fill_lists(flows, state)
     fill_overheads(machines, state)
-    length = np.zeros(len(state.place))
-    spans = np.array([makespan_s(flows, machines, state, f, length) for f in range(len(flows.start))])
+    scratch = scratch_of(flows, machines)
+    fill_makespans(flows, machines, state, scratch)
     movable = [key for key in placed if instance.dataflows[key[0]].queries[key[1]].kind != "source"]
     d, v = data.draw(st.sampled_from(movable))
     s = data.draw(st.integers(0, len(instance.fabric.resources) - 1))
@@ -77,11 +82,9 @@ def test_a_move_is_priced_as_the_formulas_do_and_leaves_no_trace(instance, data)
         return
     name = instance.dataflows[d].name
     q = board.packed.positions(name)[v]
-    found, seen = np.zeros(len(spans), dtype=np.int64), np.full(len(spans), -1)
-    count = sharing(flows, state, state.place[q], s, seen, 1, found)
     kept = [array.copy() for array in state[:6]]
     fitting = fits(flows, machines, state, q, s)
-    grown = gain_s(flows, machines, state, q, s, spans, length, found[:count])
+    grown = gain_s(flows, machines, state, scratch, q, s)
     assert all((old == new).all() for old, new in zip(kept, state[:6], strict=True))
 
     before = evaluate(instance, rows(instance, placed)).total
@@ -104,14 +107,13 @@ def test_a_group_of_queries_moves_only_where_that_gains_by_the_formulas(instance
     flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board.loads, board.packed.place)
     fill_lists(flows, state)
     fill_overheads(machines, state)
-    length = np.zeros(len(state.place))
-    spans = np.array([makespan_s(flows, machines, state, f, length) for f in range(len(flows.start))])
-    found, seen = np.zeros(len(spans), dtype=np.int64), np.full(len(spans), -1)
+    scratch = scratch_of(flows, machines)
+    fill_makespans(flows, machines, state, scratch)
     d = data.draw(st.integers(0, len(instance.dataflows) - 1))
     name = instance.dataflows[d].name
     kept = [array.copy() for array in state[:6]]
     number, at = board.packed.number(name), board.packed.positions(name)
-    gained, _ = move_group(flows, machines, state, number, spans, length, seen, 0, found)
+    gained = move_group(flows, machines, state, scratch, number)
     now = [int(state.place[q]) for q in at]
     moved = [v for v, r in enumerate(now) if r != placed[d, v]]
     before = evaluate(instance, rows(instance, placed)).total

@@ -38,7 +38,8 @@ def polished(board: Board, dataflow: Dataflow, rng: random.Random) -> Placed | R
     small = len(dataflow.queries) <= SMALL
     order = np.array([found.at[v] for v in dataflow.order])
     cuts = np.cumsum([len(one) for one in dataflow.sets])[: -1 if len(dataflow.queries) <= STARTS else 0]
-    polish_starts(found.flows, found.machines, found.state, found.number, order, cuts, CANDIDATES, small, MOST)
+    facts = (found.flows, found.machines, found.state, found.scratch)
+    polish_starts(*facts, found.number, order, cuts, CANDIDATES, small, MOST)
     return settle(board, dataflow, found)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from leeward.policies.edge_cloud.methods.outcome import Placed, Refused, hopeless
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
-from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, State, devices, state_of
+from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Scratch, State, devices, scratch_of, state_of
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.kernel_topset import place_topset
 
@@ -24,6 +24,7 @@ class Draft:
     flows: Flows
     machines: Devices
     state: State
+    scratch: Scratch
     #: Its number in the arrays, and the position of each of its queries.
     number: int
     at: tuple[int, ...]
@@ -39,9 +40,11 @@ def draft(board: Board, dataflow: Dataflow, *, penalty: bool) -> Draft | Refused
     """The same in a copy of the board's state; a dataflow that is refused has left the board."""
     board.add(dataflow)
     at = board.packed.positions(dataflow.name)
+    flows, machines = board.packed.flows(), devices(board.loads)
     found = Draft(
-        flows=board.packed.flows(),
-        machines=devices(board.loads),
+        flows=flows,
+        machines=machines,
+        scratch=scratch_of(flows, machines),
         state=state_of(board.loads, board.packed.place),
         number=board.packed.number(dataflow.name),
         at=at,
@@ -49,7 +52,7 @@ def draft(board: Board, dataflow: Dataflow, *, penalty: bool) -> Draft | Refused
     stuck = _place_sources(board, dataflow, found)
     if stuck is None:
         order = np.array([at[v] for v in visits(board, dataflow) if dataflow.queries[v].kind != "source"])
-        query = place_topset(found.flows, found.machines, found.state, found.number, order, penalty)
+        query = place_topset(flows, machines, found.state, found.scratch, found.number, order, penalty)
         stuck = None if query < 0 else at.index(query)
     if stuck is None:
         return found

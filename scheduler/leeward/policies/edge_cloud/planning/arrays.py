@@ -71,6 +71,45 @@ class State(NamedTuple):
     before: Ints
 
 
+class Scratch(NamedTuple):
+    """Notes of kernels; nothing in it outlives a call of `polish`."""
+
+    #: L_i (10), and the longest way from the output to the end, s: [query].
+    length: Floats
+    tail: Floats
+    #: L_G (2), s: [dataflow].
+    makespans: Floats
+    #: [dataflow] the last mark, of those that are counted in `mark[0]`; and the dataflows that were found by it.
+    seen: Ints
+    found: Ints
+    mark: Ints
+    #: [site].
+    way_in: Floats
+    way_out: Floats
+    service_s: Floats
+    fastest: Ints
+    #: [resource], s.
+    score: Floats
+
+
+def scratch_of(flows: Flows, machines: Devices) -> Scratch:
+    """Room for these dataflows and resources."""
+    queries, dataflows, sites = len(flows.owner), len(flows.start), len(machines.latency_s)
+    return Scratch(
+        length=np.zeros(queries),
+        tail=np.zeros(queries),
+        makespans=np.zeros(dataflows),
+        seen=np.full(dataflows, -1),
+        found=np.zeros(dataflows, dtype=np.int64),
+        mark=np.zeros(1, dtype=np.int64),
+        way_in=np.zeros(sites),
+        way_out=np.zeros(sites),
+        service_s=np.zeros(sites),
+        fastest=np.zeros(sites, dtype=np.int64),
+        score=np.zeros(len(machines.is_edge)),
+    )
+
+
 def devices(loads: Loads) -> Devices:
     """The parts of `loads` that no query changes."""
     return Devices(

@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, State
+from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, Scratch, State
 from leeward.policies.edge_cloud.planning.compiled import kernel, leaf
 from leeward.policies.edge_cloud.planning.kernel_moves import fits, put, restore, sharing, take, trace
-from leeward.policies.edge_cloud.planning.kernel_paths import makespan_s
-from leeward.policies.edge_cloud.planning.loads import Floats
+from leeward.policies.edge_cloud.planning.kernel_paths import makespan_s, overhead
 
 #: A gain of less is rounding, s.
 LEAST = 1e-12
 
 
 @kernel
-def move_group(
-    flows: Flows, devices: Devices, state: State, f: int, makespans: Floats, length: Floats, seen: Ints, mark: int,
-    found: Ints,
-) -> tuple[bool, int]:  # fmt: skip
-    """Makes the best move of two queries or more of dataflow f; False if none gains. And the last mark that was used.
+def move_group(flows: Flows, devices: Devices, state: State, scratch: Scratch, f: int) -> bool:
+    """Makes the best move of two queries or more of dataflow f; False if none gains.
 
-    The queries are all that it has on a resource, or the first or the last ones of these.
+    The queries are all that it has on a resource, or the first or the last ones of these.  Of each site the resource is
+    tried that would serve them fastest: events take the same time to all of them.
     """
     best, resource = -LEAST, -1
     chosen, here = np.zeros(0, dtype=np.int64), np.zeros(flows.size[f], dtype=np.int64)
@@ -33,13 +30,13 @@ def move_group(
         for count in range(2, size + 1):
             for begin in (0, size - count):
                 group = here[begin : begin + count]
-                grown, s, mark = _best_place(flows, devices, state, group, best, makespans, length, seen, mark, found)
+                grown, s = _best_place(flows, devices, state, scratch, group, best)
                 if grown < best:
                     best, resource, chosen = grown, s, group.copy()
     for q in chosen:
         take(flows, devices, state, q)
         put(flows, devices, state, q, resource)
-    return resource >= 0, mark
+    return resource >= 0
 
 
 @leaf
@@ -58,30 +55,26 @@ def _fill_group(flows: Flows, state: State, f: int, first: int, here: Ints) -> i
 
 @leaf
 def _best_place(
-    flows: Flows, devices: Devices, state: State, group: Ints, best: float, makespans: Floats, length: Floats,
-    seen: Ints, mark: int, found: Ints,
-) -> tuple[float, int, int]:  # fmt: skip
+    flows: Flows, devices: Devices, state: State, scratch: Scratch, group: Ints, best: float
+) -> tuple[float, int]:
     """By how much the objective grows if the group goes where that is least, s, and the resource; -1 if nowhere is
     better than `best`.  The state is afterwards what it was, to the last bit, but for the order of lists."""
     r, f, resource = state.place[group[0]], flows.owner[group[0]], -1
     left = trace(state, r)
     for q in group:
         take(flows, devices, state, q)
-    mark += 1
-    others = found[: sharing(flows, state, r, r, seen, mark, found)]
-    freed = _grown_s(flows, devices, state, f, others, makespans, length)
-    for s in range(len(state.queries)):
-        if s == r:
+    _fill_fastest(flows, devices, state, scratch, group, r)
+    freed = _grown_s(flows, devices, state, scratch, f, r, r)
+    for s in scratch.fastest:
+        if s < 0:
             continue
         there = trace(state, s)
         came = _bring(flows, devices, state, group, s)
         if came == len(group):
-            grown = makespan_s(flows, devices, state, f, length) - makespans[f]
+            grown = makespan_s(flows, devices, state, f, scratch.length) - scratch.makespans[f]
             # those on s can only lose
             if grown + freed < best:
-                mark += 1
-                others = found[: sharing(flows, state, r, s, seen, mark, found)]
-                grown += _grown_s(flows, devices, state, f, others, makespans, length)
+                grown += _grown_s(flows, devices, state, scratch, f, r, s)
                 if grown < best:
                     best, resource = grown, s
         for q in group[:came]:
@@ -90,7 +83,21 @@ def _best_place(
     for q in group:
         put(flows, devices, state, q, r)
     restore(devices, state, r, left)
-    return best, resource, mark
+    return best, resource
+
+
+@leaf
+def _fill_fastest(flows: Flows, devices: Devices, state: State, scratch: Scratch, group: Ints, r: int) -> None:
+    """`scratch.fastest` gets of each site the resource, but r, with the least service time if the group came; or -1."""
+    scratch.service_s[:] = np.inf
+    scratch.fastest[:] = -1
+    for s in range(len(state.queries)):
+        lam_s = state.lam_sum_s[s]
+        for q in group:
+            lam_s += devices.lam_s[flows.kind[q], s]
+        site, together = devices.site[s], (1 + overhead(devices, s, state.queries[s] + len(group))) * lam_s
+        if s != r and together < scratch.service_s[site]:
+            scratch.service_s[site], scratch.fastest[site] = together, s
 
 
 @leaf
@@ -104,12 +111,10 @@ def _bring(flows: Flows, devices: Devices, state: State, group: Ints, s: int) ->
 
 
 @leaf
-def _grown_s(
-    flows: Flows, devices: Devices, state: State, f: int, some: Ints, makespans: Floats, length: Floats
-) -> float:
-    """By how much the makespans of these dataflows but f have grown, s."""
+def _grown_s(flows: Flows, devices: Devices, state: State, scratch: Scratch, f: int, r: int, s: int) -> float:
+    """By how much the makespans of the dataflows on r or s but f have grown, s."""
     grown = 0.0
-    for g in some:
+    for g in scratch.found[: sharing(flows, state, scratch, r, s)]:
         if g != f:
-            grown += makespan_s(flows, devices, state, g, length) - makespans[g]
+            grown += makespan_s(flows, devices, state, g, scratch.length) - scratch.makespans[g]
     return grown

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, State
+from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Scratch, State
 from leeward.policies.edge_cloud.planning.compiled import leaf
 from leeward.policies.edge_cloud.planning.kernel_paths import OVERHEAD, SHARED, makespan_s, overhead
-from leeward.policies.edge_cloud.planning.loads import Floats
 
 
 @leaf
@@ -136,35 +135,35 @@ def fits(flows: Flows, devices: Devices, state: State, q: int, s: int) -> bool:
 
 
 @leaf
-def sharing(flows: Flows, state: State, r: int, s: int, seen: Ints, mark: int, found: Ints) -> int:
-    """`found` gets the dataflows with queries on r or s; their number. `seen` [dataflow] keeps the last mark."""
+def sharing(flows: Flows, state: State, scratch: Scratch, r: int, s: int) -> int:
+    """`scratch.found` gets the dataflows with queries on r or s; their number."""
     count = 0
+    scratch.mark[0] += 1
     for place in (r, s):
         q = state.first[place]
         while q >= 0:
             f = flows.owner[q]
-            if seen[f] != mark:
-                seen[f] = mark
-                found[count] = f
+            if scratch.seen[f] != scratch.mark[0]:
+                scratch.seen[f] = scratch.mark[0]
+                scratch.found[count] = f
                 count += 1
             q = state.after[q]
     return count
 
 
 @leaf
-def gain_s(
-    flows: Flows, devices: Devices, state: State, q: int, s: int, makespans: Floats, length: Floats, sharers: Ints
-) -> float:
-    """By how much the objective (8) grows, s, if the query moved to s; `sharers`: the dataflows whose lengths change.
+def gain_s(flows: Flows, devices: Devices, state: State, scratch: Scratch, q: int, s: int) -> float:
+    """By how much the objective (8) grows, s, if the query moved to s; `scratch.makespans` are the present ones.
 
     The state is afterwards what it was, to the last bit.
     """
     r = state.place[q]
     here, there = trace(state, r), trace(state, s)
+    sharers = scratch.found[: sharing(flows, state, scratch, r, s)]
     move(flows, devices, state, q, s)
     grown = 0.0
     for f in sharers:
-        grown += makespan_s(flows, devices, state, f, length) - makespans[f]
+        grown += makespan_s(flows, devices, state, f, scratch.length) - scratch.makespans[f]
     withdraw(flows, devices, state, q, there)
     put(flows, devices, state, q, r)
     restore(devices, state, r, here)

@@ -47,6 +47,42 @@ def arrival_s(flows: Flows, devices: Devices, state: State, q: int, r: int, leng
 
 
 @leaf
+def onward_s(flows: Flows, devices: Devices, state: State, q: int, r: int, tail: Floats) -> float:
+    """The longest way from the output of a query to the end, if it were on r, by the tails of its children."""
+    longest = 0.0
+    for at in range(flows.child_at[q], flows.child_at[q + 1]):
+        c = flows.child[at]
+        way = transfer_s(devices, flows.event_bytes[q], r, state.place[c])
+        longest = max(longest, way + own_s(flows, devices, state, c) + tail[c])
+    return longest
+
+
+@leaf
+def fill_ways_in(flows: Flows, devices: Devices, state: State, q: int, length: Floats, way: Floats) -> None:
+    """`way` [site] gets `arrival_s` of a query for all resources there but those of its parents."""
+    way[:] = 0.0
+    for at in range(flows.parent_at[q], flows.parent_at[q + 1]):
+        u = flows.parent[at]
+        here = devices.site[state.place[u]]
+        for there in range(len(way)):
+            hop = devices.latency_s[here, there] + flows.event_bytes[u] * devices.s_per_byte[here, there]
+            way[there] = max(way[there], length[u] + hop)
+
+
+@leaf
+def fill_ways_out(flows: Flows, devices: Devices, state: State, q: int, tail: Floats, way: Floats) -> None:
+    """`way` [site] gets `onward_s` of a query for all resources there but those of its children."""
+    way[:] = 0.0
+    for at in range(flows.child_at[q], flows.child_at[q + 1]):
+        c = flows.child[at]
+        there = devices.site[state.place[c]]
+        rest = own_s(flows, devices, state, c) + tail[c]
+        for here in range(len(way)):
+            hop = devices.latency_s[here, there] + flows.event_bytes[q] * devices.s_per_byte[here, there]
+            way[here] = max(way[here], hop + rest)
+
+
+@leaf
 def makespan_s(flows: Flows, devices: Devices, state: State, f: int, length: Floats) -> float:
     """L_G of the part of a dataflow that is placed; `length` [query] gets the L_i of its queries."""
     longest = 0.0
@@ -64,9 +100,4 @@ def makespan_s(flows: Flows, devices: Devices, state: State, f: int, length: Flo
 def fill_tails(flows: Flows, devices: Devices, state: State, f: int, tail: Floats) -> None:
     """`tail` [query] gets the longest way from the output of each query of a dataflow to its end."""
     for q in range(flows.start[f] + flows.size[f] - 1, flows.start[f] - 1, -1):
-        longest = 0.0
-        for at in range(flows.child_at[q], flows.child_at[q + 1]):
-            c = flows.child[at]
-            way = transfer_s(devices, flows.event_bytes[q], state.place[q], state.place[c])
-            longest = max(longest, way + own_s(flows, devices, state, c) + tail[c])
-        tail[q] = longest
+        tail[q] = onward_s(flows, devices, state, q, state.place[q], tail)

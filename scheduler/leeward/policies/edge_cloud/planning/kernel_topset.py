@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, State
+from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Ints, Scratch, State
 from leeward.policies.edge_cloud.planning.compiled import kernel, leaf
 from leeward.policies.edge_cloud.planning.kernel_moves import (
     fill_lists,
@@ -16,12 +16,13 @@ from leeward.policies.edge_cloud.planning.kernel_moves import (
     trace,
     withdraw,
 )
-from leeward.policies.edge_cloud.planning.kernel_paths import arrival_s, makespan_s
-from leeward.policies.edge_cloud.planning.loads import Floats
+from leeward.policies.edge_cloud.planning.kernel_paths import arrival_s, fill_ways_in, makespan_s
 
 
 @kernel
-def place_topset(flows: Flows, devices: Devices, state: State, f: int, order: Ints, penalty: bool) -> int:
+def place_topset(
+    flows: Flows, devices: Devices, state: State, scratch: Scratch, f: int, order: Ints, penalty: bool
+) -> int:
     """Places the queries `order` of dataflow f one by one; -1, or the query that fits nowhere.
 
     Its sources are placed already.  A query goes where its critical length (10) is least, plus, with `penalty`, what
@@ -29,15 +30,14 @@ def place_topset(flows: Flows, devices: Devices, state: State, f: int, order: In
     """
     fill_lists(flows, state)
     fill_overheads(devices, state)
-    length, slowed = np.zeros(len(state.place)), np.zeros(len(state.place))
+    length, way = scratch.length, scratch.way_in
     hosts = np.zeros(len(state.queries), dtype=np.bool_)
     for q in range(flows.start[f], flows.start[f] + flows.size[f]):
         if flows.source[q]:
             hosts[state.place[q]] = True
-    way = np.zeros(len(devices.latency_s))
     for q in order:
         makespan_s(flows, devices, state, f, length)
-        _fill_ways(flows, devices, state, q, length, way)
+        fill_ways_in(flows, devices, state, q, length, way)
         least, place = np.inf, -1
         for s in range(len(state.queries)):
             service = service_with(flows, devices, state, q, s)
@@ -45,7 +45,7 @@ def place_topset(flows: Flows, devices: Devices, state: State, f: int, order: In
             if hosts[s]:
                 cost = arrival_s(flows, devices, state, q, s, length) + own
                 if penalty:
-                    cost += _interference_s(flows, devices, state, q, s, length, slowed)
+                    cost += _interference_s(flows, devices, state, scratch, q, s)
             else:
                 cost = way[devices.site[s]] + own
             if cost < least and fits(flows, devices, state, q, s):
@@ -58,22 +58,9 @@ def place_topset(flows: Flows, devices: Devices, state: State, f: int, order: In
 
 
 @leaf
-def _fill_ways(flows: Flows, devices: Devices, state: State, q: int, length: Floats, way: Floats) -> None:
-    """`way` [site] gets the longest way to the input of a query, if it were there beside none of its parents."""
-    way[:] = 0.0
-    for at in range(flows.parent_at[q], flows.parent_at[q + 1]):
-        u = flows.parent[at]
-        here = devices.site[state.place[u]]
-        for there in range(len(way)):
-            hop = devices.latency_s[here, there] + flows.event_bytes[u] * devices.s_per_byte[here, there]
-            way[there] = max(way[there], length[u] + hop)
-
-
-@leaf
-def _interference_s(
-    flows: Flows, devices: Devices, state: State, q: int, s: int, length: Floats, slowed: Floats
-) -> float:
-    """By how much query q on s would lengthen the paths, `length`, to the queries of its dataflow there, s."""
+def _interference_s(flows: Flows, devices: Devices, state: State, scratch: Scratch, q: int, s: int) -> float:
+    """By how much query q on s would lengthen the paths, `scratch.length`, to the queries of its dataflow there, s."""
+    length, slowed = scratch.length, scratch.tail
     f, kept = flows.owner[q], trace(state, s)
     put(flows, devices, state, q, s)
     makespan_s(flows, devices, state, f, slowed)
