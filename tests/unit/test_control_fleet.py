@@ -8,13 +8,14 @@ from random import Random
 
 import pytest
 
-from leeward.control.fleet import RETRY_LOOKS, Fleet, to_start
+from leeward.control.fleet import LOOK_S, RETRY_S, Fleet, to_start
 from leeward.control.joint import Joint
+from leeward.control.loop import Loop
 from leeward.control.registry import Policies
 from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.plan import Placement, Plan, Refusal, Slot
-from leeward.core.settings import settings_from
+from leeward.core.settings import Settings, settings_from
 from tests.control_views import view
 
 A, B, C = Slot("n1", 1), Slot("n1", 2), Slot("n2", 1)
@@ -79,7 +80,7 @@ def test_a_service_that_failed_is_begun_again_while_its_topology_runs():
         raise ConfigError("no.", remedy="Mend it.")
 
     fleet = Fleet(nimbus=Nimbus({"bad": "bad-1"}), is_ours=lambda name: True, serve=serve, sink=sink)
-    for _ in range(RETRY_LOOKS + 1):
+    for _ in range(int(RETRY_S / LOOK_S) + 1):
         fleet._look(stop)
         [led.thread.join() for led in fleet._led.values()]
     assert served == ["bad", "bad"] and len(sink.events) == 2
@@ -159,3 +160,17 @@ def test_topologies_with_the_same_joint_policy_share_it(monkeypatch):
     monkeypatch.setattr("leeward.control.registry.load", lambda name: Together if name == "x:Together" else None)
     policies = Policies(settings_from({"policy": "x:Together", "topologies": {"none": {"policy": "none"}}}))
     assert policies.of("one") is policies.of("two") and policies.of("none") is None
+
+
+def test_a_joint_policy_that_needs_no_rates_is_asked_at_once():
+    class Facts:
+        at_once = True
+
+    class Rates:
+        pass
+
+    settings = Settings(period_s=10.0)
+    for policy, wants in ((Joint(Facts()), True), (Joint(Rates()), False)):
+        loop = Loop(settings=settings, policy=policy, sink=Sink(), topology="t")
+        loop.started(100.0)
+        assert loop.wants_view(100.0) is wants and loop.wants_view(110.0)

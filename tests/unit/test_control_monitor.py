@@ -24,6 +24,7 @@ from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
 from leeward.core.errors import ConfigError, NotReadyError, ProtocolError
 from leeward.core.metrics import TaskMetrics
+from leeward.core.network import Network, NetworkNode, Site
 from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
@@ -53,6 +54,13 @@ def test_rates_are_summed_over_tasks_and_markers_do_not_count():
     assert found.streams == {("source", "work"): pytest.approx(100)}
     assert found.service == {"work": pytest.approx(200)}
     assert found.buffered["work"] == 7 and found.span_s == 10
+
+
+def test_the_view_shows_the_network_that_is_known():
+    nodes = (NetworkNode(id="head", site="a", role="nimbus"), NetworkNode(id="n1", site="a"))
+    network = Network(sites=(Site(id="a"),), nodes=nodes)
+    assert build_view(facts(network=network), Settings()).network is network
+    assert build_view(facts(), Settings()).network is None
 
 
 def test_a_new_process_counts_from_its_start():

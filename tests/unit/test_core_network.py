@@ -186,3 +186,25 @@ def test_a_way_is_never_slower_than_any_other(links: list[tuple[str, str, int]])
                 best[a, b] = min(best[a, b], best[a, middle] + best[middle, b])
     for (a, b), delay in best.items():
         assert found.pair(f"n-{a}", f"n-{b}").delay_ms == (own[a, b].delay_ms if (a, b) in own else delay)
+
+
+META = 'meta = { class = "edge", speed = 0.05, recharge_s = 86400, spare = true }\n'
+
+
+def test_facts_of_a_node_are_texts_and_come_back():
+    text = '[[site]]\nid = "a"\n[[node]]\nid = "cloud"\nsite = "a"\n[[node]]\nid = "n"\nsite = "a"\n' + META
+    found = parse_network(tomllib.loads(text))
+    assert found.node("n").meta == {"class": "edge", "speed": "0.05", "recharge_s": "86400", "spare": "true"}
+    assert found.node("cloud").meta == {}
+    assert parse_network(network_document(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("meta", "said"),
+    [('"edge"', "meta: 'edge'"), ("{ speed = [1] }", r"meta.speed: \[1\]"), ("{ speed = inf }", "meta.speed: inf"),
+     ('{ "a b" = 1 }', "meta: 'a b'")],
+)  # fmt: skip
+def test_a_wrong_fact_is_named(meta: str, said: str):
+    text = f'[[site]]\nid = "a"\n[[node]]\nid = "cloud"\nsite = "a"\nmeta = {meta}\n'
+    with pytest.raises(ConfigError, match=said):
+        parse_network(tomllib.loads(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -9,6 +10,7 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
+from leeward.core.network import Network, NetworkNode, Site
 from leeward.local import render
 from leeward.local.install import Install
 from leeward.local.layout import ClusterSpec, layout_of
@@ -115,3 +117,20 @@ def test_redis_keeps_what_it_is_given(line: str):
     text = render.redis_conf(spec, layout_of(spec), "password")
     assert line in text.splitlines()
     assert "password" not in text
+
+
+@pytest.mark.parametrize("emulated", [True, False])
+def test_facts_of_a_node_are_its_supervisors_meta(emulated: bool):
+    facts = {"class": "edge", "speed": "0.05", "odd": "a,b=c d"}
+    nodes = (
+        NetworkNode(id="cloud", site="a", role="nimbus"),
+        NetworkNode(id="near", site="a", meta=facts),
+        NetworkNode(id="far", site="a"),
+    )
+    spec, install = make()
+    spec = replace(spec, network=Network(sites=(Site(id="a"),), nodes=nodes), emulated=emulated)
+    told = [render.command_of(f"supervisor-{i}", spec, layout_of(spec), install) for i in (1, 2)]
+    options = [next(word for word in command if word.startswith("-Dstorm.options=")) for command in told]
+    entries = dict(entry.split("=", 1) for entry in options[0].removeprefix("-Dstorm.options=").split(","))
+    assert json.loads(unquote(entries["supervisor.scheduler.meta"])) == facts
+    assert "supervisor.scheduler.meta" not in options[1]

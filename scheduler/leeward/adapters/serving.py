@@ -38,7 +38,9 @@ def serve_one(
         with ExitStack() as stack:
 
             def open_all(stack: ExitStack = stack) -> Ports:
-                return stack.enter_context(open_ports(topology, addresses, session_s=settings.session_s, sink=sink))
+                return stack.enter_context(
+                    open_ports(topology, addresses, session_s=settings.session_s, sink=sink, network=settings.network)
+                )
 
             ports = patiently(open_all, stop, lambda why: sink.emit("waiting", {"topology": topology, "why": why}))
             if ports is not None:
@@ -64,4 +66,5 @@ def serve_all(addresses: Addresses, chosen: Chosen, policies: Policies, sink: Ev
         def serve(name: str, stop: threading.Event) -> None:
             serve_one(name, addresses, chosen, policies, sink, stop, reservations=reservations, follow=False)
 
-        Fleet(nimbus=nimbus, is_ours=is_ours, serve=serve, sink=sink).run(stop)
+        look_s = chosen.service.look_s
+        Fleet(nimbus=nimbus, is_ours=is_ours, serve=serve, sink=sink, look_s=look_s).run(stop)

@@ -78,14 +78,17 @@ def sink_of(events: Path | None, clock: Clock, *, quiet: bool = False) -> EventS
 @contextmanager
 def open_ports(
     topology: str, addresses: Addresses, *, events: Path | None = None, quiet: bool = False, session_s: float = 15.0,
-    sink: EventSink | None = None,
+    sink: EventSink | None = None, network: str = "",
 ) -> Iterator[Ports]:  # fmt: skip
-    """The service's ports on real servers. `sink` replaces the one that `events` and `quiet` describe.
+    """The service's ports on real servers. `sink` replaces the one that `events` and `quiet` describe; `network`: a
+    network file, or none.
 
-    Raises ConfigError if the topology does not run, ClusterRefusedError if a server does not answer.
+    Raises ConfigError if the topology does not run or the file is wrong, ClusterRefusedError if a server does not
+    answer.
     """
     from leeward.adapters.clock import SystemClock
     from leeward.adapters.leftovers import ServerLeftovers
+    from leeward.adapters.network_file import network_named
     from leeward.adapters.nimbus import NimbusClient
     from leeward.adapters.redis import RedisSnapshots
     from leeward.adapters.zookeeper import (
@@ -100,6 +103,7 @@ def open_ports(
     )
     from leeward.control.ports import Ports, TopologyPorts
 
+    nodes = network_named(network)
     with ExitStack() as stack:
         nimbus = NimbusClient(addresses.nimbus)
         stack.callback(nimbus.close)
@@ -134,7 +138,7 @@ def open_ports(
         yield Ports(
             nimbus=nimbus, snapshots=snapshots, cluster=ZooClusterStore(client, root), clock=clock, sink=sink,
             open_topology=open_topology,
-            leftovers=ServerLeftovers(client, root, snapshots, storm_root=storm_root_of(conf)),
+            leftovers=ServerLeftovers(client, root, snapshots, storm_root=storm_root_of(conf)), network=nodes,
         )  # fmt: skip
 
 

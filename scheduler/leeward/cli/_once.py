@@ -60,7 +60,7 @@ def plan_once(topology: str, addresses: Addresses, chosen: Chosen, timeout: floa
         policy = policy_of(chosen)
         if policy is None:
             return {"policy": "none"}
-        with open_ports(topology, addresses, quiet=True) as ports:
+        with open_ports(topology, addresses, quiet=True, network=chosen.service.network) as ports:
             view = _view(topology, ports, chosen.service, tell)
             tell("planning; the first plan on a machine compiles the solver, about two minutes")
             plan = policy.decide(view, now=ports.clock.now(), rng=random.Random(chosen.service.seed))

@@ -99,7 +99,7 @@ def install(
 
 def network_of(file: Path | None, supervisors: int | None) -> tuple[Network | None, bool]:
     """The network of a file, and whether this machine can emulate it; says so in a sentence if it cannot."""
-    from leeward.cli.network import read_network
+    from leeward.adapters.network_file import read_network
     from leeward.core.errors import ConfigError
     from leeward.local.network.namespaces import hindrance
 

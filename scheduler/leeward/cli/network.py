@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 there is no emulated network to measure, 2 bad input.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from leeward.adapters.network_file import read_network
 from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
 from leeward.cli._output import Output, OutputOption, document_text
 
 if TYPE_CHECKING:
-    from leeward.core.network import Link, Network
+    from leeward.core.network import Link
     from leeward.local.network.measure import Measurement
     from leeward.local.network.statistics import Statistics
 
@@ -30,21 +30,6 @@ def register(app: typer.Typer) -> None:
     group.command()(check)
     group.command("measure")(measure_command)
     app.add_typer(group, name="network")
-
-
-def read_network(file: Path) -> Network:
-    """Read a network file. Raises ConfigError, which names the file."""
-    from leeward.core.errors import ConfigError
-    from leeward.core.network_document import parse_network
-
-    try:
-        return parse_network(tomllib.loads(file.read_text()))
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read ({error.strerror}).", remedy="Name a network file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: is no TOML: {error}.", remedy="See docs/operations.md.") from None
-    except ConfigError as error:
-        raise ConfigError(f"{file}: {error.message}", remedy=error.remedy) from None
 
 
 def check(

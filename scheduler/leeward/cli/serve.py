@@ -103,6 +103,7 @@ def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: P
     """Until stopped. One topology: also until it is gone and does not run under another id either."""
     from leeward.adapters.clock import SystemClock
     from leeward.adapters.events import configure_logs
+    from leeward.adapters.network_file import network_named
     from leeward.adapters.serving import serve_all, serve_one
     from leeward.adapters.wiring import sink_of
     from leeward.control.registry import Policies
@@ -111,6 +112,7 @@ def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: P
     policies = Policies(chosen)
     for name in (topology, *chosen.topologies):
         policies.of(name or "")  # imports the solver before anything waits for it, and refuses wrong settings
+        network_named(chosen.of(name or "").service.network)
     sink = sink_of(events, SystemClock())
     with _signals() as (stop, interrupted):
         if topology is None:

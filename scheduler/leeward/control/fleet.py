@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from leeward.control.ports import EventSink, Nimbus
 from leeward.core.errors import ClusterRefusedError, LeewardError
 
-#: Between two looks at what runs, seconds.
+#: Between two looks at what runs, seconds, unless a setting says otherwise.
 LOOK_S = 2.0
-#: A service that failed is begun again after so many looks, while its topology runs.
-RETRY_LOOKS = 15
+#: A service that failed is begun again after so many seconds, while its topology runs.
+RETRY_S = 30.0
 #: Serves one topology by name until the event is set or the topology is gone.
 Serve = Callable[[str, threading.Event], None]
 
@@ -36,7 +36,10 @@ class _Led:
 class Fleet:
     """See the module. `is_ours(name)` says whether a topology is one of Leeward's."""
 
-    def __init__(self, *, nimbus: Nimbus, is_ours: Callable[[str], bool], serve: Serve, sink: EventSink) -> None:
+    def __init__(
+        self, *, nimbus: Nimbus, is_ours: Callable[[str], bool], serve: Serve, sink: EventSink, look_s: float = LOOK_S
+    ) -> None:
+        self._look_s = look_s
         self._nimbus, self._is_ours, self._serve, self._sink = nimbus, is_ours, serve, sink
         self._led: dict[str, _Led] = {}  # by topology id
         self._foreign: set[str] = set()
@@ -46,7 +49,7 @@ class Fleet:
         """Until `stop`; then waits for every service to let go of its lock."""
         while not stop.is_set():
             self._look(stop)
-            stop.wait(LOOK_S)
+            stop.wait(self._look_s)
         for led in self._led.values():
             led.thread.join()
 
@@ -72,7 +75,7 @@ class Fleet:
         if led.thread.is_alive():
             return True
         led.looks += 1
-        return identity in running.values() and led.looks < RETRY_LOOKS
+        return identity in running.values() and led.looks * self._look_s < RETRY_S
 
     def _begin(self, name: str, identity: str, stop: threading.Event) -> None:
         if not self._is_ours(name):

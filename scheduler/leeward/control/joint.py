@@ -19,6 +19,7 @@ class Joint:
 
     def __init__(self, policy: JointPolicy) -> None:
         self._policy = policy
+        self.at_once: bool = getattr(policy, "at_once", False)
         self._lock = threading.Lock()
         self._views: dict[str, ClusterView] = {}
 

@@ -66,8 +66,9 @@ class Loop:
         self._cool_until = 0.0
 
     def started(self, now: float) -> None:
-        """A coordinator has begun: the first plan comes after one period, when rates are known."""
-        self._next = now + self._settings.period_s
+        """A coordinator has begun: the first plan comes after one period, when rates are known, unless the policy needs
+        none."""
+        self._next = now if getattr(self._policy, "at_once", False) else now + self._settings.period_s
 
     def ended(self, now: float) -> None:
         """A reconfiguration is over."""

@@ -14,6 +14,7 @@ from leeward.core.control import ControlRecord
 from leeward.core.errors import ConfigError
 from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView, Component, HandoverCost, Measured, Node
+from leeward.core.network import Network
 from leeward.core.plan import Placement
 from leeward.core.settings import Settings
 from leeward.core.topology_conf import FACTS, MAX_REPLICAS, PINNED, SERVICE_RATE, check_conf
@@ -165,6 +166,7 @@ class Facts:
     streams: StreamFacts = field(default_factory=StreamFacts)
     draining: frozenset[str] = frozenset()
     handover_cost: HandoverCost = PRIOR
+    network: Network | None = None
     wanted: Placement | None = None  #: placement last written for the plugin, under this name
 
 
@@ -226,6 +228,7 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
         assignment=facts.cluster.assigned.slots,
         measured={entry.id: _measured(entry, facts, settings) for entry in facts.structure.components},
         stream_rate={stream: facts.rates.streams.get(stream, 0.0) for stream in streams},
+        network=facts.network,
         handover_cost=facts.handover_cost,
         live=settings.mode == "live",
         warm_apart=settings.warm_apart,

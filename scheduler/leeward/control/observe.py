@@ -45,7 +45,7 @@ def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[
         structure=structure, cluster=read_snapshot(ports.cluster.snapshot(lambda: None), structure.id),
         record=_record(ports, structure), rates=rates, service=monitor.service,
         sizes=sizes_of(samples), outside=outside_of(samples), draining=ports.cluster.draining(),
-        wanted=ports.open_topology(structure).control.read_placement(),
+        wanted=ports.open_topology(structure).control.read_placement(), network=ports.network,
     )  # fmt: skip
     return build_view(facts, settings)
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from leeward.core.control import ControlRecord, Loss, Report
 from leeward.core.journal import Journal
 from leeward.core.leftovers import Leftover
+from leeward.core.network import Network
 from leeward.core.outcome import Outcome
 from leeward.core.plan import Placement
 
@@ -247,3 +248,4 @@ class Ports:
     sink: EventSink
     open_topology: Callable[[Structure], TopologyPorts]
     leftovers: LeftoverStore
+    network: Network | None = None  #: sites and links of the nodes, if they are known

@@ -53,6 +53,8 @@ from leeward.core.topology_conf import REPLICAS
 MEASURE_S = 1.0
 #: Time between two looks at the tasks' signs of life, seconds.
 LISTEN_S = 0.25
+#: Time between two questions whether the plugin has published the topology, seconds.
+PUBLISHED_S = 0.1
 #: A request waits so long for tasks that are away, seconds.
 AWAY_S = 60.0
 
@@ -131,6 +133,7 @@ class Term:
             outside=self._outside,
             streams=self._streams,
             handover_cost=self._costs.fit(),
+            network=self._ports.network,
         )
 
     def _without_others(self, cluster: ClusterSnapshot) -> ClusterSnapshot:
@@ -154,7 +157,7 @@ class Term:
                     self._emit("waiting", {"why": str(error)})
                     told = True
                 self._presence.check(self._ports.clock.now())
-                stop.wait(self._ports.clock.patience(0.5))
+                stop.wait(self._ports.clock.patience(PUBLISHED_S))
         else:
             return None
         mine = members(self._structure, tasks)

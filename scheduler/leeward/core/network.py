@@ -69,6 +69,8 @@ class NetworkNode:
     id: str  #: also its host name
     site: str
     role: str = WORKER  #: worker: has a supervisor; nimbus: has Nimbus, ZooKeeper and Redis
+    #: facts of the machine, as policies read them: its supervisor's `supervisor.scheduler.meta`
+    meta: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ id = "north"
 [[node]]                        # the one called "cloud", or with role = "nimbus", has Nimbus, ZooKeeper, Redis
 id = "north-1"
 site = "north"
+meta = { class = "edge", speed = 0.5 }  # facts for policies
 
 [[link]]
 between = ["core", "north"]     # both directions; `from` and `to`: this direction alone
@@ -33,6 +34,8 @@ from leeward.core.network import NIMBUS, NOTHING, QUEUE_MS, ROLES, WORKER, Link,
 CLOUD = "cloud"
 #: Form of an id: nodes are host names.
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+#: Form of the name of a fact.
+FACT = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 DELAY_MS_MAX = 10_000.0
 RATE_MBPS_MIN, RATE_MBPS_MAX = 0.01, 100_000.0
@@ -60,9 +63,14 @@ def network_document(network: Network) -> dict[str, object]:
         "seed": network.seed,
         "mtu": network.mtu,
         "site": [{"id": site.id, "inside": _link_document(site.inside)} for site in network.sites],
-        "node": [{"id": node.id, "site": node.site, "role": node.role} for node in network.nodes],
+        "node": [_node_document(node) for node in network.nodes],
         "link": [{"from": a, "to": b, **_link_document(link)} for (a, b), link in network.links.items()],
     }
+
+
+def _node_document(node: NetworkNode) -> dict[str, object]:
+    meta = {"meta": dict(node.meta)} if node.meta else {}
+    return {"id": node.id, "site": node.site, "role": node.role, **meta}
 
 
 def _link_document(link: Link) -> dict[str, object]:
@@ -80,7 +88,7 @@ def _node(table: _Table) -> NetworkNode:
     role = table.text("role", NIMBUS if id == CLOUD else WORKER)
     if role not in ROLES:
         raise table.error("role", role, f"Choose one of {', '.join(ROLES)}.")
-    node = NetworkNode(id=id, site=table.name("site"), role=role)
+    node = NetworkNode(id=id, site=table.name("site"), role=role, meta=table.facts("meta"))
     table.end()
     return node
 
@@ -176,6 +184,20 @@ class _Table:
         if not isinstance(value, list | tuple) or len(value) != 2:
             raise self.error(field, value, 'Give two sites: ["core", "north"].')
         return self._checked_name(field, value[0]), self._checked_name(field, value[1])
+
+    def facts(self, field: str) -> dict[str, str]:
+        """A table of names of the file's own; numbers and flags as their texts."""
+        values = self._take(field, {})
+        if not isinstance(values, Mapping):
+            raise self.error(field, values, 'Write a table, such as { class = "edge" }.')
+        return {name: self._fact(field, name, value) for name, value in values.items()}
+
+    def _fact(self, field: str, name: object, value: object) -> str:
+        if type(name) is not str or not FACT.fullmatch(name):
+            raise self.error(field, name, "Give names of letters, digits, `_`, `.` and `-`.")
+        if type(value) not in (str, int, float, bool) or (type(value) is float and not math.isfinite(value)):
+            raise self.error(f"{field}.{name}", value, "Give a text, a number, true or false.")
+        return str(value).lower() if type(value) is bool else str(value)
 
     def table(self, field: str) -> _Table:
         return _Table(f"{self._path}: {field}", self._take(field, {}))

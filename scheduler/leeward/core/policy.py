@@ -23,6 +23,9 @@ class Policy(Protocol):
 
     A class of policies takes one argument, its settings: an object of its attribute `Settings` (a class of
     `core/options.py`), or None if it has no such attribute.
+
+    With the attribute `at_once = True` it plans from facts and needs no rates: it is asked as soon as a topology is
+    led. Others wait for one period.
     """
 
     def decide(self, view: ClusterView, *, now: float, rng: Random) -> Plan:

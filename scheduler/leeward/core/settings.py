@@ -37,6 +37,8 @@ class Settings:
     )  # fmt: skip
     replica_cost: float = setting(1.0, "$/h", "cost of a replica (C_i)")
     seed: int = setting(0, "", "seed of the policy's random numbers")
+    network: str = setting("", "", "network file, whose sites and links policies see; see operations.md")
+    look_s: float = setting(2.0, "s", "time between two looks at which topologies run", least=0.1)
     # the coordinator
     mode: str = setting("live", "", "live: where no executor moves, tables change without a stop", choices=MODES)
     ahead_bytes: int = setting(4096, "bytes", "state that changes hands is copied ahead if it is more")

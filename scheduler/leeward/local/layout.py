@@ -85,6 +85,8 @@ class Node:
     thrift_port: int
     #: ports of its worker slots
     ports: tuple[int, ...]
+    #: facts of the node, as policies read them (`supervisor.scheduler.meta`)
+    meta: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,7 @@ def layout_of(spec: ClusterSpec) -> Layout:
     network = spec.network if spec.emulated else None
     near = f"{subnet_of(base)}." if network else "127.0.0."
     names = [node.id for node in network.workers] if network else []
+    facts = [node.meta for node in spec.network.workers] if spec.network else [{}] * spec.supervisors
     nodes = tuple(
         Node(
             name=names[i - 1] if names else f"{near}{10 + i}",
@@ -149,6 +152,7 @@ def layout_of(spec: ClusterSpec) -> Layout:
             daemon=f"supervisor-{i}",
             thrift_port=base + 30 + i,
             ports=tuple(range(base + 100 + (i - 1) * slots, base + 100 + i * slots)),
+            meta=facts[i - 1],
         )
         for i in range(1, spec.supervisors + 1)
     )

@@ -4,7 +4,7 @@
  "redis_url": "redis://127.0.0.1:6622/0", "secrets": "/.../secrets.json",
  "storm_home": "...", "storm_version": "2.8.3", "boot": "...",
  "nodes": [{"name": "127.0.0.11", "address": "127.0.0.11", "daemon": "supervisor-1", "thrift_port": 6631,
-            "ports": [6700, 6701]}],
+            "ports": [6700, 6701], "meta": {}}],
  "network": null,
  "daemons": {"nimbus": {"pid": 4711, "started": 123456}}}
 

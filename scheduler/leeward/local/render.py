@@ -117,6 +117,8 @@ def command_of(daemon: str, spec: ClusterSpec, layout: Layout, install: Install)
         "supervisor.slots.ports": list(node.ports),
         "storm.workers.artifacts.dir": spec.dir / "workers" / node.name,
     }
+    if node.meta:
+        options["supervisor.scheduler.meta"] = node.meta
     return java(daemon, "supervisor", spec, install, options, [SUPERVISOR_MAIN])
 
 
@@ -152,7 +154,9 @@ def java(
 
 
 def text_of(value: object) -> str:
-    """A setting as Storm parses it: JSON for lists, else the plain text."""
+    """A setting as Storm parses it: JSON for lists and maps, else the plain text."""
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value), separators=(",", ":"))
     return json.dumps(value, separators=(",", ":")) if isinstance(value, list) else str(value)
 
 

@@ -55,6 +55,8 @@ class EdgeCloud:
     """See the module. Keeps the board between two questions, so that one arrival costs the planning of one dataflow."""
 
     Settings = EdgeCloudSettings
+    #: It plans from the facts of an application, not from measured rates.
+    at_once = True
 
     def __init__(self, settings: EdgeCloudSettings) -> None:
         self._settings = settings
