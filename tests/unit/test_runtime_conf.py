@@ -24,3 +24,20 @@ def test_state_goes_straight_unless_it_is_told_not_to():
 def test_nonsense_is_named(read, conf, says):
     with pytest.raises(ConfigError, match=says):
         read(conf)
+
+
+RATES = {"leeward.service_times": "emulated", "leeward.service_rate": {"edge": 50, "cloud": 200.0}}
+
+
+def test_an_emulated_time_follows_from_class_and_speed_of_the_node():
+    def time_on(**meta):
+        return service_time({**RATES, "supervisor.scheduler.meta": meta})
+
+    assert time_on(**{"class": "edge"}) == pytest.approx(0.02)
+    assert time_on(**{"class": "cloud", "speed": "0.1"}) == pytest.approx(0.05)
+    assert service_time({**RATES, "leeward.service_rate": 4}) == 0.25
+    for meta in ({}, {"class": "fog"}):
+        with pytest.raises(ConfigError, match="names the class"):
+            time_on(**meta)
+    with pytest.raises(ConfigError, match="names the class None"):
+        service_time(RATES)

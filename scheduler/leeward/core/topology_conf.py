@@ -32,7 +32,11 @@ REPLICAS = Key("leeward.replicas", "topology", "map of component to number", "1 
 MAX_REPLICAS = Key("leeward.max_replicas", "component", "number", "its tasks", "most replicas that a plan may give")
 PINNED = Key("leeward.pinned", "component", "list of hosts", "any", "the only nodes that may run its replicas")
 FACTS = Key("leeward.facts", "component", "map", "none", "facts for its policy, as the policy's page names them")
-SERVICE_RATE = Key("leeward.service_rate", "component", "tuples/s", "measured", "of one replica, until it is measured")
+SERVICE_RATE = Key(
+    "leeward.service_rate", "component", "tuples/s", "measured",
+    "of one replica, until it is measured; for emulated times also a map of a node's `class` to the rate at `speed` 1, "
+    "both as in the node's meta",
+)  # fmt: skip
 SERVICE_TIMES = Key(
     "leeward.service_times", "topology", "`none` or `emulated`", "none",
     "emulated: each tuple takes 1 / `leeward.service_rate` without burning the processor",

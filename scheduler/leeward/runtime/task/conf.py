@@ -11,6 +11,9 @@ from leeward.wire.secrets import secrets_of
 if TYPE_CHECKING:
     import redis
 
+#: Of the supervisor: free facts about its node.
+NODE_META = "supervisor.scheduler.meta"
+
 
 def service_time(conf: dict[str, Any]) -> float:
     """Emulated seconds for each tuple; 0 unless `leeward.service_times` is `emulated`."""
@@ -25,7 +28,18 @@ def service_time(conf: dict[str, Any]) -> float:
             f"{SERVICE_TIMES.name} is {choice!r}, but this component has no {SERVICE_RATE.name}.",
             remedy=f"Set the rate (tuples/s) in the component's config, or {SERVICE_TIMES.name} to 'none'.",
         )
-    return 1.0 / float(rate)
+    return 1.0 / (_rate_here(rate, conf.get(NODE_META) or {}) if isinstance(rate, dict) else float(rate))
+
+
+def _rate_here(rates: dict[str, Any], meta: dict[str, str]) -> float:
+    """The rate on this node, from the rates by class of node."""
+    kind = meta.get("class")
+    if kind not in rates:
+        raise ConfigError(
+            f"{SERVICE_RATE.name} is {rates!r}, but this node's {NODE_META} names the class {kind!r}.",
+            remedy=f"Give a rate for each class, or set class to one of {', '.join(rates)} on the supervisor.",
+        )
+    return float(rates[kind]) * float(meta.get("speed", 1.0))
 
 
 def redis_url(conf: dict[str, Any]) -> str:
