@@ -128,11 +128,8 @@ class Stage:
         return jar
 
     def _kill(self, name: str) -> None:
-        from streamparse.thrift import storm_thrift
-
         identity = self.nimbus.topologies()[name]
-        options = storm_thrift.KillOptions(wait_secs=0)
-        self.nimbus._call(lambda client: client.killTopologyWithOpts(name, options))
+        self.nimbus.kill(name)
 
         def ended() -> bool:
             return not any(identity in command_line(pid) for pid in self.cluster.worker_pids().values())

@@ -66,6 +66,13 @@ class NimbusClient:
         options = storm_thrift.RebalanceOptions(wait_secs=0, num_workers=workers, num_executors=dict(executors))
         self._call(lambda client: client.rebalance(name, options))
 
+    def kill(self, name: str) -> None:
+        """Let Nimbus end a topology at once. Raises ClusterRefusedError also if it does not run."""
+        from streamparse.thrift import storm_thrift
+
+        options = storm_thrift.KillOptions(wait_secs=0)
+        self._call(lambda client: client.killTopologyWithOpts(name, options))
+
     def close(self) -> None:
         if self._client is not None:
             self._client.close()

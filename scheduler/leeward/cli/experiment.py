@@ -47,6 +47,7 @@ def register(app: typer.Typer) -> None:
     experiment.command("edrp-table4")(edrp_table4)
     for name, about in SIMULATED.items():
         experiment.command(name, help=f"{about}\n\nExample: leeward experiment {name} --quick")(_simulated(name))
+    experiment.command("edge-cloud-live")(edge_cloud_live)
     app.add_typer(experiment, name="experiment")
 
 
@@ -132,6 +133,51 @@ def edrp_table4(
     write_csv(out / "table4.csv", table4.COLUMNS, rows)
     table4.draw(out / "table4.png", rows, limit_s=limit)
     _console().print(f"table4.csv, table4.png in {out}", highlight=False)
+
+
+def edge_cloud_live(
+    dataflows: Annotated[int, typer.Option(min=1, help="Dataflows that run at the end.")] = 12,
+    nodes: Annotated[int, typer.Option(min=3, max=20, help="Edges and cloud machines together.")] = 8,
+    seed: Annotated[int, typer.Option(help="Seed of network and dataflows.")] = 0,
+    speed: Annotated[float, typer.Option(min=0.0001, help="Speed of all devices; 1 is the benchmark's.")] = 0.02,
+    stretch: Annotated[float, typer.Option(min=0.1, help="All delays times this.")] = 3.0,
+    rate: Annotated[float, typer.Option(min=0.01, help="Events/s of a dataflow.")] = 1.0,
+    window: Annotated[float, typer.Option(min=1.0, help="Seconds over which makespans are measured.")] = 60.0,
+    rebalance: Annotated[str, typer.Option(help="The policy's rebalance.")] = "none",
+    cluster: Annotated[Path, typer.Option("--dir", help="Run folder of the cluster that is started.")] = OUT
+    / "edge-cloud-live-cluster",
+    base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
+    out: Annotated[Path, typer.Option(help="Folder for JSON, events and the sinks' lines.")] = OUT / "edge-cloud-live",
+) -> None:
+    """Dataflows of edge and cloud on a real Storm over an emulated network: measured makespans beside the model's.
+
+    Needs root and a checkout. Example: leeward experiment edge-cloud-live --dataflows 3 --nodes 4
+    """
+    import json
+    from contextlib import ExitStack
+
+    from leeward.cli._edge_cloud_live import LiveRun, Plot, print_result
+    from leeward.core.errors import LeewardError
+
+    plot = Plot(
+        nodes=nodes, dataflows=dataflows, seed=seed, speed=speed, stretch=stretch, rate=rate, window_s=window,
+        rebalance=rebalance,
+    )  # fmt: skip
+    file = out / "edge_cloud_live.json"
+    try:
+        with ExitStack() as stack:
+            run = LiveRun(plot, out=out, folder=cluster, base_port=base_port, stack=stack)
+            run.start()
+            try:
+                run.play()
+            finally:
+                found = run.result()
+                file.write_text(json.dumps(found, indent=1) + "\n")
+                print_result(found)
+    except LeewardError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"{file.name} in {out}")
 
 
 def _methods(text: str) -> list[str]:

@@ -22,6 +22,7 @@ shared = true                   # left out: each pair of nodes has the rate for 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -66,6 +67,23 @@ def network_document(network: Network) -> dict[str, object]:
         "node": [_node_document(node) for node in network.nodes],
         "link": [{"from": a, "to": b, **_link_document(link)} for (a, b), link in network.links.items()],
     }
+
+
+def network_text(network: Network) -> str:
+    """A network file (TOML) of a network."""
+    document = network_document(network)
+    lines = [f"{name} = {_toml(value)}" for name, value in document.items() if not isinstance(value, list)]
+    for name, tables in document.items():
+        for table in tables if isinstance(tables, list) else ():
+            lines += ["", f"[[{name}]]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    """Texts here are names and facts; JSON writes these, numbers and flags as TOML does."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f'"{key}" = {_toml(one)}' for key, one in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _node_document(node: NetworkNode) -> dict[str, object]:

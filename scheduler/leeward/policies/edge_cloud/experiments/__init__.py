@@ -1,1 +1,1 @@
-"""The paper's figures from our code, one file each."""
+"""The paper's figures from our code, one file each, and a live run beside the model."""

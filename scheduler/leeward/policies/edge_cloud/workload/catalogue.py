@@ -49,7 +49,7 @@ def _drawn(name: str, size: int, flavour: Flavour, rng: random.Random) -> Datafl
 def _random(name: str, size: int, flavour: Flavour, rng: random.Random) -> Dataflow:
     sources = rng.randint(1, 1 if size < 6 else 2 if size < 10 else 4)
     sinks = rng.randint(1, 1 if size < 6 else 2 if size < 10 else 3)
-    edges = _edges(size, sources, sinks, rng)
+    edges = random_edges(size, sources, sinks, rng)
     queries = [_query(v, size, sources, sinks, flavour, rng) for v in range(size)]
     return Dataflow(name=name, queries=tuple(queries), edges=tuple(sorted(edges)))
 
@@ -66,7 +66,7 @@ def _query(v: int, size: int, sources: int, sinks: int, flavour: Flavour, rng: r
     return Query(type=number, selectivity=selectivity, event_bytes=event_bytes, kind=kind)  # type: ignore[arg-type]
 
 
-def _edges(size: int, sources: int, sinks: int, rng: random.Random) -> set[tuple[int, int]]:
+def random_edges(size: int, sources: int, sinks: int, rng: random.Random) -> set[tuple[int, int]]:
     """Sources come first, sinks last; every query reads from one or two before it, mostly from near ones."""
     edges: set[tuple[int, int]] = set()
     outputs = [0] * size

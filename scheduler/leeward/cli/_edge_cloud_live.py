@@ -1,0 +1,394 @@
+"""The run of `leeward experiment edge-cloud-live`: dataflows come to a real Storm and leave it, a node is drained, and
+the measured makespans stand beside the model's.
+
+The parts that compute are in `policies/edge_cloud`: the workload, the model, and what the sinks' lines mean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import typer
+
+from leeward.adapters.nimbus import NimbusClient
+from leeward.adapters.zookeeper import ZooClusterStore, connect
+from leeward.cli.demo import background
+from leeward.control.snapshot import read_snapshot
+from leeward.core.control import ControlRecord, Paths
+from leeward.core.errors import LeewardError
+from leeward.core.network import Network
+from leeward.core.network_document import network_text
+from leeward.core.table import replicas
+from leeward.dashboard.watch import EventFile
+from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
+from leeward.local.install import shipped_jar
+from leeward.policies.edge_cloud.experiments import arrivals
+from leeward.policies.edge_cloud.facts import components_of, fabric_of
+from leeward.policies.edge_cloud.model.dataflow import Dataflow
+from leeward.policies.edge_cloud.model.dataflow_file import dataflow_to_json
+from leeward.policies.edge_cloud.model.evaluate import Evaluation, evaluate
+from leeward.policies.edge_cloud.model.instance import Instance
+from leeward.policies.edge_cloud.settings import EdgeCloudSettings
+from leeward.policies.edge_cloud.workload.live import live_network, nodes_of, small_dataflow
+
+ROOT = "/leeward"
+#: Of Storm, where the znode of a topology is made when Nimbus accepts it.
+STORMS = "/storm/storms"
+#: Each topology takes a slot on every node that it uses, and one for its warm tasks.
+SLOTS = 24
+#: Waits for conditions end after so many seconds: a worker starts in seconds, twelve topologies share two processors.
+LONG_S = 240.0
+#: After all have arrived, and after the drain, workers settle before delays are measured, s.
+SETTLE_S = 10.0
+#: Interference is not emulated: processes of one machine do not slow each other as queries of one device do.
+MODE = "exclusive"
+TOPOLOGY = "dataflow"
+
+
+class LiveError(LeewardError):
+    """A step of the run did not come about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """The parameters of a run."""
+
+    nodes: int
+    dataflows: int
+    seed: int = 0
+    speed: float  #: of all devices; 1 is the benchmark's
+    stretch: float  #: of all delays
+    rate: float  #: events/s of a dataflow
+    window_s: float  #: over which makespans are measured
+    rebalance: str = "none"
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """What is known of one dataflow."""
+
+    name: str
+    dataflow: Dataflow
+    id: str = ""
+    queries: int = 0
+    seen_to_plan_s: float | None = None  #: from the service's first look at it
+    submitted_to_plan_s: float | None = None  #: from Nimbus' acceptance
+    submitted_to_running_s: float | None = None  #: to the end of the reconfiguration that places it
+    refused: str = ""
+    killed: bool = False
+    place: list[str] = field(default_factory=list)
+    model_s: float | None = None
+    measured_s: float | None = None
+    events: int = 0
+    lost: int = 0
+    doubled: int = 0
+    moves: Counter[str] = field(default_factory=Counter)  #: kinds of reconfigurations after its arrival
+    longest_s: float | None = None  #: delay of an event, around the drain
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over model."""
+        return self.measured_s / self.model_s if self.measured_s and self.model_s else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The row in the JSON file."""
+        values = asdict(self)
+        del values["dataflow"]
+        return {**values, "moves": dict(self.moves), "ratio": self.ratio}
+
+
+class LiveRun:
+    """The steps, in order; `stack` ends what they start."""
+
+    def __init__(self, plot: Plot, *, out: Path, folder: Path, base_port: int, stack: ExitStack) -> None:
+        self.plot, self.out, self.folder, self.base_port, self.stack = plot, out, folder, base_port, stack
+        self.rng = random.Random(plot.seed)
+        self.network: Network = live_network(plot.nodes, plot.speed, plot.stretch, self.rng)
+        self.nodes = nodes_of(self.network)
+        self.names = [node.id for node in self.nodes]
+        self.fabric = fabric_of(self.nodes, self.network, EdgeCloudSettings(mode=MODE))
+        self.rows: dict[str, Row] = {}
+        self.began = time.monotonic()
+        self.drained: dict[str, Any] = {}
+        self.emulated = False
+
+    def start(self) -> None:
+        """Cluster and service."""
+        from leeward.local.network.namespaces import hindrance
+
+        self.out.mkdir(parents=True, exist_ok=True)
+        file = self.out / "network.toml"
+        file.write_text(network_text(self.network))
+        if why := hindrance():
+            raise LiveError(f"the network cannot be emulated: {why}.", remedy="See docs/operations.md.")
+        self.say(f"{self.plot.nodes} nodes on an emulated network, in {self.folder}")
+        spec = ClusterSpec(dir=self.folder, base_port=self.base_port, slots=SLOTS, network=self.network)
+        self.cluster = LocalCluster(spec).up()
+        self.stack.callback(self.cluster.down)
+        self.jar = self.out / "topology.jar"
+        build_jar(self.jar, src=Path("src"), worker_jar=shipped_jar("worker"))
+        self.nimbus = NimbusClient([self.cluster.nimbus])
+        self.stack.callback(self.nimbus.close)
+        self.zookeeper = connect(self.cluster.zookeeper, secrets=self.cluster.secrets())
+        self.stack.callback(self.zookeeper.close)
+        self.stack.callback(self.zookeeper.stop)
+        self.store = ZooClusterStore(self.zookeeper, ROOT)
+        events = self.out / "events.jsonl"
+        events.unlink(missing_ok=True)
+        self.events = EventFile(events)
+        self.stack.enter_context(background(self._serve(file, events), self.out / "serve.log"))
+
+    def _serve(self, network: Path, events: Path) -> list[str]:
+        options = {
+            "policy": "edge-cloud", "edge-cloud.mode": MODE, "edge-cloud.rebalance": self.plot.rebalance,
+            "network": str(network.resolve()), "warm_apart": "true", "look_s": "0.2", "period_s": "1",
+            "cool_down_s": "2", "pause_s": "120", "restore_s": "180", "handover_s": "120", "silent_s": "8",
+        }  # fmt: skip
+        words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+        return ["serve", "--cluster", str(self.folder), "--events", str(events), *words]
+
+    # --- arrivals and departures
+
+    def play(self) -> None:
+        """Two thirds arrive, some depart, others arrive until as many run as wanted; then a node is drained."""
+        wanted = self.plot.dataflows
+        while len(self.running()) < max(1, wanted * 2 // 3):
+            self.arrive()
+        for row in self.running()[: max(1, wanted // 6)]:
+            self.depart(row)
+        while len(self.running()) < wanted:
+            self.arrive()
+        self.measure()
+        self.drain()
+
+    def running(self) -> list[Row]:
+        """The dataflows that are placed."""
+        return [row for row in self.rows.values() if not row.killed and not row.refused]
+
+    def arrive(self) -> Row:
+        """Submit one more, and wait until events reach its sinks."""
+        number = len(self.rows) + 1
+        if number > 3 * self.plot.dataflows:
+            raise LiveError("most dataflows are refused.", remedy="Lower --rate, or add nodes.")
+        name = f"d{number:02}"
+        sensors = [r for r, node in enumerate(self.nodes) if node.meta["class"] == "edge"]
+        row = Row(name=name, dataflow=small_dataflow(name, sensors, self.plot.rate, self.rng))
+        row.queries = len(row.dataflow.queries)
+        self.rows[name] = row
+        self._submit(row)
+        self._await(lambda: self._plan_of(row) is not None, f"a plan for {name}")
+        self._note_plan(row)
+        if row.refused:
+            self.say(f"{name}: refused: {row.refused}")
+            self.nimbus.kill(name)
+            return row
+        self._await(lambda: bool(self._ended(name)), f"{name} to be placed")
+        row.submitted_to_running_s = self._ended(name)[0]["t"] - self._submitted(row)
+        self._await(lambda: len(self._lines(row)) >= 3, f"events at the sinks of {name}")
+        self.say(
+            f"{name}: {row.queries} queries, plan {row.submitted_to_plan_s:.2f} s after submission, "
+            f"placed after {row.submitted_to_running_s:.0f} s"
+        )
+        return row
+
+    def _submit(self, row: Row) -> None:
+        file = self.out / f"{row.name}.json"
+        file.write_text(json.dumps(dataflow_to_json(row.dataflow, self.names), indent=1))
+        sink = self._sink_file(row)
+        sink.unlink(missing_ok=True)
+        submit_topology(
+            TOPOLOGY, name=row.name, nimbus=self.cluster.nimbus, jar=self.jar, project=Path.cwd(),
+            options=["topology.workers=1", f"dataflow.out={sink}"],
+            environment={**os.environ, "LEEWARD_DATAFLOW": str(file.resolve())},
+        )  # fmt: skip
+        row.id = self.nimbus.topologies()[row.name]
+
+    def depart(self, row: Row) -> None:
+        """Kill one, and wait until the service has cleared up behind it."""
+        self._judge(row)
+        self.nimbus.kill(row.name)
+        row.killed = True
+        self._await(lambda: bool(self._named(row.name, "tidied")), f"{row.name} to be gone")
+        self.say(f"{row.name}: killed")
+
+    # --- measuring
+
+    def measure(self) -> None:
+        """Makespans in the steady state, beside the model's for the placement as it is."""
+        time.sleep(SETTLE_S)
+        since = time.time()
+        self.say(f"measuring {len(self.running())} dataflows for {self.plot.window_s:g} s")
+        time.sleep(self.plot.window_s)
+        until = time.time()
+        time.sleep(2.0)  # what left its source within the window arrives
+        for row in self.running():
+            row.place = self._place(row)
+            row.measured_s = arrivals.makespan_s(self._arrived(row), int(since * 1e6), int(until * 1e6))
+        for row, model_s in zip(self.running(), self.model().makespans, strict=True):
+            row.model_s = model_s
+
+    def model(self) -> Evaluation:
+        """The model's quantities of the running dataflows where they are."""
+        rows = self.running()
+        places = [tuple(self.names.index(node) for node in row.place) for row in rows]
+        return evaluate(Instance(fabric=self.fabric, dataflows=tuple(row.dataflow for row in rows)), places)
+
+    def drain(self) -> None:
+        """Empty the cloud machine with most queries; its queries are handed over to others."""
+        count = Counter(node for row in self.running() for node in row.place if node.startswith("vm"))
+        node = max(sorted(count), key=count.__getitem__)
+        concerned = [row for row in self.running() if node in row.place]
+        before = {row.name: len(self._ended(row.name)) for row in concerned}
+        since = time.time()
+        self.store.set_draining(node, True)
+        self.say(f"draining {node}, which {len(concerned)} dataflows use")
+        try:
+            self._await(
+                lambda: all(len(self._ended(name)) > had for name, had in before.items()), f"all to leave {node}"
+            )
+        finally:
+            took_s = time.time() - since
+            time.sleep(SETTLE_S)
+            until = time.time()
+            self._note_drain(node, concerned, before, since, until, took_s)
+
+    def _note_drain(
+        self, node: str, concerned: list[Row], before: dict[str, int], since: float, until: float, took_s: float
+    ) -> None:
+        for row in self.running():
+            row.longest_s = arrivals.longest_s(self._arrived(row), int(since * 1e6), int(until * 1e6))
+            row.place = self._place(row)
+            row.moves = Counter(e["kind"] for e in self._ended(row.name)[before.get(row.name, 1) :])
+            self._judge(row)
+        left = sorted(row.name for row in self.running() if node in row.place)
+        self.drained = {"node": node, "dataflows": len(concerned), "seconds": round(took_s, 2), "left": left}
+
+    def _judge(self, row: Row) -> None:
+        found = self._arrived(row)
+        faults = arrivals.faults(found)
+        row.events, row.lost, row.doubled = len(found), faults.lost, faults.doubled
+
+    # --- what the cluster says
+
+    def _place(self, row: Row) -> list[str]:
+        """The node of each query's replica, in the dataflow's order."""
+        record = ControlRecord.from_json(self.zookeeper.get(Paths(ROOT, row.id).control)[0])
+        slots = read_snapshot(self.store.snapshot(lambda: None), row.id).assigned.slots
+        return [slots[replicas(record.tables[one.id])[0]].node for one in components_of(row.dataflow, self.names)]
+
+    def _submitted(self, row: Row) -> float:
+        """When Nimbus accepted it, s since 1970."""
+        stat = self.zookeeper.exists(f"{STORMS}/{row.id}")
+        if stat is None:
+            raise LiveError(f"{row.id} has ended.", remedy=f"Look into {self.folder}/logs.")
+        return float(stat.ctime) / 1000
+
+    def _plan_of(self, row: Row) -> dict[str, Any] | None:
+        return next(iter(self._named(row.name, "plan_made")), None)
+
+    def _note_plan(self, row: Row) -> None:
+        plan = self._plan_of(row)
+        assert plan is not None
+        row.submitted_to_plan_s = plan["t"] - self._submitted(row)
+        row.seen_to_plan_s = plan["t"] - self._named(row.name, "service_started")[0]["t"]
+        if "response_s" not in plan:
+            row.refused = plan["reason"]
+
+    def _ended(self, name: str) -> list[dict[str, Any]]:
+        return [event for event in self._named(name, "reconfiguration_ended") if event["kind"] != "reset"]
+
+    def _named(self, topology: str, action: str) -> list[dict[str, Any]]:
+        self.events.read()
+        return [event for event in self.events.named(action) if event.get("topology") == topology]
+
+    def _sink_file(self, row: Row) -> Path:
+        return (self.out / f"{row.name}.out").resolve()
+
+    def _lines(self, row: Row) -> list[str]:
+        file = self._sink_file(row)
+        return file.read_text().splitlines() if file.exists() else []
+
+    def _arrived(self, row: Row) -> list[arrivals.Arrival]:
+        return arrivals.read(self._lines(row))
+
+    def _await(self, done: Callable[[], bool], what: str) -> None:
+        until = time.monotonic() + LONG_S
+        while not done():
+            if time.monotonic() > until:
+                raise LiveError(f"waited {LONG_S:g} s for {what}.", remedy=f"Look into {self.out} and {self.folder}.")
+            time.sleep(0.1)
+
+    def say(self, line: str) -> None:
+        """A line with the seconds since the start."""
+        typer.echo(f"{time.monotonic() - self.began:6.1f} s  {line}")
+
+    # --- the result
+
+    def result(self) -> dict[str, Any]:
+        """The whole run in plain values."""
+        rows = list(self.rows.values())
+        ratios = [row.ratio for row in rows if row.ratio is not None]
+        plans = [row.submitted_to_plan_s for row in rows if row.submitted_to_plan_s is not None]
+        seen = [row.seen_to_plan_s for row in rows if row.seen_to_plan_s is not None]
+        return {
+            "plot": asdict(self.plot),
+            "mode": MODE,
+            "dataflows": [row.as_json() for row in rows],
+            "deviation_median": median(abs(ratio - 1) for ratio in ratios) if ratios else None,
+            "ratio_median": median(ratios) if ratios else None,
+            "submitted_to_plan_most_s": max(plans, default=None),
+            "seen_to_plan_most_s": max(seen, default=None),
+            "events": sum(row.events for row in rows),
+            "lost": sum(row.lost for row in rows),
+            "doubled": sum(row.doubled for row in rows),
+            "moves": dict(sum((row.moves for row in rows), Counter[str]())),
+            "drain": self.drained,
+            "load": os.getloadavg()[0],
+        }
+
+
+def print_result(found: dict[str, Any]) -> None:
+    """The table, and what it does not show."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=True)
+    head = ("dataflow", "queries", "model ms", "measured ms", "ratio", "plan s", "events", "lost", "doubled", "moves")
+    table = Table(*head, "longest ms", box=None)
+    for row in found["dataflows"]:
+        moves = " ".join(f"{count} {kind}" for kind, count in sorted(row["moves"].items()))
+        table.add_row(
+            row["name"], str(row["queries"]), _ms(row["model_s"]), _ms(row["measured_s"]),
+            "-" if row["ratio"] is None else f"{row['ratio']:.3f}", f"{row['submitted_to_plan_s'] or 0:.2f}",
+            str(row["events"]), str(row["lost"]), str(row["doubled"]),
+            "refused" if row["refused"] else "killed" if row["killed"] else moves, _ms(row["longest_s"]),
+        )  # fmt: skip
+    console.print(table)
+    plot = found["plot"]
+    if found["deviation_median"] is not None:
+        console.print(
+            f"measured makespan: {100 * found['deviation_median']:.1f} % from the model's, median over dataflows; "
+            f"plan at most {found['submitted_to_plan_most_s']:.2f} s after submission"
+        )
+    console.print(
+        f"{found['events']} events, {found['lost']} lost, {found['doubled']} doubled; moves: {found['moves']}"
+    )
+    console.print(
+        f"Times are stretched: devices of speed {plot['speed']:g}, delays times {plot['stretch']:g}, {plot['rate']:g} "
+        "events/s a dataflow, so that Storm's own milliseconds on a shared machine do not hide the model's. Queries of "
+        "one node do not slow each other here (mode exclusive)."
+    )
+
+
+def _ms(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e3:.1f}"
