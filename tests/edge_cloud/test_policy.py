@@ -173,3 +173,9 @@ def test_the_policy_is_found_by_its_name_and_its_settings_are_checked():
         make_policy("edge-cloud", {"method": method})
     with pytest.raises(Exception, match=r"edge-cloud\.method"):
         make_policy("edge-cloud", {"method": "best"})
+
+
+def test_preparing_leaves_the_policy_as_it_was():
+    policy = EdgeCloud(EdgeCloudSettings())
+    policy.prepare()
+    assert policy.decide_all([], now=0.0, rng=random.Random(0)) == {}

@@ -32,6 +32,7 @@ from leeward.core.table import replicas
 from leeward.dashboard.watch import EventFile
 from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
 from leeward.local.install import shipped_jar
+from leeward.local.places import checkout
 from leeward.policies.edge_cloud.experiments import arrivals
 from leeward.policies.edge_cloud.facts import components_of, fabric_of
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
@@ -103,8 +104,9 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         """The row in the JSON file."""
         values = asdict(self)
+        kinds = [query.kind for query in self.dataflow.queries]
         del values["dataflow"]
-        return {**values, "moves": dict(self.moves), "ratio": self.ratio}
+        return {**values, "kinds": kinds, "moves": dict(self.moves), "ratio": self.ratio}
 
 
 class LiveRun:
@@ -119,6 +121,7 @@ class LiveRun:
         self.fabric = fabric_of(self.nodes, self.network, EdgeCloudSettings(mode=MODE))
         self.rows: dict[str, Row] = {}
         self.began = time.monotonic()
+        self.project = _checkout()
         self.drained: dict[str, Any] = {}
         self.emulated = False
 
@@ -136,7 +139,7 @@ class LiveRun:
         self.cluster = LocalCluster(spec).up()
         self.stack.callback(self.cluster.down)
         self.jar = self.out / "topology.jar"
-        build_jar(self.jar, src=Path("src"), worker_jar=shipped_jar("worker"))
+        build_jar(self.jar, src=self.project / "src", worker_jar=shipped_jar("worker"))
         self.nimbus = NimbusClient([self.cluster.nimbus])
         self.stack.callback(self.nimbus.close)
         self.zookeeper = connect(self.cluster.zookeeper, secrets=self.cluster.secrets())
@@ -147,12 +150,15 @@ class LiveRun:
         events.unlink(missing_ok=True)
         self.events = EventFile(events)
         self.stack.enter_context(background(self._serve(file, events), self.out / "serve.log"))
+        self._await(lambda: bool(self.events.read() and self.events.named("serving")), "the service to be ready")
+        self.say("the service is ready")
 
     def _serve(self, network: Path, events: Path) -> list[str]:
         options = {
             "policy": "edge-cloud", "edge-cloud.mode": MODE, "edge-cloud.rebalance": self.plot.rebalance,
-            "network": str(network.resolve()), "warm_apart": "true", "look_s": "0.2", "period_s": "1",
-            "cool_down_s": "2", "pause_s": "120", "restore_s": "180", "handover_s": "120", "silent_s": "8",
+            "network": str(network.resolve()), "warm_apart": "true", "look_s": "0.1", "period_s": "3",
+            "cool_down_s": "1", "checkpoint_s": "120", "pause_s": "120", "restore_s": "180",
+            "handover_s": "120", "silent_s": "8",
         }  # fmt: skip
         words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
         return ["serve", "--cluster", str(self.folder), "--events", str(events), *words]
@@ -207,7 +213,7 @@ class LiveRun:
         sink = self._sink_file(row)
         sink.unlink(missing_ok=True)
         submit_topology(
-            TOPOLOGY, name=row.name, nimbus=self.cluster.nimbus, jar=self.jar, project=Path.cwd(),
+            TOPOLOGY, name=row.name, nimbus=self.cluster.nimbus, jar=self.jar, project=self.project,
             options=["topology.workers=1", f"dataflow.out={sink}"],
             environment={**os.environ, "LEEWARD_DATAFLOW": str(file.resolve())},
         )  # fmt: skip
@@ -357,12 +363,22 @@ class LiveRun:
         }
 
 
+def _checkout() -> Path:
+    """Where the topology is: no wheel has it."""
+    root = checkout()
+    if root is None:
+        raise LiveError("the topology of dataflows is in a checkout only.", remedy="Run it there.")
+    return root
+
+
 def print_result(found: dict[str, Any]) -> None:
     """The table, and what it does not show."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console = Console(highlight=False, soft_wrap=True, width=118)
     head = ("dataflow", "queries", "model ms", "measured ms", "ratio", "plan s", "events", "lost", "doubled", "moves")
     table = Table(*head, "longest ms", box=None)
     for row in found["dataflows"]:

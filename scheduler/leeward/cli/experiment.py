@@ -139,10 +139,10 @@ def edge_cloud_live(
     dataflows: Annotated[int, typer.Option(min=1, help="Dataflows that run at the end.")] = 12,
     nodes: Annotated[int, typer.Option(min=3, max=20, help="Edges and cloud machines together.")] = 8,
     seed: Annotated[int, typer.Option(help="Seed of network and dataflows.")] = 0,
-    speed: Annotated[float, typer.Option(min=0.0001, help="Speed of all devices; 1 is the benchmark's.")] = 0.02,
+    speed: Annotated[float, typer.Option(min=0.0001, help="Speed of all devices; 1 is the benchmark's.")] = 0.005,
     stretch: Annotated[float, typer.Option(min=0.1, help="All delays times this.")] = 3.0,
-    rate: Annotated[float, typer.Option(min=0.01, help="Events/s of a dataflow.")] = 1.0,
-    window: Annotated[float, typer.Option(min=1.0, help="Seconds over which makespans are measured.")] = 60.0,
+    rate: Annotated[float, typer.Option(min=0.01, help="Events/s of a dataflow.")] = 0.5,
+    window: Annotated[float, typer.Option(min=1.0, help="Seconds over which makespans are measured.")] = 90.0,
     rebalance: Annotated[str, typer.Option(help="The policy's rebalance.")] = "none",
     cluster: Annotated[Path, typer.Option("--dir", help="Run folder of the cluster that is started.")] = OUT
     / "edge-cloud-live-cluster",

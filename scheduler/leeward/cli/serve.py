@@ -111,9 +111,12 @@ def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: P
     configure_logs()
     policies = Policies(chosen)
     for name in (topology, *chosen.topologies):
-        policies.of(name or "")  # imports the solver before anything waits for it, and refuses wrong settings
+        policy = policies.of(name or "")  # imports the solver before anything waits for it, and refuses wrong settings
+        if (prepare := getattr(policy, "prepare", None)) is not None:
+            prepare()
         network_named(chosen.of(name or "").service.network)
     sink = sink_of(events, SystemClock())
+    sink.emit("serving", {"topology": topology})
     with _signals() as (stop, interrupted):
         if topology is None:
             serve_all(addresses, chosen, policies, sink, stop)

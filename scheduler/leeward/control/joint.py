@@ -23,6 +23,13 @@ class Joint:
         self._lock = threading.Lock()
         self._views: dict[str, ClusterView] = {}
 
+    def prepare(self) -> None:
+        """Before anything is asked."""
+        prepare = getattr(self._policy, "prepare", None)
+        if prepare is not None:
+            with self._lock:
+                prepare()
+
     def decide(self, view: ClusterView, *, now: float, rng: Random) -> Plan:
         """This topology's part of a decision about all that have asked so far."""
         with self._lock:

@@ -25,10 +25,12 @@ from leeward.policies.edge_cloud.facts import dataflow_of, fabric_of
 from leeward.policies.edge_cloud.methods.outcome import Refused
 from leeward.policies.edge_cloud.methods.strategy import strategy
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
+from leeward.policies.edge_cloud.model.values import Kind, Query
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.settings import EdgeCloudSettings
 
 MS = 1e3
+_ANY_EDGE = {"class": "edge", "battery_mAh": "10000", "base_mA": "0", "recharge_s": "86400"}
 #: The resource of each query.
 Places = list[int]
 
@@ -68,6 +70,22 @@ class EdgeCloud:
         self._known: dict[str, _Known] = {}
         #: Those that may run elsewhere than the board says, or not at all.
         self._open: dict[str, _Known] = {}
+
+    def prepare(self) -> None:
+        """Places a dataflow on a board that is thrown away: what planning compiles is ready then."""
+        fabric = fabric_of(
+            [
+                Node(id="edge", ports=(), capacity=0, meta=_ANY_EDGE),
+                Node(id="cloud", ports=(), capacity=0, meta={"class": "cloud"}),
+            ],
+            None,
+            self._settings,
+        )
+        chain = (_query("source", rate=1.0, pin=0), _query("query"), _query("sink"))
+        board, rng = Board(fabric), random.Random(0)
+        self._strategy.arrive(board, Dataflow(name="any", queries=chain, edges=((0, 1), (1, 2))), rng)
+        if self._strategy.settle is not None:
+            self._strategy.settle(board, rng)
 
     def decide_all(
         self, views: Sequence[ClusterView], *, now: float, rng: random.Random
@@ -195,6 +213,10 @@ class EdgeCloud:
             reason=reason,
             estimate=Estimate(response_s=makespan),
         )
+
+
+def _query(kind: Kind, *, rate: float | None = None, pin: int | None = None) -> Query:
+    return Query(type=0, selectivity=1.0, event_bytes=1.0, kind=kind, rate=rate, pin=pin)
 
 
 def _same(a: _Cluster, b: _Cluster) -> bool:
