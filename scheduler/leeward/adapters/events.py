@@ -3,7 +3,7 @@
 Every event has a fixed `action`; the live view, the demo's result and the tests read the same lines.
 
 action                     when
-serving                    `leeward serve` is ready: policies are loaded, and it looks for topologies
+serving                    `leeward serve` without a name is ready: policies are loaded, it looks for topologies
 service_started            the service of one topology has read its settings
 leading, standby           it holds the lock of the topology, or waits for it
 leadership_lost            the lock went to another service

@@ -76,7 +76,7 @@ class Plot:
 
 @dataclass(slots=True, kw_only=True)
 class Row:
-    """What is known of one dataflow."""
+    """Facts, plan, measurements and faults of one dataflow."""
 
     name: str
     dataflow: Dataflow
@@ -236,7 +236,7 @@ class LiveRun:
         self.say(f"measuring {len(self.running())} dataflows for {self.plot.window_s:g} s")
         time.sleep(self.plot.window_s)
         until = time.time()
-        time.sleep(2.0)  # what left its source within the window arrives
+        time.sleep(2.0)  # events that left their source at its end arrive
         for row in self.running():
             row.place = self._place(row)
             row.measured_s = arrivals.makespan_s(self._arrived(row), int(since * 1e6), int(until * 1e6))
@@ -284,7 +284,7 @@ class LiveRun:
         faults = arrivals.faults(found)
         row.events, row.lost, row.doubled = len(found), faults.lost, faults.doubled
 
-    # --- what the cluster says
+    # --- asking the cluster
 
     def _place(self, row: Row) -> list[str]:
         """The node of each query's replica, in the dataflow's order."""

@@ -116,7 +116,6 @@ def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: P
             prepare()
         network_named(chosen.of(name or "").service.network)
     sink = sink_of(events, SystemClock())
-    sink.emit("serving", {"topology": topology})
     with _signals() as (stop, interrupted):
         if topology is None:
             serve_all(addresses, chosen, policies, sink, stop)

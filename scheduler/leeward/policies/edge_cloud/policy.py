@@ -72,7 +72,7 @@ class EdgeCloud:
         self._open: dict[str, _Known] = {}
 
     def prepare(self) -> None:
-        """Places a dataflow on a board that is thrown away: what planning compiles is ready then."""
+        """Places a dataflow on a board that is thrown away, so that all compiled code is ready."""
         fabric = fabric_of(
             [
                 Node(id="edge", ports=(), capacity=0, meta=_ANY_EDGE),
