@@ -385,25 +385,3 @@ def test_redis_away_stops_measuring_not_the_service():
     service.run(clock.stop)
     assert sink.of("leadership_lost") == []
     assert len(TASKS) == 5
-
-
-@pytest.mark.parametrize(("at_once", "asked"), [(True, 1), (False, 0)])
-def test_a_policy_that_needs_no_rates_has_a_new_topology_placed_at_once(at_once: bool, asked: int):
-    policy = Script(keep)
-    policy.at_once = at_once
-    service, clock, sink, cluster = stage(policy, until=lambda sink, _: len(sink.of("plan_made")) > 0)
-    cluster.world.structures[NAME] = replace(STRUCTURE, conf={"topology.workers": 2})
-    published, cluster.world.snapshot = cluster.world.snapshot, None  # no pass has seen it yet
-    before = len(cluster.world.rebalances)
-    ports, looks = service._ports, []
-
-    def snapshot(wake):
-        looks.append(wake)
-        if len(looks) == 3:
-            cluster.world.snapshot = published
-        return cluster.world.snapshot
-
-    ports.cluster.snapshot = snapshot
-    service.run(clock.stop)
-    calls = cluster.world.rebalances[before:]
-    assert sink.of("plan_made") and len([c for c in calls if c == (NAME, 2, {})]) == asked

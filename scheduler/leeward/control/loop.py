@@ -59,7 +59,6 @@ class Loop:
     ) -> None:  # fmt: skip
         self._settings, self._policy, self._sink, self._topology = settings, policy, sink, topology
         self._executor = executor or Aside()
-        self.at_once: bool = getattr(policy, "at_once", False)  #: the policy needs no rates
         self._rng = random.Random(settings.seed)
         self._future: Future[Plan] | None = None
         self._view: ClusterView | None = None
@@ -69,7 +68,7 @@ class Loop:
     def started(self, now: float) -> None:
         """A coordinator has begun: the first plan comes after one period, when rates are known, unless the policy needs
         none."""
-        self._next = now if self.at_once else now + self._settings.period_s
+        self._next = now if getattr(self._policy, "at_once", False) else now + self._settings.period_s
 
     def ended(self, now: float) -> None:
         """A reconfiguration is over."""

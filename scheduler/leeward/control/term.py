@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import Executor
@@ -157,7 +156,6 @@ class Term:
                 if not told:
                     self._emit("waiting", {"why": str(error)})
                     told = True
-                    self._hurry()
                 self._presence.check(self._ports.clock.now())
                 stop.wait(self._ports.clock.patience(PUBLISHED_S))
         else:
@@ -177,15 +175,6 @@ class Term:
         if not self._busy:
             self._learn(self.coordinator)  # of the predecessor's
         return self.coordinator
-
-    def _hurry(self) -> None:
-        """A policy that plans from facts does not wait for Nimbus' next pass, which may be a second away."""
-        workers = self._structure.conf.get("topology.workers")
-        if not self._loop.at_once or not isinstance(workers, int):
-            return
-        # a refusal is no matter: the next pass comes anyway
-        with contextlib.suppress(ClusterRefusedError):
-            self._ports.nimbus.rebalance(self._structure.name, workers=workers, executors={})
 
     def _round(self, coordinator: Coordinator) -> None:
         """Everything but the coordinator's own work."""
