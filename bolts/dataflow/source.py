@@ -13,7 +13,8 @@ from leeward.runtime import StatefulSpout
 #: After a pause the backlog is at most that of so many seconds: it would wait in front of the queries, and the model
 #: knows no queues.
 BACKLOG_S = 0.1
-NAP_S = 0.005
+#: Most of one call: markers wait so long, and looks cost processor.
+NAP_S = 0.02
 
 
 class Source(StatefulSpout):
