@@ -156,7 +156,8 @@ def edge_cloud_live(
     import json
     from contextlib import ExitStack
 
-    from leeward.cli._edge_cloud_live import LiveRun, Plot, print_result
+    from leeward.cli._edge_cloud_live import LiveRun
+    from leeward.cli._edge_cloud_report import Plot, print_result
     from leeward.core.errors import LeewardError
 
     plot = Plot(
