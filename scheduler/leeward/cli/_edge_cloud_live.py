@@ -53,8 +53,9 @@ SETTLE_S = 10.0
 FAVOURED = -10
 #: Of the topologies: at a few events a second nothing else has to be looked at more often.
 QUIET = ("topology.backpressure.check.millis=1000",)
-#: Topologies that start at a time.
-TOGETHER = 2
+#: Topologies that start at a time. Of two, Storm may place one into a slot that the plan of the other is about to use:
+#: that plan is undone and made again.
+TOGETHER = 1
 #: Interference is not emulated: processes of one machine do not slow each other as queries of one device do.
 MODE = "exclusive"
 TOPOLOGY = "dataflow"
