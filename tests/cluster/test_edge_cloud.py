@@ -44,7 +44,8 @@ def check(found: dict[str, Any], dataflows: int) -> None:
 
 @pytest.mark.timeout(400)
 def test_three_dataflows_on_four_nodes(tmp_path: Path):
-    check(run(tmp_path, "--dataflows", "3", "--nodes", "4", "--window", "10", timeout_s=360), 3)
+    small = ("--dataflows", "3", "--nodes", "4", "--window", "10", "--rate", "2", "--speed", "0.01", "--stretch", "2")
+    check(run(tmp_path, *small, timeout_s=360), 3)
 
 
 @pytest.mark.slow
