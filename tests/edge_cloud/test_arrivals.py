@@ -56,5 +56,7 @@ def test_a_small_dataflow_fits_the_cluster(seed: int):
     fabric = fabric_of(nodes_of(network), network, EdgeCloudSettings(mode="exclusive"))
     dataflow = small_dataflow("d", range(5), 1.0, rng)
     check_places(fabric, dataflow)
-    assert 4 <= len(dataflow.queries) <= 6
+    plain = small_dataflow("e", range(5), 1.0, rng, joins=False)
+    assert all(len(parents) < 2 for parents in plain.parents)
+    assert 4 <= len(dataflow.queries) <= 6 and 4 <= len(plain.queries) <= 6
     assert all(0.5 <= query.selectivity <= 1 for query in dataflow.queries)

@@ -157,7 +157,8 @@ class LiveRun:
             raise LiveError("most dataflows are refused.", remedy="Lower --rate, or add nodes.")
         name = f"d{number:02}"
         sensors = [r for r, node in enumerate(self.nodes) if node.meta["class"] == "edge"]
-        row = Row(name=name, dataflow=small_dataflow(name, sensors, self.plot.rate, self.rng))
+        dataflow = small_dataflow(name, sensors, self.plot.rate, self.rng, joins=self.plot.joins)
+        row = Row(name=name, dataflow=dataflow)
         row.queries = len(row.dataflow.queries)
         self.rows[name] = row
         self._submit(row)

@@ -24,6 +24,7 @@ class Plot:
     rate: float  #: events/s of a dataflow
     window_s: float  #: over which makespans are measured
     rebalance: str = "none"
+    joins: bool = True  #: queries may have several inputs
 
 
 @dataclass(slots=True, kw_only=True)

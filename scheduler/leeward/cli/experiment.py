@@ -144,6 +144,9 @@ def edge_cloud_live(
     rate: Annotated[float, typer.Option(min=0.01, help="Events/s of a dataflow.")] = 0.2,
     window: Annotated[float, typer.Option(min=1.0, help="Seconds over which makespans are measured.")] = 120.0,
     rebalance: Annotated[str, typer.Option(help="The policy's rebalance.")] = "none",
+    joins: Annotated[
+        bool, typer.Option(help="Queries may have several inputs; the model knows no queue there.")
+    ] = True,
     cluster: Annotated[Path, typer.Option("--dir", help="Run folder of the cluster that is started.")] = OUT
     / "edge-cloud-live-cluster",
     base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
@@ -162,7 +165,7 @@ def edge_cloud_live(
 
     plot = Plot(
         nodes=nodes, dataflows=dataflows, seed=seed, speed=speed, stretch=stretch, rate=rate, window_s=window,
-        rebalance=rebalance,
+        rebalance=rebalance, joins=joins,
     )  # fmt: skip
     file = out / "edge_cloud_live.json"
     try:

@@ -69,8 +69,13 @@ def nodes_of(network: Network) -> tuple[Node, ...]:
     return tuple(Node(id=node.id, ports=(PORT,), capacity=setup.CAPACITY, meta=node.meta) for node in network.workers)
 
 
-def small_dataflow(name: str, sensors: Sequence[int], rate: float, rng: random.Random) -> Dataflow:
-    """A dataflow of one source, with `rate` events/s, on one of the `sensors` (numbers of edges)."""
+def small_dataflow(
+    name: str, sensors: Sequence[int], rate: float, rng: random.Random, *, joins: bool = True
+) -> Dataflow:
+    """A dataflow of one source, with `rate` events/s, on one of the `sensors` (numbers of edges).
+
+    Without `joins` no query has two inputs.
+    """
     size = rng.randint(*SIZES)
     sinks = 2 if size == SIZES[1] and rng.random() < 0.5 else 1
     queries = [_query(v, size, sinks, rng) for v in range(1, size)]
@@ -78,7 +83,18 @@ def small_dataflow(name: str, sensors: Sequence[int], rate: float, rng: random.R
         type=queries[0].type, selectivity=1.0, event_bytes=_bytes(rng), kind="source", rate=rate,
         pin=sensors[rng.randrange(len(sensors))],
     )  # fmt: skip
-    return Dataflow(name=name, queries=(source, *queries), edges=tuple(sorted(random_edges(size, 1, sinks, rng))))
+    return Dataflow(
+        name=name,
+        queries=(source, *queries),
+        edges=tuple(sorted(random_edges(size, 1, sinks, rng) if joins else _chain(size, sinks, rng))),
+    )
+
+
+def _chain(size: int, sinks: int, rng: random.Random) -> set[tuple[int, int]]:
+    """One query after another; the last leads to a sink, and any to each further one."""
+    inner = size - sinks
+    along = {(v - 1, v) for v in range(1, inner + 1)}
+    return along | {(rng.randrange(inner), sink) for sink in range(inner + 1, size)}
 
 
 def _query(v: int, size: int, sinks: int, rng: random.Random) -> Query:
