@@ -12,6 +12,6 @@ if stamped $stamp "$key"; then
 else
   step 'solver, compiled' .venv/bin/python -c 'from leeward.policies.edrp.exact.search import warm_up; warm_up()'
   step 'planner, compiled' .venv/bin/python -c \
-    'from leeward.policies.edge_cloud.methods.polished import warm_up; warm_up()'
+    'from leeward.policies.edge_cloud.policy import EdgeCloud as Policy; Policy(Policy.Settings()).prepare()'
   echo "$key" >$stamp
 fi

@@ -10,9 +10,11 @@ import json
 import os
 import random
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,13 @@ import typer
 
 from leeward.adapters.nimbus import NimbusClient
 from leeward.adapters.zookeeper import ZooClusterStore, connect
-from leeward.cli._edge_cloud_report import Plot, Row, summary
+from leeward.cli._experiment import tell
+from leeward.cli._output import Output
 from leeward.cli.demo import background
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord, Paths
 from leeward.core.errors import LeewardError
+from leeward.core.experiment import Finding
 from leeward.core.network import Network
 from leeward.core.network_document import network_text
 from leeward.core.table import replicas
@@ -33,6 +37,7 @@ from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
 from leeward.local.install import shipped_jar
 from leeward.local.places import checkout
 from leeward.policies.edge_cloud.experiments import arrivals
+from leeward.policies.edge_cloud.experiments.live import Drain, Lived, Scenario, conclude, scenario_of
 from leeward.policies.edge_cloud.facts import components_of, fabric_of
 from leeward.policies.edge_cloud.model.dataflow_file import dataflow_to_json
 from leeward.policies.edge_cloud.model.evaluate import Evaluation, evaluate
@@ -59,6 +64,33 @@ TOGETHER = 1
 #: Interference is not emulated: processes of one machine do not slow each other as queries of one device do.
 MODE = "exclusive"
 TOPOLOGY = "dataflow"
+NAME = "edge-cloud-live"
+
+
+def run_live(
+    file: Path | None, *, quick: bool, seed: int | None, folder: Path, base_port: int, output: Output, out: Path
+) -> None:
+    """The whole run; its figures are written and printed also where a step fails. Raises LeewardError."""
+    file = file or _checkout() / "storm_conf" / "scenarios" / f"edge-cloud{'-quick' if quick else ''}.toml"
+    scenario = read_scenario(file, seed)
+    with ExitStack() as stack:
+        run = LiveRun(scenario, out=out, folder=folder, base_port=base_port, stack=stack)
+        run.start()
+        try:
+            run.play()
+        finally:
+            command = f"leeward experiment {NAME} --scenario {file.name} --seed {scenario.seed}"
+            seconds = time.monotonic() - run.began
+            tell(NAME, run.result(), command=command, seed=scenario.seed, seconds=seconds, output=output, out=out)
+
+
+def read_scenario(file: Path, seed: int | None) -> Scenario:
+    """The scenario in a file, with another seed if one is given. Raises LeewardError."""
+    try:
+        document = tomllib.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise LiveError(f"{file}: cannot be read: {error}.", remedy="Name a scenario file (TOML).") from None
+    return scenario_of(document if seed is None else {**document, "seed": seed})
 
 
 class LiveError(LeewardError):
@@ -68,18 +100,18 @@ class LiveError(LeewardError):
 class LiveRun:
     """The steps, in order; `stack` ends what they start."""
 
-    def __init__(self, plot: Plot, *, out: Path, folder: Path, base_port: int, stack: ExitStack) -> None:
-        self.plot, self.out, self.folder, self.base_port, self.stack = plot, out, folder, base_port, stack
-        self.rng = random.Random(plot.seed)
-        self.network: Network = live_network(plot.nodes, plot.speed, plot.stretch, self.rng)
+    def __init__(self, scenario: Scenario, *, out: Path, folder: Path, base_port: int, stack: ExitStack) -> None:
+        self.scenario, self.out, self.folder, self.base_port, self.stack = scenario, out, folder, base_port, stack
+        self.rng = random.Random(scenario.seed)
+        self.network: Network = live_network(scenario.nodes, scenario.speed, scenario.stretch, self.rng)
         self.nodes = nodes_of(self.network)
         self.names = [node.id for node in self.nodes]
         self.fabric = fabric_of(self.nodes, self.network, EdgeCloudSettings(mode=MODE))
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, Lived] = {}
         self.began = time.monotonic()
         self.project = _checkout()
-        self.drained: dict[str, Any] = {}
-        self.settle_s = min(SETTLE_S, plot.window_s / 2)
+        self.drained: Drain | None = None
+        self.settle_s = min(SETTLE_S, scenario.window_s / 2)
 
     def start(self) -> None:
         """Cluster and service."""
@@ -90,7 +122,7 @@ class LiveRun:
         file.write_text(network_text(self.network))
         if why := hindrance():
             raise LiveError(f"the network cannot be emulated: {why}.", remedy="See docs/operations.md.")
-        self.say(f"{self.plot.nodes} nodes on an emulated network, in {self.folder}")
+        self.say(f"{self.scenario.nodes} nodes on an emulated network, in {self.folder}")
         spec = ClusterSpec(dir=self.folder, base_port=self.base_port, slots=SLOTS, network=self.network)
         self.cluster = LocalCluster(spec).up()
         self.stack.callback(self.cluster.down)
@@ -118,7 +150,7 @@ class LiveRun:
 
     def _serve(self, network: Path, events: Path) -> list[str]:
         options = {
-            "policy": "edge-cloud", "edge-cloud.mode": MODE, "edge-cloud.rebalance": self.plot.rebalance,
+            "policy": "edge-cloud", "edge-cloud.mode": MODE, "edge-cloud.rebalance": self.scenario.rebalance,
             "network": str(network.resolve()), "warm_apart": "true", "look_s": "0.1", "period_s": "3",
             "cool_down_s": "1", "checkpoint_s": "120", "pause_s": "120", "restore_s": "180",
             "handover_s": "120", "silent_s": "8",
@@ -130,7 +162,7 @@ class LiveRun:
 
     def play(self) -> None:
         """Two thirds arrive, some depart, others arrive until as many run as wanted; then a node is drained."""
-        wanted = self.plot.dataflows
+        wanted = self.scenario.dataflows
         self.fill(max(1, wanted * 2 // 3))
         for row in self.running()[: max(1, wanted // 6)]:
             self.depart(row)
@@ -146,20 +178,19 @@ class LiveRun:
                 if not row.refused:
                     self._await_events(row)
 
-    def running(self) -> list[Row]:
+    def running(self) -> list[Lived]:
         """The dataflows that are placed."""
         return [row for row in self.rows.values() if not row.killed and not row.refused]
 
-    def arrive(self) -> Row:
+    def arrive(self) -> Lived:
         """Submit one more, and wait for its plan."""
         number = len(self.rows) + 1
-        if number > 3 * self.plot.dataflows:
+        if number > 3 * self.scenario.dataflows:
             raise LiveError("most dataflows are refused.", remedy="Lower --rate, or add nodes.")
         name = f"d{number:02}"
         sensors = [r for r, node in enumerate(self.nodes) if node.meta["class"] == "edge"]
-        dataflow = small_dataflow(name, sensors, self.plot.rate, self.rng, joins=self.plot.joins)
-        row = Row(name=name, dataflow=dataflow)
-        row.queries = len(row.dataflow.queries)
+        dataflow = small_dataflow(name, sensors, self.scenario.rate, self.rng, joins=self.scenario.joins)
+        row = Lived(name=name, dataflow=dataflow)
         self.rows[name] = row
         self._submit(row)
         self._await(lambda: self._plan_of(row) is not None, f"a plan for {name}")
@@ -169,18 +200,18 @@ class LiveRun:
             self.nimbus.kill(name)
         return row
 
-    def _await_events(self, row: Row) -> None:
+    def _await_events(self, row: Lived) -> None:
         """Wait until it is placed and events reach its sinks."""
         name = row.name
         self._await(lambda: bool(self._ended(name)), f"{name} to be placed")
-        row.submitted_to_running_s = self._ended(name)[0]["t"] - self._submitted(row)
+        running_s = self._ended(name)[0]["t"] - self._submitted(row)
         self._await(lambda: len(self._lines(row)) >= 3, f"events at the sinks of {name}")
         self.say(
-            f"{name}: {row.queries} queries, plan {row.submitted_to_plan_s:.2f} s after submission, "
-            f"placed after {row.submitted_to_running_s:.0f} s"
+            f"{name}: {len(row.dataflow.queries)} queries, plan {row.submitted_to_plan_s:.2f} s after submission, "
+            f"placed after {running_s:.0f} s"
         )
 
-    def _submit(self, row: Row) -> None:
+    def _submit(self, row: Lived) -> None:
         file = self.out / f"{row.name}.json"
         file.write_text(json.dumps(dataflow_to_json(row.dataflow, self.names), indent=1))
         sink = self._sink_file(row)
@@ -192,7 +223,7 @@ class LiveRun:
         )  # fmt: skip
         row.id = self.nimbus.topologies()[row.name]
 
-    def depart(self, row: Row) -> None:
+    def depart(self, row: Lived) -> None:
         """Kill one, and wait until the service has cleared up behind it."""
         self._judge(row)
         self.nimbus.kill(row.name)
@@ -206,8 +237,8 @@ class LiveRun:
         """Makespans in the steady state, beside the model's for the placement as it is."""
         time.sleep(self.settle_s)
         since = time.time()
-        self.say(f"measuring {len(self.running())} dataflows for {self.plot.window_s:g} s")
-        time.sleep(self.plot.window_s)
+        self.say(f"measuring {len(self.running())} dataflows for {self.scenario.window_s:g} s")
+        time.sleep(self.scenario.window_s)
         until = time.time()
         time.sleep(2.0)  # events that left their source at its end arrive
         for row in self.running():
@@ -242,40 +273,41 @@ class LiveRun:
             self._note_drain(node, concerned, before, since, until, took_s)
 
     def _note_drain(
-        self, node: str, concerned: list[Row], before: dict[str, int], since: float, until: float, took_s: float
+        self, node: str, concerned: list[Lived], before: dict[str, int], since: float, until: float, took_s: float
     ) -> None:
         for row in self.running():
             row.longest_s = arrivals.longest_s(self._arrived(row), int(since * 1e6), int(until * 1e6))
             row.place = self._place(row)
             row.moves = Counter(e["kind"] for e in self._ended(row.name)[before.get(row.name, 1) :])
             self._judge(row)
-        left = sorted(row.name for row in self.running() if node in row.place)
-        self.drained = {"node": node, "dataflows": len(concerned), "seconds": round(took_s, 2), "left": left}
+        left = tuple(row.name for row in self.running() if node in row.place)
+        self.drained = Drain(node=node, dataflows=len(concerned), seconds=took_s, left=left)
+        self.say(f"{node} is empty after {took_s:.0f} s")
 
-    def _judge(self, row: Row) -> None:
+    def _judge(self, row: Lived) -> None:
         found = self._arrived(row)
         faults = arrivals.faults(found)
         row.events, row.lost, row.doubled = len(found), faults.lost, faults.doubled
 
     # --- asking the cluster
 
-    def _place(self, row: Row) -> list[str]:
+    def _place(self, row: Lived) -> list[str]:
         """The node of each query's replica, in the dataflow's order."""
         record = ControlRecord.from_json(self.zookeeper.get(Paths(ROOT, row.id).control)[0])
         slots = read_snapshot(self.store.snapshot(lambda: None), row.id).assigned.slots
         return [slots[replicas(record.tables[one.id])[0]].node for one in components_of(row.dataflow, self.names)]
 
-    def _submitted(self, row: Row) -> float:
+    def _submitted(self, row: Lived) -> float:
         """When Nimbus accepted it, s since 1970."""
         stat = self.zookeeper.exists(f"{STORMS}/{row.id}")
         if stat is None:
             raise LiveError(f"{row.id} has ended.", remedy=f"Look into {self.folder}/logs.")
         return float(stat.ctime) / 1000
 
-    def _plan_of(self, row: Row) -> dict[str, Any] | None:
+    def _plan_of(self, row: Lived) -> dict[str, Any] | None:
         return next(iter(self._named(row.name, "plan_made")), None)
 
-    def _note_plan(self, row: Row) -> None:
+    def _note_plan(self, row: Lived) -> None:
         plan = self._plan_of(row)
         assert plan is not None
         row.submitted_to_plan_s = plan["t"] - self._submitted(row)
@@ -290,14 +322,14 @@ class LiveRun:
         self.events.read()
         return [event for event in self.events.named(action) if event.get("topology") == topology]
 
-    def _sink_file(self, row: Row) -> Path:
+    def _sink_file(self, row: Lived) -> Path:
         return (self.out / f"{row.name}.out").resolve()
 
-    def _lines(self, row: Row) -> list[str]:
+    def _lines(self, row: Lived) -> list[str]:
         file = self._sink_file(row)
         return file.read_text().splitlines() if file.exists() else []
 
-    def _arrived(self, row: Row) -> list[arrivals.Arrival]:
+    def _arrived(self, row: Lived) -> list[arrivals.Arrival]:
         return arrivals.read(self._lines(row))
 
     def _await(self, done: Callable[[], bool], what: str) -> None:
@@ -309,11 +341,17 @@ class LiveRun:
 
     def say(self, line: str) -> None:
         """A line with the seconds since the start."""
-        typer.echo(f"{time.monotonic() - self.began:6.1f} s  {line}")
+        typer.echo(f"{time.monotonic() - self.began:6.1f} s  {line}", err=True)
 
-    def result(self) -> dict[str, Any]:
-        """The whole run in plain values."""
-        return {**summary(self.plot, list(self.rows.values())), "mode": MODE, "drain": self.drained}
+    def result(self) -> Finding:
+        """The figures so far; those of each dataflow, with its places, are also in `dataflows.json`."""
+        lived = list(self.rows.values())
+        (self.out / "dataflows.json").write_text(json.dumps([_plain(row) for row in lived], indent=1) + "\n")
+        return conclude(self.scenario, lived, self.drained)
+
+
+def _plain(row: Lived) -> dict[str, Any]:
+    return asdict(row) | {"dataflow": [query.kind for query in row.dataflow.queries], "ratio": row.ratio}
 
 
 def _checkout() -> Path:

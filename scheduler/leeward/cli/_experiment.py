@@ -32,14 +32,20 @@ def run_experiment(name: str, *, seed: int, quick: bool, output: Output, out: Pa
     runs = list(experiment.runs(seed=seed, quick=quick))
     rows = out / f"{name}{'-quick' if quick else ''}.rows"
     finding = experiment.conclude(_play(runs, rows, name))
-    document = _document(name, finding, seed=seed, quick=quick, seconds=time.monotonic() - began)
+    command = f"leeward experiment {name} --seed {seed}{' --quick' if quick else ''}"
+    tell(name, finding, command=command, seed=seed, seconds=time.monotonic() - began, output=output, out=out)
+    shutil.rmtree(rows, ignore_errors=True)  # it is over: the next call measures again
+
+
+def tell(name: str, finding: Finding, *, command: str, seed: int, seconds: float, output: Output, out: Path) -> None:
+    """Writes NAME.json, NAME.csv and NAME.svg into `out`, and prints one of the forms; raises OSError."""
+    document = _document(name, finding, command=command, seed=seed, seconds=seconds)
     files = _write(out, name, document, finding)
     if output is Output.table:
         typer.echo(table_of(finding), nl=False)
         typer.echo(f"{', '.join(files)} in {out}")
     else:
         typer.echo(json.dumps(document, indent=2))
-    shutil.rmtree(rows, ignore_errors=True)  # it is over: the next call measures again
 
 
 def _play(runs: list[Run], rows: Path, name: str) -> dict[Run, Played]:
@@ -55,12 +61,12 @@ def _play(runs: list[Run], rows: Path, name: str) -> dict[Run, Played]:
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _document(name: str, finding: Finding, *, seed: int, quick: bool, seconds: float) -> dict[str, Any]:
+def _document(name: str, finding: Finding, *, command: str, seed: int, seconds: float) -> dict[str, Any]:
     from leeward import __version__
 
     return {
         "experiment": name,
-        "command": f"leeward experiment {name} --seed {seed}{' --quick' if quick else ''}",
+        "command": command,
         "seed": seed,
         "version": __version__,
         "machine": f"{platform.machine()}, Python {platform.python_version()}",

@@ -136,52 +136,30 @@ def edrp_table4(
 
 
 def edge_cloud_live(
-    dataflows: Annotated[int, typer.Option(min=1, help="Dataflows that run at the end.")] = 12,
-    nodes: Annotated[int, typer.Option(min=3, max=20, help="Edges and cloud machines together.")] = 8,
-    seed: Annotated[int, typer.Option(help="Seed of network and dataflows.")] = 0,
-    speed: Annotated[float, typer.Option(min=0.0001, help="Speed of all devices; 1 is the benchmark's.")] = 0.002,
-    stretch: Annotated[float, typer.Option(min=0.1, help="All delays times this.")] = 4.0,
-    rate: Annotated[float, typer.Option(min=0.01, help="Events/s of a dataflow.")] = 0.2,
-    window: Annotated[float, typer.Option(min=1.0, help="Seconds over which makespans are measured.")] = 120.0,
-    rebalance: Annotated[str, typer.Option(help="The policy's rebalance.")] = "none",
-    joins: Annotated[
-        bool, typer.Option(help="Queries may have several inputs; the model knows no queue there.")
-    ] = True,
+    scenario: Annotated[
+        Path | None, typer.Option(help="Scenario file. [default: storm_conf/scenarios/edge-cloud.toml]")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Three dataflows on four nodes, in some two minutes.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Of network and dataflows, instead of the scenario's.")] = None,
     cluster: Annotated[Path, typer.Option("--dir", help="Run folder of the cluster that is started.")] = OUT
     / "edge-cloud-live-cluster",
     base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
-    out: Annotated[Path, typer.Option(help="Folder for JSON, events and the sinks' lines.")] = OUT / "edge-cloud-live",
+    output: OutputOption = Output.table,
+    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, picture, events and the sinks' lines.")] = OUT
+    / "edge-cloud-live",
 ) -> None:
     """Dataflows of edge and cloud on a real Storm over an emulated network: measured makespans beside the model's.
 
-    Needs root and a checkout. Example: leeward experiment edge-cloud-live --dataflows 3 --nodes 4
+    Needs root and a checkout. Example: leeward experiment edge-cloud-live --quick
     """
-    import json
-    from contextlib import ExitStack
-
-    from leeward.cli._edge_cloud_live import LiveRun
-    from leeward.cli._edge_cloud_report import Plot, print_result
+    from leeward.cli._edge_cloud_live import run_live
     from leeward.core.errors import LeewardError
 
-    plot = Plot(
-        nodes=nodes, dataflows=dataflows, seed=seed, speed=speed, stretch=stretch, rate=rate, window_s=window,
-        rebalance=rebalance, joins=joins,
-    )  # fmt: skip
-    file = out / "edge_cloud_live.json"
     try:
-        with ExitStack() as stack:
-            run = LiveRun(plot, out=out, folder=cluster, base_port=base_port, stack=stack)
-            run.start()
-            try:
-                run.play()
-            finally:
-                found = run.result()
-                file.write_text(json.dumps(found, indent=1) + "\n")
-                print_result(found)
+        run_live(scenario, quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
-    typer.echo(f"{file.name} in {out}")
 
 
 def _methods(text: str) -> list[str]:

@@ -90,8 +90,10 @@ class Panel:
 
     title: str
     unit: str
-    kind: Literal["lines", "boxes"]
+    kind: Literal["lines", "dots", "boxes"]
     curves: tuple[Curve, ...]
+    along: str = "interval"  #: the other axis; boxes have none
+    at: tuple[float, ...] = ()  #: values there; empty: 0, 1, 2, ...
     logarithmic: bool = False
 
 

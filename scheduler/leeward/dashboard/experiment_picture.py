@@ -39,10 +39,12 @@ def draw(path: Path, panels: Sequence[Panel], *, title: str) -> None:
 
 def _panel(axis: Any, panel: Panel) -> None:
     colours = [COLOURS[number % len(COLOURS)] for number in range(len(panel.curves))]
-    if panel.kind == "lines":
+    if panel.kind != "boxes":
+        style = {"linestyle": "none", "marker": "o", "markersize": 4} if panel.kind == "dots" else {"linewidth": 1}
         for curve, colour in zip(panel.curves, colours, strict=True):
-            axis.plot(range(len(curve.values)), curve.values, label=curve.name, color=colour, linewidth=1)
-        axis.set_xlabel("interval")
+            at = panel.at or range(len(curve.values))
+            axis.plot(at, curve.values, label=curve.name, color=colour, **style)
+        axis.set_xlabel(panel.along)
         axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
     else:
         boxes = axis.boxplot(

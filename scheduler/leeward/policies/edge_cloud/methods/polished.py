@@ -8,15 +8,12 @@ there is nothing to migrate.
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import numpy as np
 
 from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
 from leeward.policies.edge_cloud.methods.topset import draft, settle
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
-from leeward.policies.edge_cloud.model.fabric import Fabric
-from leeward.policies.edge_cloud.model.values import Cloud, Edge, Network, Query
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.kernel_polish import polish_starts
 
@@ -41,19 +38,3 @@ def polished(board: Board, dataflow: Dataflow, rng: random.Random) -> Placed | R
     facts = (found.flows, found.machines, found.state, found.scratch)
     polish_starts(*facts, found.number, order, cuts, CANDIDATES, small, MOST)
     return settle(board, dataflow, found)
-
-
-def warm_up() -> None:
-    """Compiles the kernels, or loads the code that an earlier process compiled, by placing a dataflow of no use."""
-    edge = Edge(battery_mah=1.0, base_ma=0.0, recharge_s=1.0)
-    fabric = Fabric(
-        resources=(edge, Cloud()),
-        lam_s=((1.0, 1.0),),
-        eps_mah=((0.0, 0.0),),
-        network=Network(site=(0, 0), latency_s=((0.0,),), bandwidth_bps=((1.0,),)),
-        pi_edge=(0.0,),
-        pi_cloud=(0.0,),
-    )
-    source = Query(type=0, selectivity=1.0, event_bytes=0.0, kind="source", rate=0.0)
-    chain = (source, Query(type=0, selectivity=1.0, event_bytes=0.0), replace(source, kind="sink", rate=None))
-    polished(Board(fabric), Dataflow(name="any", queries=chain, edges=((0, 1), (1, 2))), random.Random(0))
