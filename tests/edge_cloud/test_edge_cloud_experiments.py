@@ -97,7 +97,7 @@ def test_the_command_writes_json_csv_and_picture_and_prints_the_rows(tmp_path: P
         assert [row["metric"] for row in csv.DictReader(file)] == [row["metric"] for row in document["rows"]]
     assert "<svg" in (tmp_path / "edge-cloud-makespan.svg").read_text()
     assert "polished under topset-p" in result.output
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".json", ".svg"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".json", ".md", ".svg"]
 
 
 def test_runs_go_on_where_they_were_broken_off(tmp_path: Path):

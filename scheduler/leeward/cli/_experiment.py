@@ -18,13 +18,17 @@ from leeward.cli._output import Output
 from leeward.cli._progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from leeward.core.experiment import Finding, Played, Row, Run
 
+#: Of a table in Markdown.
+HEAD = ("| | unit | paper | independent | ours | bounds | met |", "|" + " --- |" * 7)
 COLUMNS = ("figure", "setting", "metric", "unit", "paper", "independent", "ours", "low", "high", "met")
 
 
 def run_experiment(name: str, *, seed: int, quick: bool, output: Output, out: Path) -> None:
-    """Plays its runs, and writes NAME.json, NAME.csv and NAME.svg into `out`; raises LeewardError and OSError."""
+    """Plays its runs, and writes NAME.json, .csv, .svg and .md into `out`; raises LeewardError and OSError."""
     from leeward.control.registry import EXPERIMENTS, load
 
     experiment = load(name, EXPERIMENTS)()
@@ -38,7 +42,7 @@ def run_experiment(name: str, *, seed: int, quick: bool, output: Output, out: Pa
 
 
 def tell(name: str, finding: Finding, *, command: str, seed: int, seconds: float, output: Output, out: Path) -> None:
-    """Writes NAME.json, NAME.csv and NAME.svg into `out`, and prints one of the forms; raises OSError."""
+    """Writes NAME.json, .csv, .svg and .md into `out`, and prints one of the forms; raises OSError."""
     document = _document(name, finding, command=command, seed=seed, seconds=seconds)
     files = _write(out, name, document, finding)
     if output is Output.table:
@@ -88,7 +92,28 @@ def _write(out: Path, name: str, document: dict[str, Any], finding: Finding) -> 
     writer.writerows(document["rows"])
     (out / f"{name}.csv").write_text(text.getvalue())
     draw(out / f"{name}.svg", finding.panels, title=name)
-    return [f"{name}.{kind}" for kind in ("json", "csv", "svg")]
+    (out / f"{name}.md").write_text(markdown_of(document, finding))
+    return [f"{name}.{kind}" for kind in ("json", "csv", "svg", "md")]
+
+
+def markdown_of(document: Mapping[str, Any], finding: Finding) -> str:
+    """The page of `docs/results`: command, picture, a table for each setting, notes."""
+    name = document["experiment"]
+    lines = [
+        f"# {name}",
+        f"`{document['command']}`, Leeward {document['version']}, {document['machine']}, {document['seconds']:g} s.",
+        "",
+        f"![The curves of each setting]({name}.svg)",
+    ]
+    above = ""
+    for row in finding.rows:
+        if (title := f"{row.figure}: {row.setting}") != above:
+            lines += ["", f"## {title}", "", *HEAD]
+            above = title
+        met = {None: "", True: "yes", False: "**no**"}[row.met]
+        figures = map(_figure, (row.paper, row.independent, row.ours))
+        lines.append(f"| {' | '.join((row.metric, row.unit, *figures, _bounds(row), met))} |")
+    return "\n".join((*lines, "", *finding.notes, ""))
 
 
 def table_of(finding: Finding) -> str:
