@@ -191,3 +191,17 @@ def test_structure(both):
 def test_bad_address(seed):
     with pytest.raises(ConfigError, match="is not host:port"):
         NimbusClient([seed])
+
+
+def test_closing_beside_a_call_that_closes_the_broken_connection_is_no_error(both):
+    """At the end of a service its thread closes the client while a plan's thread finds the connection broken."""
+    nimbus = client(LEADER)
+    nimbus.topologies()
+
+    class HalfClosed:
+        def close(self):
+            raise AttributeError("'NoneType' object has no attribute 'close'")
+
+    nimbus._client = HalfClosed()
+    nimbus.close()
+    assert nimbus.topologies() == {"app": "app-1-1"}

@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from leeward.control.ports import ComponentFacts, Structure
@@ -74,9 +75,10 @@ class NimbusClient:
         self._call(lambda client: client.killTopologyWithOpts(name, options))
 
     def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(OSError, AttributeError):  # thriftpy2 has no socket any more where the other side closed it
+                client.close()
 
     def _call(self, ask: Callable[[Any], T]) -> T:
         """Ask the leader; find it again after a failure that another try may cure."""

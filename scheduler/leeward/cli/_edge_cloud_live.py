@@ -31,6 +31,7 @@ from leeward.core.errors import LeewardError
 from leeward.core.experiment import Finding
 from leeward.core.network import Network
 from leeward.core.network_document import network_text
+from leeward.core.outcome import Ending
 from leeward.core.table import replicas
 from leeward.dashboard.watch import EventFile
 from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
@@ -56,8 +57,14 @@ LONG_S = 240.0
 SETTLE_S = 10.0
 #: Of the daemons that in a real cluster have machines of their own; workers have 0.
 FAVOURED = -10
-#: Of the topologies: at a few events a second nothing else has to be looked at more often.
-QUIET = ("topology.backpressure.check.millis=1000",)
+#: Of the topologies: at a few events a second nothing has to be looked at more often.  Each executor that waits looks
+#: for work 100 times a second, and not 250 times: some 250 executors share the processors.
+PARK = "org.apache.storm.policy.WaitStrategyPark"
+QUIET = (
+    "topology.backpressure.check.millis=1000",
+    f"topology.bolt.wait.strategy={PARK}", "topology.bolt.wait.park.microsec=10000",
+    f"topology.spout.wait.strategy={PARK}", "topology.spout.wait.park.microsec=10000",
+)  # fmt: skip
 #: Topologies that start at a time. Of two, Storm may place one into a slot that the plan of the other is about to use:
 #: that plan is undone and made again.
 TOGETHER = 1
@@ -153,7 +160,7 @@ class LiveRun:
             "policy": "edge-cloud", "edge-cloud.mode": MODE, "edge-cloud.rebalance": self.scenario.rebalance,
             "network": str(network.resolve()), "warm_apart": "true", "look_s": "0.1", "period_s": "3",
             "cool_down_s": "1", "checkpoint_s": "120", "pause_s": "120", "restore_s": "180",
-            "handover_s": "120", "silent_s": "8",
+            "handover_s": "240", "prepare_s": "240", "silent_s": "20",
         }  # fmt: skip
         words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
         return ["serve", "--cluster", str(self.folder), "--events", str(events), *words]
@@ -205,7 +212,7 @@ class LiveRun:
         name = row.name
         self._await(lambda: bool(self._ended(name)), f"{name} to be placed")
         running_s = self._ended(name)[0]["t"] - self._submitted(row)
-        self._await(lambda: len(self._lines(row)) >= 3, f"events at the sinks of {name}")
+        self._await(lambda: bool(self._lines(row)), f"events at the sinks of {name}")
         self.say(
             f"{name}: {len(row.dataflow.queries)} queries, plan {row.submitted_to_plan_s:.2f} s after submission, "
             f"placed after {running_s:.0f} s"
@@ -258,13 +265,13 @@ class LiveRun:
         count = Counter(node for row in self.running() for node in row.place if node.startswith("vm"))
         node = max(sorted(count), key=count.__getitem__)
         concerned = [row for row in self.running() if node in row.place]
-        before = {row.name: len(self._ended(row.name)) for row in concerned}
+        before = {row.name: len(self._done(row.name)) for row in concerned}
         since = time.time()
         self.store.set_draining(node, True)
         self.say(f"draining {node}, which {len(concerned)} dataflows use")
         try:
             self._await(
-                lambda: all(len(self._ended(name)) > had for name, had in before.items()), f"all to leave {node}"
+                lambda: all(len(self._done(name)) > had for name, had in before.items()), f"all to leave {node}"
             )
         finally:
             took_s = time.time() - since
@@ -278,7 +285,11 @@ class LiveRun:
         for row in self.running():
             row.longest_s = arrivals.longest_s(self._arrived(row), int(since * 1e6), int(until * 1e6))
             row.place = self._place(row)
-            row.moves = Counter(e["kind"] for e in self._ended(row.name)[before.get(row.name, 1) :])
+            row.moves = Counter(
+                e["kind"] if e["ending"] == Ending.DONE else f"{e['kind']} given up"
+                for e in self._named(row.name, "reconfiguration_ended")
+                if e["t"] >= since
+            )
             self._judge(row)
         left = tuple(row.name for row in self.running() if node in row.place)
         self.drained = Drain(node=node, dataflows=len(concerned), seconds=took_s, left=left)
@@ -287,7 +298,7 @@ class LiveRun:
     def _judge(self, row: Lived) -> None:
         found = self._arrived(row)
         faults = arrivals.faults(found)
-        row.events, row.lost, row.doubled = len(found), faults.lost, faults.doubled
+        row.events, row.lost, row.doubled, row.again = len(found), faults.lost, faults.doubled, faults.again
 
     # --- asking the cluster
 
@@ -317,6 +328,9 @@ class LiveRun:
 
     def _ended(self, name: str) -> list[dict[str, Any]]:
         return [event for event in self._named(name, "reconfiguration_ended") if event["kind"] != "reset"]
+
+    def _done(self, name: str) -> list[dict[str, Any]]:
+        return [event for event in self._ended(name) if event["ending"] == Ending.DONE]
 
     def _named(self, topology: str, action: str) -> list[dict[str, Any]]:
         self.events.read()
@@ -351,7 +365,8 @@ class LiveRun:
 
 
 def _plain(row: Lived) -> dict[str, Any]:
-    return asdict(row) | {"dataflow": [query.kind for query in row.dataflow.queries], "ratio": row.ratio}
+    kinds = [query.kind for query in row.dataflow.queries]
+    return asdict(row) | {"dataflow": kinds, "moves": dict(row.moves), "ratio": row.ratio}
 
 
 def _checkout() -> Path:

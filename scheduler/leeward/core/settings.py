@@ -44,6 +44,7 @@ class Settings:
     ahead_bytes: int = setting(4096, "bytes", "state that changes hands is copied ahead if it is more")
     ahead_s: float = setting(600.0, "s", "deadline of copying ahead: then the plan is given up", least=0.1)
     handover_s: float = setting(60.0, "s", "deadline of a handover: then the newest cut is restored", least=0.1)
+    prepare_s: float = setting(60.0, "s", "deadline of moving warm tasks before a handover", least=0.1)
     pause_s: float = setting(20.0, "s", "deadline of barrier 1: then the reconfiguration is given up", least=0.1)
     move_s: float = setting(10.0, "s", "time between two calls of rebalance", least=0.1)
     restore_s: float = setting(60.0, "s", "deadline of barrier 2: then it is tried again", least=0.1)
@@ -61,7 +62,7 @@ class Settings:
     def limits(self) -> Limits:
         """The coordinator's part."""
         return Limits(
-            live=self.mode == "live", handover_s=self.handover_s,
+            live=self.mode == "live", handover_s=self.handover_s, prepare_s=self.prepare_s,
             ahead_bytes=self.ahead_bytes, ahead_s=self.ahead_s,
             pause_s=self.pause_s, move_s=self.move_s, restore_s=self.restore_s, checkpoint_s=self.checkpoint_s,
             checkpoint_every_s=self.checkpoint_every_s, checkpoint_least_s=self.checkpoint_least_s,

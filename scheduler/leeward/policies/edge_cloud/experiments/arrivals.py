@@ -49,15 +49,20 @@ def read(lines: Iterable[str]) -> list[Arrival]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Events that are missing, and that came twice, over all paths of a dataflow."""
+    """Events that are missing, and that came twice, over all paths of a dataflow.
+
+    `again`: lines that a sink wrote anew, as it was set back to a cut and its inputs came again.  They say the same, so
+    a reader who goes by the numbers sees each once.
+    """
 
     lost: int = 0
     doubled: int = 0
+    again: int = 0
 
 
 def faults(arrivals: Sequence[Arrival]) -> Faults:
-    """By the numbers that the sinks saw, and by what the events say of queries that swallow them."""
-    lost = doubled = 0
+    """By the numbers that the sinks wrote, and by what the events say of the queries on their path, sinks included."""
+    lost = doubled = again = 0
     for ones in _by_path(arrivals).values():
         gaps = repeats = last = 0
         for one in ones:
@@ -67,8 +72,9 @@ def faults(arrivals: Sequence[Arrival]) -> Faults:
             else:
                 repeats += 1
         lost += max(gaps, max(one.lost for one in ones))
-        doubled += max(repeats, max(one.doubled for one in ones))
-    return Faults(lost=lost, doubled=doubled)
+        doubled += max(one.doubled for one in ones)
+        again += repeats
+    return Faults(lost=lost, doubled=doubled, again=again)
 
 
 def makespan_s(arrivals: Sequence[Arrival], since_us: int = 0, until_us: int | None = None) -> float | None:

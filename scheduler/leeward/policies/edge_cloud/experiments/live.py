@@ -82,6 +82,7 @@ class Lived:
     events: int = 0
     lost: int = 0
     doubled: int = 0
+    again: int = 0  #: lines written anew after a reset
     moves: Counter[str] = field(default_factory=Counter)  #: kinds of reconfigurations after its arrival
     longest_s: float | None = None  #: delay of an event, around the drain
 
@@ -164,12 +165,13 @@ def _events(where: str, lived: Sequence[Lived], drain: Drain | None) -> list[Row
         ("events at the sinks", sum(one.events for one in lived), 1, None),
         ("lost", sum(one.lost for one in lived), None, 0),
         ("doubled", sum(one.doubled for one in lived), None, 0),
+        ("written again after a reset", sum(one.again for one in lived), None, None),
         ("refused dataflows", sum(bool(one.refused) for one in lived), None, None),
     ]
     if drain is not None:
         counts += [
             ("handovers", moves[HANDOVER], drain.dataflows, None),
-            ("reconfigurations that stopped a dataflow", moves.total() - moves[HANDOVER], None, 0),
+            ("other reconfigurations, and handovers that were given up", moves.total() - moves[HANDOVER], None, 0),
             (f"dataflows left on the drained node, of {drain.dataflows}", len(drain.left), None, 0),
         ]
     return [
