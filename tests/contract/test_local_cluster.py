@@ -88,6 +88,7 @@ def test_the_record_tells_others_where_everything_is(cluster: LocalCluster):
             "daemon": "supervisor-1",
             "thrift_port": BASE + 31,
             "ports": [BASE + 100, BASE + 101],
+            "meta": {},
         }
     ]
     attached = LocalCluster.attach(cluster.dir)
