@@ -1,4 +1,4 @@
-"""What sinks wrote: the longest path's delay, and every loss and repeat."""
+"""The lines of sinks: the longest path's delay, and every loss and repeat."""
 
 from __future__ import annotations
 

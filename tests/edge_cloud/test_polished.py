@@ -18,7 +18,7 @@ from leeward.policies.edge_cloud.methods.topset import topset
 from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
-from leeward.policies.edge_cloud.planning.arrays import devices, scratch_of, state_of
+from leeward.policies.edge_cloud.planning.arrays import Devices, Flows, Scratch, State, devices, scratch_of, state_of
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.kernel_groups import move_group
 from leeward.policies.edge_cloud.planning.kernel_moves import fill_lists, fill_overheads, fits, gain_s, move
@@ -39,9 +39,15 @@ def place_all(data: st.DataObject, instance: Instance) -> tuple[Board, Places]:
     return board, placed
 
 
-def fill_makespans(flows, machines, state, scratch) -> None:
+def kernel_facts(board: Board) -> tuple[Flows, Devices, State, Scratch]:
+    """With lists, overheads and makespans filled in, as the moves need them."""
+    flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board.loads, board.packed.place)
+    fill_lists(flows, state)
+    fill_overheads(machines, state)
+    scratch = scratch_of(flows, machines)
     for f in range(len(flows.start)):
         scratch.makespans[f] = makespan_s(flows, machines, state, f, scratch.length)
+    return flows, machines, state, scratch
 
 
 def rows(instance: Instance, placed: Places) -> list[list[int]]:
@@ -70,11 +76,7 @@ def test_kernels_give_lengths_makespans_and_tails_of_the_formulas(instance, data
 @FEW
 def test_a_move_is_priced_as_the_formulas_do_and_leaves_no_trace(instance, data):
     board, placed = place_all(data, instance)
-    flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board.loads, board.packed.place)
-    fill_lists(flows, state)
-    fill_overheads(machines, state)
-    scratch = scratch_of(flows, machines)
-    fill_makespans(flows, machines, state, scratch)
+    flows, machines, state, scratch = kernel_facts(board)
     movable = [key for key in placed if instance.dataflows[key[0]].queries[key[1]].kind != "source"]
     d, v = data.draw(st.sampled_from(movable))
     s = data.draw(st.integers(0, len(instance.fabric.resources) - 1))
@@ -104,11 +106,7 @@ def test_a_move_is_priced_as_the_formulas_do_and_leaves_no_trace(instance, data)
 @FEW
 def test_a_group_of_queries_moves_only_where_that_gains_by_the_formulas(instance, data):
     board, placed = place_all(data, instance)
-    flows, machines, state = board.packed.flows(), devices(board.loads), state_of(board.loads, board.packed.place)
-    fill_lists(flows, state)
-    fill_overheads(machines, state)
-    scratch = scratch_of(flows, machines)
-    fill_makespans(flows, machines, state, scratch)
+    flows, machines, state, scratch = kernel_facts(board)
     d = data.draw(st.integers(0, len(instance.dataflows) - 1))
     name = instance.dataflows[d].name
     kept = [array.copy() for array in state[:6]]

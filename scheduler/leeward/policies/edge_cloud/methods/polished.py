@@ -12,7 +12,7 @@ import random
 import numpy as np
 
 from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
-from leeward.policies.edge_cloud.methods.topset import draft, settle
+from leeward.policies.edge_cloud.methods.topset import commit, draft
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.kernel_polish import polish_starts
@@ -37,4 +37,4 @@ def polished(board: Board, dataflow: Dataflow, rng: random.Random) -> Placed | R
     cuts = np.cumsum([len(one) for one in dataflow.sets])[: -1 if len(dataflow.queries) <= STARTS else 0]
     facts = (found.flows, found.machines, found.state, found.scratch)
     polish_starts(*facts, found.number, order, cuts, CANDIDATES, small, MOST)
-    return settle(board, dataflow, found)
+    return commit(board, dataflow, found)

@@ -33,7 +33,7 @@ class Draft:
 def topset(board: Board, dataflow: Dataflow, *, penalty: bool) -> Placed | Refused:
     """Puts an arriving dataflow on the board, beside the others, which do not move; `penalty` makes it TopSet/P."""
     found = draft(board, dataflow, penalty=penalty)
-    return found if isinstance(found, Refused) else settle(board, dataflow, found)
+    return found if isinstance(found, Refused) else commit(board, dataflow, found)
 
 
 def draft(board: Board, dataflow: Dataflow, *, penalty: bool) -> Draft | Refused:
@@ -71,7 +71,7 @@ def _place_sources(board: Board, dataflow: Dataflow, found: Draft) -> int | None
     return None
 
 
-def settle(board: Board, dataflow: Dataflow, found: Draft) -> Placed:
+def commit(board: Board, dataflow: Dataflow, found: Draft) -> Placed:
     """The dataflow runs as in the draft's state."""
     wanted = tuple(int(found.state.place[q]) for q in found.at)
     board.rearrange(dataflow.name, wanted)

@@ -20,9 +20,12 @@ def overhead(devices: Devices, r: int, m: int) -> float:
 @leaf
 def transfer_s(devices: Devices, event_bytes: float, r: int, s: int) -> float:
     """l + 8 delta / beta."""
-    if r == s:
-        return 0.0
-    here, there = devices.site[r], devices.site[s]
+    return 0.0 if r == s else hop_s(devices, event_bytes, devices.site[r], devices.site[s])
+
+
+@leaf
+def hop_s(devices: Devices, event_bytes: float, here: int, there: int) -> float:
+    """The same between resources of two sites."""
     return devices.latency_s[here, there] + event_bytes * devices.s_per_byte[here, there]
 
 
@@ -65,8 +68,7 @@ def fill_ways_in(flows: Flows, devices: Devices, state: State, q: int, length: F
         u = flows.parent[at]
         here = devices.site[state.place[u]]
         for there in range(len(way)):
-            hop = devices.latency_s[here, there] + flows.event_bytes[u] * devices.s_per_byte[here, there]
-            way[there] = max(way[there], length[u] + hop)
+            way[there] = max(way[there], length[u] + hop_s(devices, flows.event_bytes[u], here, there))
 
 
 @leaf
@@ -78,8 +80,7 @@ def fill_ways_out(flows: Flows, devices: Devices, state: State, q: int, tail: Fl
         there = devices.site[state.place[c]]
         rest = own_s(flows, devices, state, c) + tail[c]
         for here in range(len(way)):
-            hop = devices.latency_s[here, there] + flows.event_bytes[q] * devices.s_per_byte[here, there]
-            way[here] = max(way[here], hop + rest)
+            way[here] = max(way[here], hop_s(devices, flows.event_bytes[q], here, there) + rest)
 
 
 @leaf
