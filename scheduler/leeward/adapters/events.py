@@ -9,6 +9,7 @@ leading, standby           it holds the lock of the topology, or waits for it
 leadership_lost            the lock went to another service
 first_record               the topology had no control record; it has one now
 taken_over                 it has read what the coordinator before it left
+first_placement            Storm has placed it for the first time, after a plan was there: by_plan, else why not
 plan_made                  a policy gave a plan: rates, service_rates, objective, response_s, cost_per_h, reason
 plan_refused               the loop does not carry it out: why
 reconfiguration_started    changes, reason, epoch, cut

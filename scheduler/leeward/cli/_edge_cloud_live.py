@@ -7,6 +7,7 @@ The parts that compute are in `policies/edge_cloud`: the workload, the model, an
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import time
@@ -72,6 +73,8 @@ TOGETHER = 1
 MODE = "exclusive"
 TOPOLOGY = "dataflow"
 NAME = "edge-cloud-live"
+#: The event of a topology that Storm has placed by its plan at once.
+FIRST = "first_placement"
 
 
 def run_live(
@@ -157,7 +160,8 @@ class LiveRun:
 
     def _serve(self, network: Path, events: Path) -> list[str]:
         options = {
-            "policy": "edge-cloud", "edge-cloud.mode": MODE, "edge-cloud.rebalance": self.scenario.rebalance,
+            "policy": "edge-cloud", "edge-cloud.mode": MODE,
+            "edge-cloud.method": self.scenario.method, "edge-cloud.rebalance": self.scenario.rebalance,
             "network": str(network.resolve()), "warm_apart": "true", "look_s": "0.1", "period_s": "3",
             "cool_down_s": "1", "checkpoint_s": "120", "pause_s": "120", "restore_s": "180",
             "handover_s": "240", "prepare_s": "240", "silent_s": "20",
@@ -210,12 +214,12 @@ class LiveRun:
     def _await_events(self, row: Lived) -> None:
         """Wait until it is placed and events reach its sinks."""
         name = row.name
-        self._await(lambda: bool(self._ended(name)), f"{name} to be placed")
-        running_s = self._ended(name)[0]["t"] - self._submitted(row)
+        self._await(lambda: bool(self._placed(name)), f"{name} to be placed")
+        row.placed_first = self._placed(name)[0]["action"] == FIRST
         self._await(lambda: bool(self._lines(row)), f"events at the sinks of {name}")
         self.say(
             f"{name}: {len(row.dataflow.queries)} queries, plan {row.submitted_to_plan_s:.2f} s after submission, "
-            f"placed after {running_s:.0f} s"
+            f"events after {time.time() - self._submitted(row):.0f} s" + ("; placed once" if row.placed_first else "")
         )
 
     def _submit(self, row: Lived) -> None:
@@ -242,13 +246,14 @@ class LiveRun:
 
     def measure(self) -> None:
         """Makespans in the steady state, beside the model's for the placement as it is."""
-        time.sleep(self.settle_s)
+        self._await(self._at_rest, "the last rebalance to be over")
         since = time.time()
         self.say(f"measuring {len(self.running())} dataflows for {self.scenario.window_s:g} s")
         time.sleep(self.scenario.window_s)
         until = time.time()
         time.sleep(2.0)  # events that left their source at its end arrive
         for row in self.running():
+            row.rebalanced = self._moves_of(row, until=until)
             row.place = self._place(row)
             row.measured_s = arrivals.makespan_s(self._arrived(row), int(since * 1e6), int(until * 1e6))
         for row, model_s in zip(self.running(), self.model().makespans, strict=True):
@@ -285,11 +290,7 @@ class LiveRun:
         for row in self.running():
             row.longest_s = arrivals.longest_s(self._arrived(row), int(since * 1e6), int(until * 1e6))
             row.place = self._place(row)
-            row.moves = Counter(
-                e["kind"] if e["ending"] == Ending.DONE else f"{e['kind']} given up"
-                for e in self._named(row.name, "reconfiguration_ended")
-                if e["t"] >= since
-            )
+            row.moves = self._moves_of(row, since=since)
             self._judge(row)
         left = tuple(row.name for row in self.running() if node in row.place)
         self.drained = Drain(node=node, dataflows=len(concerned), seconds=took_s, left=left)
@@ -325,6 +326,32 @@ class LiveRun:
         row.seen_to_plan_s = plan["t"] - self._named(row.name, "service_started")[0]["t"]
         if "response_s" not in plan:
             row.refused = plan["reason"]
+
+    def _placed(self, name: str) -> list[dict[str, Any]]:
+        """Events that brought it where its first plan wants it: Storm's first placement, or a reconfiguration."""
+        first = [event for event in self._named(name, FIRST) if event["by_plan"]]
+        return [*first, *self._ended(name)]
+
+    def _moves_of(self, row: Lived, *, since: float = 0.0, until: float = math.inf) -> Counter[str]:
+        """Kinds of the reconfigurations in this time that did not bring it to its first place."""
+        arrived = self._placed(row.name)[:1]
+        ended = [e for e in self._named(row.name, "reconfiguration_ended") if e not in arrived]
+        return Counter(
+            e["kind"] if e["ending"] == Ending.DONE else f"{e['kind']} given up"
+            for e in ended
+            if since <= e["t"] < until
+        )
+
+    def _at_rest(self) -> bool:
+        """Of what runs nothing is being reconfigured, and has not been for some time."""
+        for name in (row.name for row in self.running()):
+            started, ended = (
+                max((event["t"] for event in self._named(name, f"reconfiguration_{what}")), default=0.0)
+                for what in ("started", "ended")
+            )
+            if started > ended or time.time() - ended < self.settle_s:
+                return False
+        return True
 
     def _ended(self, name: str) -> list[dict[str, Any]]:
         return [event for event in self._named(name, "reconfiguration_ended") if event["kind"] != "reset"]
@@ -366,7 +393,12 @@ class LiveRun:
 
 def _plain(row: Lived) -> dict[str, Any]:
     kinds = [query.kind for query in row.dataflow.queries]
-    return asdict(row) | {"dataflow": kinds, "moves": dict(row.moves), "ratio": row.ratio}
+    return asdict(row) | {
+        "dataflow": kinds,
+        "moves": dict(row.moves),
+        "rebalanced": dict(row.rebalanced),
+        "ratio": row.ratio,
+    }
 
 
 def _checkout() -> Path:

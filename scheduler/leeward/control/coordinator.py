@@ -35,7 +35,7 @@ from leeward.core.orders import (
     WriteJournal,
     WritePlacement,
 )
-from leeward.core.plan import Plan
+from leeward.core.plan import Plan, Slot
 from leeward.core.table import Table
 
 #: Watches may be missed while ZooKeeper is away: everything is also read this often, in seconds.
@@ -75,6 +75,7 @@ class Coordinator:
         sinks: Collection[str],
         sources: Collection[str] = (),
         initial: Mapping[str, Table],
+        first: Mapping[int, Slot] | None = None,
         control: ControlStore,
         barriers: BarrierStore,
         cluster: ClusterStore,
@@ -86,9 +87,10 @@ class Coordinator:
         fault: FaultHook | None = None,
     ) -> None:
         """`tasks`: task -> component of all that take part; `sinks`: components that no other reads from;
-        `sources`: those that read from none; `initial`: tables if there is no record yet.
+        `sources`: those that read from none; `initial`: tables if there is no record yet, and `first`: then the slots
+        to be placed in, as nothing of it runs.
         """
-        self._topology, self._initial = topology, initial
+        self._topology, self._initial, self._first = topology, initial, first or {}
         self._control, self._barriers, self._cluster = control, barriers, cluster
         self._snapshots, self._nimbus, self._clock, self._sink = snapshots, nimbus, clock, sink
         self._fault = fault or (lambda step: None)
@@ -118,7 +120,7 @@ class Coordinator:
         claim = self._control.claim()
         self._fault("claimed")
         self._read_snapshot()
-        self._feed(Restarted(record=claim.record, journal=claim.journal, initial=self._initial))
+        self._feed(Restarted(record=claim.record, journal=claim.journal, initial=self._initial, first=self._first))
 
     def submit(self, plan: Plan, request: str = "") -> None:
         """Begin to carry out a plan that was checked. `request`: the id of the request for it, if there is one."""

@@ -74,6 +74,18 @@ class Loop:
         """A reconfiguration is over."""
         self._cool_until = now + self._settings.cool_down_s
 
+    def first(self, view: ClusterView, now: float) -> Plan | None:
+        """The plan for a topology of which nothing is placed yet; None from a policy that needs rates, or if the guard
+        refuses it."""
+        if self._policy is None or not getattr(self._policy, "at_once", False):
+            return None
+        try:
+            plan = self._policy.decide(view, now=now, rng=self._rng)
+        except LeewardError as error:
+            self._refuse(str(error))
+            return None
+        return self._accepted(plan, view, epoch=view.epoch, idle=True)
+
     def wants_view(self, now: float) -> bool:
         """It is time to plan."""
         return self._policy is not None and self._future is None and now >= max(self._next, self._cool_until)
@@ -98,6 +110,9 @@ class Loop:
         except LeewardError as error:
             self._refuse(str(error))
             return None
+        return self._accepted(plan, view, epoch=epoch, idle=idle)
+
+    def _accepted(self, plan: Plan, view: ClusterView, *, epoch: int, idle: bool) -> Plan | None:
         self._emit("plan_made", plan_fields(plan, view))
         why = self.objection(plan, view, epoch=epoch, idle=idle)
         if why is None:

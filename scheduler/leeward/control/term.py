@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.costs import HandoverCosts
+from leeward.control.early import cluster_before, tasks_of
 from leeward.control.errors import LostLeadershipError
 from leeward.control.guard import by_hand, changes_nothing
 from leeward.control.liveness import Liveness
@@ -36,17 +37,18 @@ from leeward.control.presence import Presence
 from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.control.room import no_room, not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
-from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError
+from leeward.core.control import ControlRecord
+from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError, ProtocolError
 from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
 from leeward.core.outcome import DONE, Ending, Outcome, refused
 from leeward.core.outside import warning
 from leeward.core.placing import present_deployment
-from leeward.core.plan import Plan
+from leeward.core.plan import Plan, Slot
 from leeward.core.policy import Policy
 from leeward.core.settings import Settings
-from leeward.core.table import first_tables
+from leeward.core.table import Table, first_tables
 from leeward.core.topology_conf import REPLICAS
 
 #: Time between two looks at the metrics, seconds.
@@ -81,6 +83,7 @@ class Term:
         self._away_since: float | None = None
         self._asked = True
         self._busy = False
+        self._planned_first = False
         self._waits_for = ""
         self._wake_request = self._request_came
         self.coordinator: Coordinator | None = None
@@ -113,23 +116,28 @@ class Term:
         coordinator = self.coordinator
         if coordinator is None or coordinator.snapshot is None:
             raise NotReadyError("the plugin has not published this topology.", remedy="Ask again in a second.")
+        machine = coordinator.machine
+        return self._planning_view(coordinator.snapshot, machine.record, machine.sizes)
+
+    def _planning_view(
+        self, cluster: ClusterSnapshot, record: ControlRecord, sizes: Mapping[str, int] | None = None
+    ) -> ClusterView:
         facts = replace(
-            self._facts(coordinator, coordinator.snapshot),
-            cluster=self._without_others(coordinator.snapshot),
+            self._facts(self._without_others(cluster), record, sizes or {}),
             draining=self._ports.cluster.draining(),
             wanted=self._mine.control.read_placement(),
         )
         return build_view(facts, self._settings)
 
-    def _facts(self, coordinator: Coordinator, cluster: ClusterSnapshot) -> Facts:
+    def _facts(self, cluster: ClusterSnapshot, record: ControlRecord, sizes: Mapping[str, int]) -> Facts:
         """Facts that are in memory; no server is asked."""
         return Facts(
             structure=self._structure,
             cluster=cluster,
-            record=coordinator.machine.record,
+            record=record,
             rates=self._rates,
             service=self._monitor.service,
-            sizes=coordinator.machine.sizes,
+            sizes=sizes,
             outside=self._outside,
             streams=self._streams,
             handover_cost=self._costs.fit(),
@@ -145,26 +153,59 @@ class Term:
     # --- one round
 
     def _take_over(self, stop: threading.Event) -> Coordinator | None:
-        """Wait until the plugin knows the topology's tasks, then claim it."""
+        """Claim the topology: at once, if a plan can be made before Storm places it, else when its tasks are known."""
+        first = self._plan_first()
+        if first is not None:
+            mine, plan = first
+            self._planned_first = True
+            return self._claim(mine, plan.tables, plan.placement)
+        tasks = self._published_tasks(stop)
+        if tasks is None:
+            return None
+        mine = members(self._structure, tasks)
+        return self._claim(mine, first_tables(mine, self._structure.conf.get(REPLICAS.name)), {})
+
+    def _plan_first(self) -> tuple[dict[int, str], Plan] | None:
+        """Tasks, and the plan by which Storm is to place them; None if it needs rates, or if Storm was faster."""
+        tasks, name = tasks_of(self._structure), self._structure.name
+        cluster = self._cluster_before(tasks)
+        if tasks is None or cluster is None or self._mine.control.read_record() is not None:
+            return None
+        mine = members(self._structure, tasks)
+        record = ControlRecord(tables=first_tables(mine, self._structure.conf.get(REPLICAS.name)))
+        plan = self._loop.first(self._planning_view(cluster, record), self._ports.clock.now())
+        if plan is None or self._reservations.claim(name, set(plan.placement.values())) is not None:
+            return None
+        if self._cluster_before(tasks) is None:
+            self._reservations.release(name)
+            return None
+        return mine, plan
+
+    def _cluster_before(self, tasks: Mapping[int, str] | None) -> ClusterSnapshot | None:
+        """The cluster without this topology; None if it was published already."""
+        if tasks is None:
+            return None
+        return cluster_before(self._ports.cluster.snapshot(lambda: None), self._structure, tasks)
+
+    def _published_tasks(self, stop: threading.Event) -> Mapping[int, str] | None:
+        """Wait until the plugin knows the topology's tasks; None if stopped."""
         told = False
         while not stop.is_set():
             try:
-                text = self._ports.cluster.snapshot(lambda: None)
-                tasks = read_snapshot(text, self._structure.id).tasks
-                break
+                return read_snapshot(self._ports.cluster.snapshot(lambda: None), self._structure.id).tasks
             except NotReadyError as error:
                 if not told:
                     self._emit("waiting", {"why": str(error)})
                     told = True
                 self._presence.check(self._ports.clock.now())
                 stop.wait(self._ports.clock.patience(PUBLISHED_S))
-        else:
-            return None
-        mine = members(self._structure, tasks)
+        return None
+
+    def _claim(self, mine: Mapping[int, str], tables: Mapping[str, Table], slots: Mapping[int, Slot]) -> Coordinator:
         self.coordinator = Coordinator(
             topology=self._structure.name, topology_id=self._structure.id, tasks=mine,
             sinks=sinks(self._structure), sources=sources(self._structure),
-            initial=first_tables(mine, self._structure.conf.get(REPLICAS.name)),
+            initial=tables, first=slots,
             control=self._mine.control, barriers=self._mine.barriers,
             cluster=self._ports.cluster, snapshots=self._ports.snapshots, nimbus=self._ports.nimbus,
             clock=self._ports.clock, sink=self._ports.sink, limits=self._settings.limits, fault=self._fault,
@@ -182,6 +223,9 @@ class Term:
         if now >= self._listen_at:
             self._listen_at = now + LISTEN_S
             self._listen(coordinator, now)
+        if self._planned_first and coordinator.snapshot is not None:
+            self._planned_first = False
+            self._first_placement(coordinator.machine.tasks, coordinator.snapshot)
         busy = not coordinator.idle
         if self._busy and not busy:
             self._monitor.forget()
@@ -199,9 +243,21 @@ class Term:
             self._submit(coordinator, plan)
         elif coordinator.idle or coordinator.machine.state is State.HELD:
             self._serve_requests(coordinator, now)
-            if ready and coordinator.idle and self._loop.wants_view(now):
+            published = coordinator.snapshot is not None
+            if published and ready and coordinator.idle and self._loop.wants_view(now):
                 self._plan(coordinator, now)
         self._busy = self._busy or not coordinator.idle
+
+    def _first_placement(self, tasks: Mapping[int, str], cluster: ClusterSnapshot) -> None:
+        """Nimbus has made its first pass: other topologies see the slots now. Raises ProtocolError."""
+        self._reservations.release(self._structure.name)
+        found = members(self._structure, cluster.tasks)
+        if found != tasks:
+            raise ProtocolError(
+                f"Storm numbers the tasks of {self._structure.name} {found}, not {tasks}.",
+                remedy="Submit it again before leeward serve is started, and report this release of Storm.",
+            )
+        self._emit("first_placement", {"by_plan": cluster.assigned.managed, "why": cluster.assigned.reason})
 
     def _listen(self, coordinator: Coordinator, now: float) -> None:
         """Which tasks are away."""
@@ -271,7 +327,7 @@ class Term:
 
     def _tell(self, coordinator: Coordinator, cluster: ClusterSnapshot, now: float) -> None:
         """One line for the live view."""
-        view = build_view(self._facts(coordinator, cluster), self._settings)
+        view = build_view(self._facts(cluster, coordinator.machine.record, coordinator.machine.sizes), self._settings)
         record = coordinator.machine.record
         placed = present_deployment(view)
         cost = sum(sum(c.values()) for c in placed.values()) * self._settings.replica_cost if placed else None

@@ -71,6 +71,7 @@ class Restarted:
     record: ControlRecord | None  #: None: this topology never had one
     journal: Journal | None
     initial: Mapping[str, Table]  #: tables of a topology that has no record yet
+    first: Mapping[int, Slot] = field(default_factory=dict)  #: its slots, if Storm is to place it by a plan at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,9 +64,10 @@ from leeward.core.orders import (
     State,
     WriteControl,
     WriteJournal,
+    WritePlacement,
 )
 from leeward.core.outcome import aborted
-from leeward.core.plan import Plan
+from leeward.core.plan import Placement, Plan, Slot
 
 #: How many past transitions an error lists.
 STORY = 20
@@ -100,7 +101,8 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
         idle, _ = to_idle(m, now, m.limits.checkpoint_every_s * FIRST_CHECKPOINT)
         return idle, (
             WriteJournal(journal=Journal()),
-            WriteControl(record=m.record),
+            WriteControl(record=m.record),  # before the placement: no task may start without it
+            *first_placement(m, event.first),
             Note(action="first_record"),
         )
     m = replace(m, record=event.record, journal=event.journal or Journal())
@@ -141,6 +143,13 @@ def restarted(m: Machine, event: Restarted, now: float) -> Step:
         given_up = journal.step is StepName.ANNOUNCE
         after, todo = close(m, aborted("the coordinator stopped") if given_up else result_of(m), now)
     return after, (note, *todo)
+
+
+def first_placement(m: Machine, slots: Mapping[int, Slot]) -> tuple[WritePlacement, ...]:
+    """Nothing runs yet: Storm's next pass places the tasks in these slots, if there are any."""
+    if not slots:
+        return ()
+    return (WritePlacement(placement=Placement(topology_id=m.topology_id, epoch=m.record.epoch, slots=slots)),)
 
 
 def begin_again(m: Machine, now: float) -> Step:

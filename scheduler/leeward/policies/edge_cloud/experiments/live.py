@@ -11,7 +11,7 @@ from leeward.core.experiment import Curve, Finding, Panel, Row
 from leeward.core.fields import FieldError, check_number, mapping, number, text, whole, wrong_type
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.values import check_one_of
-from leeward.policies.edge_cloud.settings import REBALANCES
+from leeward.policies.edge_cloud.settings import METHODS, REBALANCES
 
 FIGURE = "Live"
 MS = 1e3
@@ -32,6 +32,7 @@ class Scenario:
     stretch: float  #: of all delays
     rate: float  #: events/s of a dataflow
     window_s: float  #: over which makespans are measured
+    method: str
     rebalance: str
     joins: bool  #: queries may have several inputs
 
@@ -48,6 +49,7 @@ def scenario_of(document: object) -> Scenario:
         stretch=number("stretch", top["stretch"]),
         rate=number("rate", top["rate"]),
         window_s=number("window_s", top["window_s"]),
+        method=text("method", top["method"]),
         rebalance=text("rebalance", top["rebalance"]),
         joins=_truth("joins", top["joins"]),
     )
@@ -55,6 +57,7 @@ def scenario_of(document: object) -> Scenario:
         check_number(name, getattr(found, name), positive=True)
     if not 3 <= found.nodes <= 20:
         raise FieldError("nodes", found.nodes, "is not from 3 to 20", remedy="give so many")
+    check_one_of("method", found.method, METHODS)
     check_one_of("rebalance", found.rebalance, REBALANCES)
     return found
 
@@ -83,7 +86,9 @@ class Lived:
     lost: int = 0
     doubled: int = 0
     again: int = 0  #: lines written anew after a reset
-    moves: Counter[str] = field(default_factory=Counter)  #: kinds of reconfigurations after its arrival
+    placed_first: bool = False  #: Storm's first placement of it was the plan
+    moves: Counter[str] = field(default_factory=Counter)  #: kinds of reconfigurations in a drain
+    rebalanced: Counter[str] = field(default_factory=Counter)  #: the same after its arrival, before the drain
     longest_s: float | None = None  #: delay of an event, around the drain
 
     @property
@@ -114,7 +119,7 @@ def conclude(scenario: Scenario, lived: Sequence[Lived], drain: Drain | None) ->
     rows = [
         *_deviations(where, measured),
         *_plans(where, lived),
-        *_events(where, lived, drain),
+        *_events(where, scenario, lived, drain),
         *(row for one in measured for row in _of_one(one)),
     ]
     curves = (
@@ -159,7 +164,7 @@ def _plans(where: str, lived: Sequence[Lived]) -> list[Row]:
     ]
 
 
-def _events(where: str, lived: Sequence[Lived], drain: Drain | None) -> list[Row]:
+def _events(where: str, scenario: Scenario, lived: Sequence[Lived], drain: Drain | None) -> list[Row]:
     moves = sum((one.moves for one in lived), Counter[str]())
     counts: list[tuple[str, float, float | None, float | None]] = [
         ("events at the sinks", sum(one.events for one in lived), 1, None),
@@ -167,10 +172,17 @@ def _events(where: str, lived: Sequence[Lived], drain: Drain | None) -> list[Row
         ("doubled", sum(one.doubled for one in lived), None, 0),
         ("written again after a reset", sum(one.again for one in lived), None, None),
         ("refused dataflows", sum(bool(one.refused) for one in lived), None, None),
+        ("dataflows whose first placement was the plan", sum(one.placed_first for one in lived), None, None),
     ]
+    if scenario.rebalance != "none":
+        moved = sum((one.rebalanced for one in lived), Counter[str]())
+        counts += [
+            (f"handovers by the rebalance ({scenario.rebalance})", moved[HANDOVER], 1, None),
+            ("its other reconfigurations, and handovers that were given up", moved.total() - moved[HANDOVER], None, 0),
+        ]
     if drain is not None:
         counts += [
-            ("handovers", moves[HANDOVER], drain.dataflows, None),
+            ("handovers in the drain", moves[HANDOVER], drain.dataflows, None),
             ("other reconfigurations, and handovers that were given up", moves.total() - moves[HANDOVER], None, 0),
             (f"dataflows left on the drained node, of {drain.dataflows}", len(drain.left), None, 0),
         ]

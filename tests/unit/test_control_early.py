@@ -1,0 +1,187 @@
+"""A topology that is planned before Storm has placed it: its tasks by Storm's rule, and Storm's first placement."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+
+import pytest
+
+from leeward.control.early import cluster_before, tasks_of
+from leeward.control.loop import Inline
+from leeward.control.ports import ComponentFacts, Ports, Structure, TopologyPorts
+from leeward.control.reservations import Reservations
+from leeward.control.service import Service
+from leeward.core.errors import ProtocolError
+from leeward.core.placing import carry
+from leeward.core.plan import Plan, Slot
+from leeward.core.settings import Settings
+from leeward.core.table import replicas
+from leeward.sim.memory import (
+    ListSink,
+    ManualClock,
+    MemoryBarriers,
+    MemoryClusterStore,
+    MemoryControlStore,
+    MemoryLeftovers,
+    MemoryLock,
+    MemoryNimbus,
+    MemoryRequests,
+    MemorySnapshots,
+    World,
+    snapshot_text,
+)
+
+NODES = {"n1": (1, 2), "n2": (1, 2)}
+CONF = {"topology.acker.executors": 0, "topology.eventlogger.executors": 0}
+
+
+def component(name: str, tasks: object, *inputs: str, kind: str = "stateful") -> ComponentFacts:
+    return ComponentFacts(id=name, kind=kind, inputs=inputs, conf={"topology.tasks": tasks})
+
+
+STRUCTURE = Structure(
+    id="new-1-1",
+    name="new",
+    components=(component("from", 1, kind="source"), component("to", 2, "from")),
+    conf=CONF,
+)
+TASKS = {1: "from", 2: "to", 3: "to"}
+
+
+def test_storm_sorts_components_by_name_and_counts_through():
+    assert tasks_of(STRUCTURE) == TASKS
+    capital = replace(STRUCTURE, components=(component("a", 2), component("Z", 1), component("_b", 1)))
+    assert tasks_of(capital) == {1: "Z", 2: "_b", 3: "a", 4: "a"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"components": (component("to", None),)},
+        {"conf": {"topology.acker.executors": None, "topology.eventlogger.executors": 0}},
+        {"conf": {"topology.acker.executors": 1, "topology.eventlogger.executors": 0}},
+        {"conf": {}},
+        {"conf": CONF | {"topology.metrics.consumer.register": [{"class": "a.Consumer"}]}},
+    ],
+)
+def test_nothing_is_guessed_where_storm_has_tasks_of_its_own_or_a_number_is_missing(changes: dict[str, object]):
+    assert tasks_of(replace(STRUCTURE, **changes)) is None  # type: ignore[arg-type]
+
+
+def published(topology_id: str = "", **facts: object) -> str:
+    """The plugin's snapshot, with no topology unless one is named."""
+    about = {"tasks": TASKS, "slots": {}} | facts
+    text = snapshot_text(nodes=NODES, topology_id=topology_id, name="new", **about)  # type: ignore[arg-type]
+    return text if topology_id else json.dumps(json.loads(text) | {"topologies": []})
+
+
+def test_the_cluster_before_has_the_slots_of_others_and_nothing_of_the_new_topology():
+    other = published("other-1", slots=dict.fromkeys(TASKS, Slot("n1", 1)))
+    cluster = cluster_before(other, STRUCTURE, TASKS)
+    assert cluster is not None and cluster.tasks == TASKS and cluster.assigned.slots == {}
+    assert cluster.taken == {Slot("n1", 1)} and cluster.others == {"other-1"}
+    assert cluster_before(published(STRUCTURE.id), STRUCTURE, TASKS) is None
+    assert cluster_before(None, STRUCTURE, TASKS) is None
+
+
+class FromFacts:
+    """A policy that needs no rates: one replica of each component on n2."""
+
+    at_once = True
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def decide(self, view, *, now, rng) -> Plan:
+        self.asked += 1
+        return carry(view, {component.id: {"n2": 1} for component in view.components}, reason="facts")
+
+
+class Passes(ManualClock):
+    """Nimbus makes its pass at the n-th look at the clock: it follows a placement if there is one."""
+
+    def __init__(self, world: World, after: int, tasks: dict[int, str], until: int = 40) -> None:
+        super().__init__()
+        self.world, self.left, self.tasks, self.until, self.stop = world, after, tasks, until, threading.Event()
+
+    def now(self) -> float:
+        self.left, self.until = self.left - 1, self.until - 1
+        if self.left == 0:
+            self.make()
+        if self.until == 0:
+            self.stop.set()
+        self.time += 0.01
+        return self.time
+
+    def make(self) -> None:
+        wanted = self.world.placement
+        slots = dict(wanted.slots) if wanted else dict.fromkeys(self.tasks, Slot("n1", 1))
+        self.world.snapshot = published(
+            STRUCTURE.id, tasks=self.tasks, slots=slots, managed=wanted is not None, epoch=0
+        )
+        self.world.changed()
+
+
+def serve(policy, *, after: int = 20, tasks: dict[int, str] = TASKS, reservations=None):
+    world = World(structures={"new": STRUCTURE}, snapshot=published())
+    clock, sink = Passes(world, after, tasks), ListSink()
+    ports = Ports(
+        nimbus=MemoryNimbus(world), snapshots=MemorySnapshots(world), cluster=MemoryClusterStore(world),
+        clock=clock, sink=sink, leftovers=MemoryLeftovers(world),
+        open_topology=lambda _: TopologyPorts(
+            control=MemoryControlStore(world), barriers=MemoryBarriers(world), requests=MemoryRequests(world),
+            lock=MemoryLock(world),
+        ),
+    )  # fmt: skip
+    service = Service(
+        topology="new", ports=ports, settings=Settings(), policy=policy, executor=Inline(),
+        reservations=reservations,
+    )  # fmt: skip
+    service.run(clock.stop)
+    return world, sink
+
+
+def test_storms_first_placement_is_the_plan():
+    policy = FromFacts()
+    world, sink = serve(policy)
+    actions = [action for action, _ in sink.events if action != "measured"]
+    assert actions[:4] == ["service_started", "leading", "plan_made", "first_record"]
+    assert sink.of("first_placement") == [{"topology": "new", "by_plan": True, "why": ""}]
+    assert not sink.of("reconfiguration_started"), "it is where it is wanted"
+    assert world.placement.topology_id == STRUCTURE.id and set(world.placement.slots) == set(TASKS)
+    owners = {name: replicas(table) for name, table in world.record.tables.items()}
+    assert owners == {"from": (1,), "to": (3,)}
+    assert {world.placement.slots[task].node for task in (1, 3)} == {"n2"}
+
+
+@pytest.mark.parametrize(
+    ("after", "then"), [(1, ["first_record", "plan_made"]), (2, ["plan_made", "first_record", "plan_made"])]
+)
+def test_a_topology_that_storm_has_placed_is_led_as_before(after: int, then: list[str]):
+    _, sink = serve(FromFacts(), after=after)
+    assert not sink.of("first_placement")
+    actions = [action for action, _ in sink.events if action != "measured"]
+    assert actions[2 : 2 + len(then)] == then
+
+
+def test_slots_are_reserved_until_nimbus_has_made_its_pass():
+    kept = Reservations()
+    serve(FromFacts(), after=1000, reservations=kept)
+    assert kept.of_others("another") == frozenset(), "a term that ends lets go"
+    kept.claim("another", {Slot("n2", 1), Slot("n2", 2), Slot("n1", 1), Slot("n1", 2)})
+    world, sink = serve(FromFacts(), after=1000, reservations=kept)
+    assert world.placement is None and not sink.of("first_placement")
+
+
+def test_a_policy_that_needs_rates_is_not_asked_before_tasks_are_known():
+    policy = FromFacts()
+    policy.at_once = False  # type: ignore[misc]
+    world, _ = serve(policy, after=1000)
+    assert policy.asked == 0 and world.record is None
+
+
+def test_another_numbering_than_storms_is_told_not_followed():
+    with pytest.raises(ProtocolError, match="numbers the tasks of new"):
+        serve(FromFacts(), tasks={1: "to", 2: "to", 3: "from"})
