@@ -25,8 +25,8 @@ class Policy(Protocol):
     `core/options.py`), or None if it has no such attribute.
 
     With the attribute `at_once = True` it plans from facts and needs no rates: it is asked as soon as a topology is
-    led, if possible before Storm has placed it (`control/early.py`). Others wait for one period. A method `prepare()` is
-    called once before it is asked anything: it compiles, say.
+    led, if possible before Storm has placed it (`control/early.py`). Others wait for one period. A method `prepare()`
+    is called once before it is asked anything: it compiles, say.
     """
 
     def decide(self, view: ClusterView, *, now: float, rng: Random) -> Plan:
