@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import signal
 import time
 import tomllib
 from collections import Counter
@@ -56,7 +57,7 @@ SLOTS = 16
 LONG_S = 240.0
 #: After all have arrived, and after the drain, workers settle before delays are measured, s.
 SETTLE_S = 10.0
-#: Of the daemons that in a real cluster have machines of their own; workers have 0.
+#: Of the service and the daemons that in a real cluster have machines of their own; workers have 0.
 FAVOURED = -10
 #: Of the topologies: at a few events a second nothing has to be looked at more often.  Each executor that waits looks
 #: for work 100 times a second, and not 250 times: some 250 executors share the processors.
@@ -83,6 +84,7 @@ def run_live(
     """The whole run; its figures are written and printed also where a step fails. Raises LeewardError."""
     file = file or _checkout() / "storm_conf" / "scenarios" / f"edge-cloud{'-quick' if quick else ''}.toml"
     scenario = read_scenario(file, seed)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
     with ExitStack() as stack:
         run = LiveRun(scenario, out=out, folder=folder, base_port=base_port, stack=stack)
         run.start()
@@ -136,7 +138,8 @@ class LiveRun:
         spec = ClusterSpec(dir=self.folder, base_port=self.base_port, slots=SLOTS, network=self.network)
         self.cluster = LocalCluster(spec).up()
         self.stack.callback(self.cluster.down)
-        self._favour("nimbus", "zookeeper", "redis")
+        for name in ("nimbus", "zookeeper", "redis"):
+            _favour(self.cluster.daemons[name].pid)
         self.jar = self.out / "topology.jar"
         build_jar(self.jar, src=self.project / "src", worker_jar=shipped_jar("worker"))
         self.nimbus = NimbusClient([self.cluster.nimbus])
@@ -148,15 +151,9 @@ class LiveRun:
         events = self.out / "events.jsonl"
         events.unlink(missing_ok=True)
         self.events = EventFile(events)
-        self.stack.enter_context(background(self._serve(file, events), self.out / "serve.log"))
+        _favour(self.stack.enter_context(background(self._serve(file, events), self.out / "serve.log")))
         self._await(lambda: bool(self.events.read() and self.events.named("serving")), "the service to be ready")
         self.say("the service is ready")
-
-    def _favour(self, *daemons: str) -> None:
-        """Where workers have machines of their own, they take no processor from these daemons."""
-        for name in daemons:
-            for thread in Path(f"/proc/{self.cluster.daemons[name].pid}/task").iterdir():
-                os.setpriority(os.PRIO_PROCESS, int(thread.name), FAVOURED)
 
     def _serve(self, network: Path, events: Path) -> list[str]:
         options = {
@@ -389,6 +386,12 @@ class LiveRun:
         lived = list(self.rows.values())
         (self.out / "dataflows.json").write_text(json.dumps([_plain(row) for row in lived], indent=1) + "\n")
         return conclude(self.scenario, lived, self.drained)
+
+
+def _favour(process: int) -> None:
+    """Where workers have machines of their own, they take no processor from this daemon."""
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        os.setpriority(os.PRIO_PROCESS, int(thread.name), FAVOURED)
 
 
 def _plain(row: Lived) -> dict[str, Any]:

@@ -386,14 +386,14 @@ def run_leeward(arguments: list[str], log: Path) -> None:
 
 
 @contextmanager
-def background(arguments: list[str], log: Path) -> Iterator[None]:
-    """A `leeward` command in a process group of its own, ended with all its children at the end of the block."""
+def background(arguments: list[str], log: Path) -> Iterator[int]:
+    """A `leeward` command in a process group of its own, by its id; ended with all its children after the block."""
     with log.open("w") as file:
         process = subprocess.Popen(
             [*_leeward(), *arguments], stdout=file, stderr=subprocess.STDOUT, start_new_session=True
         )
     try:
-        yield
+        yield process.pid
     finally:
         for sign, patience_s in ((signal.SIGTERM, 15), (signal.SIGKILL, 5)):
             try:

@@ -15,6 +15,8 @@ import java.util.Set;
  */
 record PlacementPlan(String topologyId, long epoch, List<Slot> slots) implements Wish {
     static final long VERSION = 1;
+    /** The epoch of a placement that was made before Storm had placed anything of the topology. */
+    static final long FIRST = 0;
 
     /**
      * One worker.

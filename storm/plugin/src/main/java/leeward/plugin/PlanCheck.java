@@ -21,7 +21,8 @@ import org.apache.storm.scheduler.WorkerSlot;
  *
  * <p>A plan fits iff it is for the running topology; every executor is a single task and listed once; every node is a
  * known supervisor host that is not blacklisted; every port is one of its ports ({@link Ports}: also one that Nimbus
- * withholds while executors there are dead); no slot is another topology's.
+ * withholds while executors there are dead); no slot is another topology's. A first placement moves nothing: a
+ * supervisor halts if it gets another assignment while it still fetches a topology's files.
  */
 final class PlanCheck {
     private final Cluster cluster;
@@ -57,6 +58,9 @@ final class PlanCheck {
         PlacementPlan plan = (PlacementPlan) wish;
         try {
             Map<WorkerSlot, Set<ExecutorDetails>> slots = slots(topology, plan);
+            if (plan.epoch() == PlacementPlan.FIRST && runsElsewhere(topology, slots)) {
+                throw new NoFit("plan is a first placement, and Storm has placed the topology otherwise");
+            }
             if (cluster.getUsedSlotsByTopologyId(topology.getId()).isEmpty()) {
                 setbacks.forget(topology.getId()); // everything has to be placed anyway, as in a rebalance
             }
@@ -71,6 +75,13 @@ final class PlanCheck {
             setbacks.misfits(topology.getId());
             return new Verdict.Misfit(e.getMessage(), Optional.of(plan), lost(topology, plan));
         }
+    }
+
+    /** Some executor has another slot than the one that is wanted. */
+    private boolean runsElsewhere(TopologyDetails topology, Map<WorkerSlot, Set<ExecutorDetails>> wanted) {
+        SchedulerAssignment present = cluster.getAssignmentById(topology.getId());
+        return present != null && wanted.entrySet().stream().anyMatch(slot -> slot.getValue().stream()
+            .map(present.getExecutorToSlot()::get).anyMatch(here -> here != null && !here.equals(slot.getKey())));
     }
 
     private Map<WorkerSlot, Set<ExecutorDetails>> slots(TopologyDetails topology, PlacementPlan plan) throws NoFit {

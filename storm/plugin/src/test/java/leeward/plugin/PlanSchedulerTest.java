@@ -126,6 +126,24 @@ class PlanSchedulerTest {
     }
 
     @Test
+    void aFirstPlacementPlacesATopologyOfWhichNothingRuns() {
+        wishes.put("q", plan("q", 0, "n1:6702 1", "n2:6701 2"));
+        Scene.Watched cluster = pass(twoNodes().topology("q", 2, 2));
+        assertEquals(List.of("assign n1:6702", "assign n2:6701"), cluster.touched);
+        assertEquals(List.of(), pass(twoNodes().topology("q", 2, 2).runs("q", "n1", 6702, 1).runs("q", "n2", 6701, 2))
+            .touched);
+    }
+
+    @Test
+    void aFirstPlacementThatComesAfterStormsOwnMovesNothing() {
+        wishes.put("q", plan("q", 0, "n1:6702 1", "n2:6701 2"));
+        Scene.Watched cluster = pass(twoNodes().topology("q", 2, 2).runs("q", "n1", 6701, 1, 2));
+        assertEquals(List.of(), cluster.touched);
+        assertEquals("leeward: default scheduler: plan is a first placement, and Storm has placed the topology "
+            + "otherwise", cluster.getStatus("q-1-0"));
+    }
+
+    @Test
     void aMisfitOfANewTopologyIsPlacedByStorm() {
         wishes.put("q", new Wish.Unreadable("plan is malformed"));
         Cluster cluster = pass(twoNodes().topology("q", 2, 4));
