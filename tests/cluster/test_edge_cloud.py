@@ -41,7 +41,8 @@ def check(figures: dict[str, float], dataflows: list[dict[str, Any]], wanted: in
         assert all(node.startswith({"source": "edge", "sink": "vm"}[kind]) for kind, node in ends)
     (left,) = (name for name in figures if name.startswith("dataflows left on the drained node"))
     assert figures[left] == 0, "the drained node is empty"
-    assert figures["handovers in the drain"] >= 1 and figures["handovers by the rebalance (vertex-edge)"] >= 1
+    assert figures["handovers by the rebalance (vertex-edge)"] >= 1
+    assert sum(count for name, count in figures.items() if name.startswith("handovers in the drain")) >= 1
 
 
 @pytest.mark.timeout(400)

@@ -20,6 +20,7 @@ def draw(path: Path, panels: Sequence[Panel], *, title: str) -> None:
 
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = title
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: smaller, and found by a search
     import matplotlib.pyplot as plt
 
     columns = min(COLUMNS, len(panels)) or 1
