@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands to the application."""
     systems = typer.Typer(no_args_is_help=True, help="A paper's quantities for a given instance and placement.")
     systems.command("edge-cloud")(edge_cloud_command)
+    systems.command("bimodal")(bimodal_command)
     app.add_typer(systems, name="evaluate")
 
 
@@ -46,6 +47,35 @@ def edge_cloud_command(
         print_table(case, document)
     else:
         typer.echo(document_text(document, output), nl=False)
+
+
+def bimodal_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="A network with dedicated links, and a task.")],
+    output: OutputOption = Output.table,
+) -> None:
+    """The cheapest map of a task onto servers and dedicated links: by messages between them, and by a search.
+
+    Example: leeward evaluate bimodal map.json --output json
+    """
+    from leeward.core.errors import LeewardError
+    from leeward.policies.bimodal.mapping.evaluate import evaluate
+    from leeward.policies.bimodal.model.document import read_instance
+
+    try:
+        document = evaluate(read_instance(file))
+    except LeewardError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+    if output is not Output.table:
+        typer.echo(document_text(document, output), nl=False)
+        return
+    for name, found in document.items():
+        typer.echo(f"{name.replace('_', ' ')}: " + (_map_line(found) if found else "no map"))
+
+
+def _map_line(found: dict[str, Any]) -> str:
+    paths = " | ".join(" ".join(f"{a}-{b}" for a, b in path) or "." for path in found["paths"])
+    return f"cost {found['cost']:g}, services on servers {found['servers']}, hops {paths}"
 
 
 def edge_cloud_document(case: Case) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The cheapest map, by a search over the whole network."""

@@ -1,0 +1,1 @@
+"""Mapping by messages: a pure protocol."""

@@ -1,0 +1,109 @@
+"""The messages between servers, and between clients and servers (spec of bi-modal links, section 2). Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leeward.policies.bimodal.mapping.gossip import Fact
+from leeward.policies.bimodal.model.values import Task
+from leeward.policies.bimodal.model.walk import Walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Map:
+    """A partial map to extend. `spec` comes with it until the receiver has acknowledged one of the sender's."""
+
+    task: str
+    spec: Task | None
+    walk: Walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ack:
+    """Of a `Map`; `last`: its sender has left the computation, as all that it sent is acknowledged."""
+
+    task: str
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One attempt to reserve along a map, and its position: the number of the visit that the receiver is to serve."""
+
+    task: str
+    attempt: int
+    spec: Task
+    walk: Walk
+    position: int
+    news: tuple[Fact, ...] = ()  #: of the server that had no room
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve(Probe):
+    """On its way from the delivery server back to the source: reserve your part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo(Probe):
+    """On its way to the delivery server: some server had no room; release your part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renew(Probe):
+    """As `Reserve`: the task still runs, extend the lease of your part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release(Probe):
+    """As `Reserve`: the task is over, release your part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """From the source to the delivery server: the attempt has reserved every part, or a renewal has reached it."""
+
+    task: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gossip:
+    """Facts that the sender has learned, and has not sent to this neighbour yet."""
+
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """From a client to the delivery server of a task: map it."""
+
+    spec: Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """From a client to the delivery server of a task: it is over."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """From a client to the delivery server of a task: how far is it?"""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The answer: status (empty: not known here), the map that is tried, or runs; tasks that have reservations here."""
+
+    task: str
+    status: str
+    walk: Walk | None
+    held: int = 0
+
+
+Message = Gossip | Map | Ack | Reserve | Undo | Renew | Release | Granted | Submit | End | Asked
+#: All types, in the order of their numbers in frames.
+KINDS: tuple[type, ...] = (Gossip, Map, Ack, Reserve, Undo, Renew, Release, Granted, Submit, End, Asked, Told)

@@ -1,0 +1,121 @@
+"""The reservations of one server for tasks: its part of a map, visit by visit, each with a lease."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from leeward.core.peers import Send
+from leeward.policies.bimodal.mapping.gossip import Fact
+from leeward.policies.bimodal.mapping.messages import Granted, Probe, Release, Renew, Reserve, Undo
+from leeward.policies.bimodal.model.resources import Account, Resource, hop_resource
+from leeward.policies.bimodal.model.values import Network
+from leeward.policies.bimodal.model.walk import Walk
+
+#: (task, attempt, position of the visit in the walk).
+Name = tuple[str, int, int]
+P = TypeVar("P", bound=Probe)
+
+
+@dataclass(slots=True)
+class _Held:
+    amounts: dict[Resource, float]
+    until: float
+
+
+class Reservations:
+    """See the module. Both ends of a link that is shared by its directions keep its account.
+
+    `alone`: the account is this server's; else all servers use one, and the sender enters what a link carries.
+    """
+
+    def __init__(
+        self, me: int, network: Network, account: Account, fact: Callable[[], Fact], *, alone: bool = True
+    ) -> None:
+        """`fact`: gives the facts of this server as they are now."""
+        self._me, self._network, self._account, self._fact, self._alone = me, network, account, fact, alone
+        self._held: dict[Name, _Held] = {}
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """Tasks for which something is reserved."""
+        return frozenset(name for name, _, _ in self._held)
+
+    def reserve(self, probe: Reserve, until: float) -> list[Send]:
+        """Take this server's part and pass the probe on towards the source; or undo what the servers behind took."""
+        name, amounts = _name(probe), self._part(probe)
+        if name in self._held:
+            return []
+        if not self._account.fits(amounts):
+            return self._back(probe, news=(self._fact(),))
+        self._account.take(amounts)
+        self._held[name] = _Held(amounts, until)
+        return self._onward(probe)
+
+    def renew(self, probe: Renew, until: float) -> list[Send]:
+        """Extend the lease, and pass it on; without a part that is still held here it ends, and so do the others."""
+        held = self._held.get(_name(probe))
+        if held is None:
+            return []
+        held.until = until
+        return self._onward(probe)
+
+    def release(self, probe: Release) -> list[Send]:
+        """Give this part back, and pass it on."""
+        self._drop(_name(probe))
+        return [] if probe.position == 0 else [_to(probe, probe.position - 1, Release)]
+
+    def undo(self, probe: Undo) -> list[Send]:
+        """Give this part back, and pass it on towards the delivery server."""
+        self._drop(_name(probe))
+        return self._back(probe, news=probe.news)
+
+    def expire(self, now: float) -> None:
+        """Give back whatever was not renewed in time."""
+        for name in [name for name, held in self._held.items() if held.until <= now]:
+            self._drop(name)
+
+    def _drop(self, name: Name) -> None:
+        held = self._held.pop(name, None)
+        if held is not None:
+            self._account.give_back(held.amounts)
+
+    def _part(self, probe: Probe) -> dict[Resource, float]:
+        """Of this visit: CPU, the hop from here on, and of a link that both directions share also the hop to here."""
+        visits, task = probe.walk.visits, probe.spec
+        here: Walk = visits[probe.position]
+        amounts: dict[Resource, float] = defaultdict(float)
+        if here.ran:
+            amounts[Resource("cpu", self._me)] = sum(task.cpu[here.done - here.ran : here.done])
+        if probe.position + 1 < len(visits):
+            amounts[hop_resource(self._network, self._me, visits[probe.position + 1].link)] += task.bandwidth[here.done]
+        if here.link >= 0 and here.before is not None and self._alone and self._network.direction == "shared":
+            amounts[hop_resource(self._network, here.before.at, here.link)] += task.bandwidth[here.before.done]
+        return dict(amounts)
+
+    def _onward(self, probe: Reserve | Renew) -> list[Send]:
+        """Towards the source; from there the delivery server is told."""
+        if probe.position == 0:
+            return [Send(probe.spec.delivery, Granted(task=probe.task, attempt=probe.attempt))]
+        return [_to(probe, probe.position - 1, type(probe))]
+
+    def _back(self, probe: Probe, *, news: tuple[Fact, ...]) -> list[Send]:
+        """Towards the delivery server, which hears of it in any case."""
+        last = len(probe.walk.visits) - 1
+        if probe.position < last:
+            return [_to(probe, probe.position + 1, Undo, news)]
+        return [] if isinstance(probe, Undo) else [_to(probe, last, Undo, news)]
+
+
+def _name(probe: Probe) -> Name:
+    return probe.task, probe.attempt, probe.position
+
+
+def _to(probe: Probe, position: int, kind: type[P], news: tuple[Fact, ...] = ()) -> Send:
+    """The probe as a message of this kind to the server of another visit."""
+    message = kind(
+        task=probe.task, attempt=probe.attempt, spec=probe.spec, walk=probe.walk, position=position, news=news
+    )
+    return Send(probe.walk.visits[position].at, message)

@@ -1,0 +1,1 @@
+"""Values and formulas of bi-modal links."""
