@@ -8,6 +8,8 @@ import json
 import platform
 import shutil
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ from leeward.cli._progress import progress
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from leeward.core.experiment import Finding, Played, Row, Run
+    from leeward.core.experiment import Finding, Part, Played, Row, Run, Study
 
 #: Of a table in Markdown.
 HEAD = ("| | unit | paper | independent | ours | bounds | met |", "|" + " --- |" * 7)
@@ -33,9 +35,11 @@ def run_experiment(name: str, *, seed: int, quick: bool, output: Output, out: Pa
 
     experiment = load(name, EXPERIMENTS)()
     began = time.monotonic()
-    runs = list(experiment.runs(seed=seed, quick=quick))
     rows = out / f"{name}{'-quick' if quick else ''}.rows"
-    finding = experiment.conclude(_play(runs, rows, name))
+    if hasattr(experiment, "parts"):
+        finding = experiment.conclude(_measure(experiment, list(experiment.parts(seed=seed, quick=quick)), rows, name))
+    else:
+        finding = experiment.conclude(_play(list(experiment.runs(seed=seed, quick=quick)), rows, name))
     command = f"leeward experiment {name} --seed {seed}{' --quick' if quick else ''}"
     tell(name, finding, command=command, seed=seed, seconds=time.monotonic() - began, output=output, out=out)
     shutil.rmtree(rows, ignore_errors=True)  # it is over: the next call measures again
@@ -63,6 +67,47 @@ def _play(runs: list[Run], rows: Path, name: str) -> dict[Run, Played]:
         except KeyboardInterrupt:
             typer.echo(f"interrupted: the rows are in {rows}; the same command goes on from there.", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _measure(study: Study, parts: list[Part], rows: Path, name: str) -> dict[Part, Mapping[str, float]]:
+    """Every part, on all processors; those that are in the file already are not measured again."""
+    from leeward import __version__
+
+    rows.mkdir(parents=True, exist_ok=True)
+    file = rows / "parts.jsonl"
+    kept = _kept(file, __version__)
+    done: dict[Part, Mapping[str, float]] = {part: kept[key] for part in parts if (key := _key(part)) in kept}
+    left = [part for part in parts if part not in done]
+    with progress(len(parts), name) as advance, ProcessPoolExecutor() as pool, file.open("a") as keep:
+        advance(len(done), "kept")
+        futures = {pool.submit(study.measure, part): part for part in left}
+        try:
+            for future in as_completed(futures):
+                part = futures[future]
+                done[part] = future.result()
+                keep.write(json.dumps({"version": __version__, "part": _key(part), "figures": dict(done[part])}) + "\n")
+                keep.flush()
+                advance(len(done), part.name)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            typer.echo(f"interrupted: the figures are in {rows}; the same command goes on from there.", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+    return {part: done[part] for part in parts}
+
+
+def _kept(file: Path, version: str) -> dict[str, dict[str, float]]:
+    """Key of a part -> its figures, of those that this version has measured; a line that was cut off is left out."""
+    found: dict[str, dict[str, float]] = {}
+    for line in file.read_text().splitlines() if file.exists() else ():
+        with suppress(ValueError, KeyError, TypeError):
+            entry = json.loads(line)
+            if entry["version"] == version:
+                found[entry["part"]] = entry["figures"]
+    return found
+
+
+def _key(part: Part) -> str:
+    return json.dumps([part.name, part.seed, [list(option) for option in part.options]])
 
 
 def _document(name: str, finding: Finding, *, command: str, seed: int, seconds: float) -> dict[str, Any]:

@@ -28,8 +28,12 @@ QUICK_STEP = 15  # minutes from plan to plan
 QUICK_LIMIT_S = 5.0
 TABLE4_METHODS = ("exact", "compact", "restricted", "ilp")
 
-#: Experiments on simulated workloads (entry points `leeward.experiments`), with their help.
+#: Experiments in simulators (entry points `leeward.experiments`), with their help.
 SIMULATED = {
+    "bimodal-acceptance": "Bi-modal links, Fig. 9(b): tasks accepted, with the public network and without.",
+    "bimodal-deviation": "Bi-modal links, Figs. 9(g) to 9(i): deviation from the agreed rate, and longer execution.",
+    "bimodal-mapping": "Bi-modal links, Fig. 7: cost and messages of the rules of mapping, and of ours.",
+    "bimodal-reallocation": "Bi-modal links, Fig. 8: the platform with re-allocation of links, and without.",
     "edge-cloud-makespan": "Edge and cloud, Fig. 3: the sum of makespans of each strategy, without rebalance.",
     "edge-cloud-rebalance": "Edge and cloud, Figs. 4 and 6: the gain of rebalancing, and the moves for it.",
     "edge-cloud-stabilization": "Edge and cloud, Fig. 7: how long moved queries take to catch up.",
@@ -48,6 +52,7 @@ def register(app: typer.Typer) -> None:
     for name, about in SIMULATED.items():
         experiment.command(name, help=f"{about}\n\nExample: leeward experiment {name} --quick")(_simulated(name))
     experiment.command("edge-cloud-live")(edge_cloud_live)
+    experiment.command("bimodal-agents")(bimodal_agents)
     app.add_typer(experiment, name="experiment")
 
 
@@ -158,6 +163,27 @@ def edge_cloud_live(
     try:
         run_live(scenario, quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
     except LeewardError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def bimodal_agents(
+    quick: Annotated[bool, typer.Option("--quick", help="20 agents and 10 tasks.")] = False,
+    seed: Annotated[int, typer.Option(help="Of network and tasks.")] = 0,
+    base_port: Annotated[int, typer.Option(help="First port of the agents.")] = 7000,
+    output: OutputOption = Output.table,
+    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, and the agents' files.")] = OUT / "bimodal-agents",
+) -> None:
+    """Bi-modal links: 120 agents as processes on this machine map 100 tasks; time, frames and bytes.
+
+    Example: leeward experiment bimodal-agents --quick
+    """
+    from leeward.cli._bimodal_agents import run_agents
+    from leeward.core.errors import LeewardError
+
+    try:
+        run_agents(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
+    except (LeewardError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
 

@@ -106,6 +106,32 @@ class Finding:
     notes: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One run of a study and its options. The same part gives the same figures wherever it runs."""
+
+    name: str  #: for people, and for the file of those that are done
+    seed: int
+    options: tuple[tuple[str, str | float], ...] = ()
+
+    def option(self, name: str) -> str | float:
+        """One of its options; raises KeyError."""
+        return dict(self.options)[name]
+
+
+class Study(Protocol):
+    """An experiment whose runs are computed by the room alone. All methods are pure."""
+
+    def parts(self, *, seed: int, quick: bool) -> Sequence[Part]:
+        """`quick`: so few that all of them end within 30 s."""
+
+    def measure(self, part: Part) -> Mapping[str, float]:
+        """The figures of one run. Called in other processes, too."""
+
+    def conclude(self, measured: Mapping[Part, Mapping[str, float]]) -> Finding:
+        """From every part that was asked for."""
+
+
 class Experiment(Protocol):
     """One figure, or a few that share their runs. Both methods are pure."""
 

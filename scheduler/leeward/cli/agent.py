@@ -1,0 +1,299 @@
+"""`leeward agent`: the agents of bi-modal links, one beside each server, and tasks that they map by messages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leeward.cli._common import EXIT_INTERRUPTED
+from leeward.cli._output import Output, OutputOption, document_text
+
+if TYPE_CHECKING:
+    from leeward.policies.bimodal.mapping.messages import Told
+    from leeward.policies.bimodal.mapping.rules import Method
+    from leeward.policies.bimodal.model.agents_file import Agents
+    from leeward.policies.bimodal.model.values import Task
+
+EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2
+#: Between two questions how far a task is, s.
+ASKED_S = 0.1
+LEAST_SECRET = 16
+
+AgentsFile = Annotated[Path, typer.Argument(metavar="AGENTS.json", help="Servers, addresses and dedicated links.")]
+Secret = Annotated[Path, typer.Option(help="File with the secret that all agents share, 16 bytes or more.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `agent` and its sub-commands to the command line."""
+    agent = typer.Typer(help="Map tasks onto servers by messages between them (bi-modal links).", no_args_is_help=True)
+    agent.command("run")(run)
+    agent.command("map")(map_command)
+    agent.command("end")(end)
+    app.add_typer(agent, name="agent")
+
+
+def run(
+    file: AgentsFile,
+    secret: Secret,
+    server: Annotated[int | None, typer.Option(help="Number of the server that this agent stands for.")] = None,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="An agent for each server, each a process of its own.")
+    ] = False,
+    method: Annotated[str, typer.Option(help="survey (ours), least-cost, annealed or random.")] = "survey",
+    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+) -> None:
+    """Run the agent of one server, or of all on this machine, until stopped.
+
+    Example: leeward agent run agents.json --secret key --server 3
+    """
+    from leeward.core.errors import LeewardError
+
+    try:
+        if everyone == (server is not None):
+            raise LeewardError("which agent is not clear.", remedy="Give either --server N or --all.")
+        agents, key, chosen = _agents(file), _secret(secret), _method(method)
+        numbers = sorted(agents.addresses) if server is None else [server]
+        if server is not None and server not in agents.addresses:
+            raise LeewardError(f"--server {server}: there is no such server.", remedy=f"It is in {file}.")
+        if server is not None:
+            _serve(agents, server, key, chosen, seed)
+        else:
+            _serve_all(agents, numbers, key, chosen, seed)
+    except (LeewardError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+
+
+def map_command(
+    file: AgentsFile,
+    task: Annotated[Path, typer.Argument(metavar="TASK.json", help="A task, or a list of tasks, with names.")],
+    secret: Secret,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for all.")] = 60.0,
+    output: OutputOption = Output.table,
+) -> None:
+    """Submit tasks to their delivery servers, and wait until each runs or is refused.
+
+    Example: leeward agent map agents.json task.json --secret key
+    """
+    from leeward.core.errors import LeewardError
+    from leeward.policies.bimodal.model.values import check_ends, why_impossible
+
+    try:
+        agents, key = _agents(file), _secret(secret)
+        tasks = _tasks(task)
+        for one in tasks:
+            check_ends(one, agents.network)
+            if why := why_impossible(one, agents.network):
+                raise LeewardError(
+                    f"task {one.name} is refused: {why}.", remedy="Ask for less, or add a server or link."
+                )
+        document = asyncio.run(map_all(agents, tasks, key, wait))
+    except (LeewardError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if output is Output.table:
+        for found in document["tasks"]:
+            typer.echo(f"{found['task']}: {found['status']}" + (f" on {found['servers']}" if found["servers"] else ""))
+        typer.echo(
+            f"{document['seconds']:.2f} s, {document['frames_per_task']:.1f} frames and "
+            f"{document['bytes_per_task']:.0f} bytes a task, gossip included"
+        )
+    else:
+        typer.echo(document_text(document, output), nl=False)
+    if any(found["status"] != "running" for found in document["tasks"]):
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def end(
+    file: AgentsFile,
+    name: Annotated[str, typer.Argument(help="Name of the task.")],
+    delivery: Annotated[int, typer.Argument(help="Its delivery server.")],
+    secret: Secret,
+) -> None:
+    """Tell the delivery server of a task that it is over: its reservations are released.
+
+    Example: leeward agent end agents.json taxis 4 --secret key
+    """
+    from leeward.core.errors import LeewardError
+
+    try:
+        asyncio.run(end_all(_agents(file), {name: delivery}, _secret(secret)))
+    except (LeewardError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+
+
+# --- agents
+
+
+def _serve(agents: Agents, me: int, key: bytes, method: Method, seed: int) -> None:
+    """Until Ctrl-C or SIGTERM."""
+    from leeward.adapters.peers import PeerProcess
+    from leeward.policies.bimodal.mapping.agent import Agent
+    from leeward.policies.bimodal.mapping.messages import KINDS
+
+    peers = tuple(sorted(agents.addresses))
+    agent = Agent(me, agents.network.around(me), method=method, peers=peers)
+    process = PeerProcess(agent, KINDS, agents.addresses, key, seed=seed * len(peers) + me)
+
+    async def work() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await process.run(stop)
+
+    asyncio.run(work())
+
+
+def _serve_all(agents: Agents, numbers: list[int], key: bytes, method: Method, seed: int) -> None:
+    """A child for each, of this process, which ends them all."""
+    children: list[int] = []
+    for number in numbers:
+        child = os.fork()
+        if child == 0:
+            with suppress(KeyboardInterrupt):
+                _serve(agents, number, key, method, seed)
+            os._exit(0)
+        children.append(child)
+    typer.echo(f"{len(children)} agents run", err=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for child in children:
+            os.waitpid(child, 0)
+    except KeyboardInterrupt:
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGTERM)
+        for child in children:
+            with suppress(ChildProcessError):
+                os.waitpid(child, 0)
+
+
+# --- clients
+
+
+async def map_all(agents: Agents, tasks: list[Task], key: bytes, wait_s: float) -> dict[str, Any]:
+    """Submit all at once; what became of each, and the traffic of all agents meanwhile."""
+    from leeward.adapters.peers import AskTraffic, PeerClient
+    from leeward.core.errors import LeewardError
+    from leeward.policies.bimodal.mapping.messages import KINDS, Asked, Submit
+
+    client = PeerClient(KINDS, agents.addresses, key, number=-os.getpid())
+    try:
+        before = [await client.ask(server, AskTraffic()) for server in sorted(agents.addresses)]
+        began, left = time.monotonic(), {task.name: task for task in tasks}
+        for task in tasks:
+            await client.send(task.delivery, Submit(spec=task))
+        told: dict[str, Told] = {}
+        while left:
+            for task in list(left.values()):
+                answer = await client.ask(task.delivery, Asked(task=task.name))
+                if answer.status in ("running", "refused"):
+                    told[task.name] = answer
+                    del left[task.name]
+            if left and time.monotonic() - began > wait_s:
+                raise LeewardError(f"no answer for {', '.join(sorted(left))} in {wait_s:g} s.", remedy="Give --wait.")
+            await asyncio.sleep(ASKED_S if left else 0)
+        seconds = time.monotonic() - began
+        after = [await client.ask(server, AskTraffic()) for server in sorted(agents.addresses)]
+    finally:
+        client.close()
+    frames, size = (
+        sum(getattr(b, name) - getattr(a, name) for a, b in zip(before, after, strict=True))
+        for name in ("sent", "sent_bytes")
+    )
+    return {
+        "tasks": [_told(told[task.name]) for task in tasks], "seconds": round(seconds, 3),
+        "frames_per_task": frames / len(tasks), "bytes_per_task": size / len(tasks),
+        "dropped": sum(sum(one.dropped.values()) for one in after),
+    }  # fmt: skip
+
+
+def _told(told: Told) -> dict[str, Any]:
+    from leeward.policies.bimodal.model.walk import servers_of
+
+    servers = list(servers_of(told.walk)) if told.walk is not None else []
+    return {
+        "task": told.task, "status": told.status, "servers": servers,
+        "cost": told.walk.cost if told.walk else None, "public_hops": told.walk.public if told.walk else None,
+    }  # fmt: skip
+
+
+async def end_all(agents: Agents, tasks: Mapping[str, int], key: bytes) -> None:
+    """Tasks are over; `tasks`: name -> delivery server. Raises LeewardError for one that is not known there."""
+    from leeward.adapters.peers import PeerClient
+    from leeward.core.errors import LeewardError
+    from leeward.policies.bimodal.mapping.messages import KINDS, Asked, End
+
+    client = PeerClient(KINDS, agents.addresses, key, number=-os.getpid())
+    try:
+        for name, delivery in tasks.items():
+            if not (await client.ask(delivery, Asked(task=name))).status:
+                raise LeewardError(f"server {delivery} knows no task {name!r}.", remedy="Name its delivery server.")
+            await client.send(delivery, End(task=name))
+    finally:
+        client.close()
+
+
+async def holding(agents: Agents, key: bytes) -> list[int]:
+    """Servers that have reserved something for some task."""
+    from leeward.adapters.peers import PeerClient
+    from leeward.policies.bimodal.mapping.messages import KINDS, Asked
+
+    client = PeerClient(KINDS, agents.addresses, key, number=-os.getpid())
+    try:
+        return [server for server in sorted(agents.addresses) if (await client.ask(server, Asked(task=""))).held]
+    finally:
+        client.close()
+
+
+# --- files
+
+
+def _agents(file: Path) -> Agents:
+    from leeward.policies.bimodal.model.agents_file import read_agents
+
+    return read_agents(file)
+
+
+def _tasks(file: Path) -> list[Task]:
+    from leeward.core import fields
+    from leeward.policies.bimodal.model.document import task_from_json
+
+    document = fields.read_json(file)
+    found = []
+    for position, entry in enumerate(document if isinstance(document, list) else [document]):
+        top = fields.mapping("task", entry, required=("name",))
+        name = fields.text(f"tasks[{position}].name", top["name"])
+        found.append(task_from_json(name, {key: value for key, value in top.items() if key != "name"}))
+    return found
+
+
+def _secret(file: Path) -> bytes:
+    from leeward.core.errors import LeewardError
+
+    key = file.read_bytes().strip()
+    if len(key) < LEAST_SECRET:
+        raise LeewardError(
+            f"--secret {file}: it has {len(key)} bytes.", remedy=f"Give {LEAST_SECRET} or more: openssl rand -hex 32"
+        )
+    return key
+
+
+def _method(name: str) -> Method:
+    from leeward.core.errors import LeewardError
+    from leeward.policies.bimodal.mapping.rules import METHODS
+
+    if name not in METHODS:
+        raise LeewardError(f"--method {name}: it is unknown.", remedy=f"Choose one of {', '.join(METHODS)}.")
+    return METHODS[name]

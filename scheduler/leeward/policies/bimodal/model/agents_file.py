@@ -1,0 +1,67 @@
+"""The file that agents start from (JSON, `bimodal-agents/1`): servers with their addresses, and dedicated links.
+
+    {"format": "bimodal-agents/1", "direction": "each",
+     "servers": [{"id": 0, "cpu": 4, "services": [1, 2], "uplink": 2, "address": "127.0.0.1:7000"}, ...],
+     "links": [{"a": 0, "b": 1, "bandwidth": 10, "cost": 1, "delay": 0.005}, ...]}
+
+Each agent takes its own server, its links and the addresses out of it, and nothing else.  Units as in `model/values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from leeward.core import fields
+from leeward.core.fields import FieldError
+from leeward.policies.bimodal.model.document import link_from_json, server_from_json
+from leeward.policies.bimodal.model.values import Direction, Network
+
+FORMAT = "bimodal-agents/1"
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agents:
+    """Servers and links, and where each server's agent listens."""
+
+    network: Network
+    addresses: Mapping[int, Address]
+
+
+def read_agents(path: Path) -> Agents:
+    """The agents of a file; raises `FieldError` also where it cannot be read or is not JSON."""
+    return agents_from_json(fields.read_json(path))
+
+
+def agents_from_json(document: object) -> Agents:
+    """Raises `FieldError` naming the first wrong field."""
+    names = ("format", "direction", "servers", "links")
+    top = fields.mapping("the document", document, frozenset(names), required=names)
+    if top["format"] != FORMAT:
+        raise FieldError("format", top["format"], "is another format", remedy=f"give {FORMAT}")
+    directions = get_args(Direction)
+    if top["direction"] not in directions:
+        raise FieldError("direction", top["direction"], "is unknown", remedy=f"choose one of {', '.join(directions)}")
+    addresses: dict[int, Address] = {}
+
+    def server(field: str, value: object) -> object:
+        entry = fields.mapping(field, value, required=("id", "address"))
+        address = _address(f"{field}.address", entry["address"])
+        found = server_from_json(field, {key: one for key, one in entry.items() if key != "address"})
+        addresses[found.id] = address
+        return found
+
+    servers = fields.each("servers", top["servers"], server)
+    links = fields.each("links", top["links"], link_from_json)
+    network = Network(servers, links, direction=top["direction"])  # type: ignore[arg-type]
+    return Agents(network=network, addresses=addresses)
+
+
+def _address(field: str, value: object) -> Address:
+    host, _, port = fields.text(field, value).rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise FieldError(field, value, "is not host:port", remedy="give host:port")
+    return host, int(port)
