@@ -26,7 +26,7 @@ def test_every_message_of_a_mapping_comes_through_as_it_was():
         agents = agents_of(network, Method(rule=Exhaustive() if seed % 2 else LeastCost(), public=True))
         sealers = {v: Sealer(KINDS, KEY, v, 1) for v in agents}
         opener, rng = Opener(KINDS, KEY), random.Random(seed)
-        queue = [(v, send) for v, agent in agents.items() for send in agent.gossip(sorted(agents), rng)]
+        queue = [(v, send) for v, agent in agents.items() for send in agent.gossip(sorted(agents), 0.0, rng)]
         queue += [(task.delivery, send) for send in agents[task.delivery].submit(task, 0.0)]
         for _ in range(500):
             if not queue:
@@ -44,11 +44,11 @@ def test_every_message_of_a_mapping_comes_through_as_it_was():
 
 
 def test_a_frame_that_somebody_without_the_key_has_made_or_changed_is_forged():
-    frame = body(Sealer(KINDS, b"another key", 3, 1).seal(Ack(task="t", last=True)))
+    frame = body(Sealer(KINDS, b"another key", 3, 1).seal(Ack(task="t", turn=1, last=True)))
     with pytest.raises(FrameError) as caught:
         Opener(KINDS, KEY).open(frame)
     assert caught.value.kind == "forged"
-    good = bytearray(body(Sealer(KINDS, KEY, 3, 1).seal(Ack(task="t", last=True))))
+    good = bytearray(body(Sealer(KINDS, KEY, 3, 1).seal(Ack(task="t", turn=1, last=True))))
     for position in range(len(good)):
         changed = bytes(good[:position]) + bytes([good[position] ^ 1]) + bytes(good[position + 1 :])
         with pytest.raises(FrameError) as caught:
@@ -58,9 +58,9 @@ def test_a_frame_that_somebody_without_the_key_has_made_or_changed_is_forged():
 
 def test_a_frame_is_taken_once_and_never_after_a_newer_process_of_its_sender():
     opener, old, new = Opener(KINDS, KEY), Sealer(KINDS, KEY, 3, 1), Sealer(KINDS, KEY, 3, 2)
-    first, second = (body(old.seal(Ack(task="t", last=True))) for _ in range(2))
+    first, second = (body(old.seal(Ack(task="t", turn=1, last=True))) for _ in range(2))
     opener.open(first)
-    for frame in (first, body(new.seal(Ack(task="t", last=True))), second):
+    for frame in (first, body(new.seal(Ack(task="t", turn=1, last=True))), second):
         if frame in (first, second):
             with pytest.raises(FrameError) as caught:
                 opener.open(frame)
@@ -71,7 +71,7 @@ def test_a_frame_is_taken_once_and_never_after_a_newer_process_of_its_sender():
 
 @pytest.mark.parametrize("kinds", [KINDS[:1], KINDS[::-1]])
 def test_a_message_of_another_form_is_malformed(kinds: tuple[type, ...]):
-    frame = body(Sealer(kinds if len(kinds) > 1 else (Ack,), KEY, 3, 1).seal(Ack(task="t", last=True)))
+    frame = body(Sealer(kinds if len(kinds) > 1 else (Ack,), KEY, 3, 1).seal(Ack(task="t", turn=1, last=True)))
     with pytest.raises(FrameError) as caught:
         Opener(KINDS[:1], KEY).open(frame)
     assert caught.value.kind == "malformed"

@@ -100,8 +100,8 @@ class PeerProcess:
                     await self._take(received, writer)
         except FrameError as error:  # its length makes no sense, so the beginning of the next one is not known
             self.traffic.dropped[error.kind] += 1
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the other side has hung up
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the other side has hung up, or this process ends
         finally:
             self._tasks.discard(task)
             writer.close()

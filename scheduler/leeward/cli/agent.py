@@ -26,6 +26,8 @@ EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2
 #: Between two questions how far a task is, s.
 ASKED_S = 0.1
 LEAST_SECRET = 16
+#: Of gossip in the time of a lease: news has to go round before it counts as old.
+ROUNDS = 30
 
 AgentsFile = Annotated[Path, typer.Argument(metavar="AGENTS.json", help="Servers, addresses and dedicated links.")]
 Secret = Annotated[Path, typer.Option(help="File with the secret that all agents share, 16 bytes or more.")]
@@ -48,6 +50,7 @@ def run(
         bool, typer.Option("--all", help="An agent for each server, each a process of its own.")
     ] = False,
     method: Annotated[str, typer.Option(help="survey (ours), least-cost, annealed or random.")] = "survey",
+    lease: Annotated[float, typer.Option(min=1.0, help="Seconds until a dead server is left out.")] = 30.0,
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
 ) -> None:
     """Run the agent of one server, or of all on this machine, until stopped.
@@ -64,9 +67,9 @@ def run(
         if server is not None and server not in agents.addresses:
             raise LeewardError(f"--server {server}: there is no such server.", remedy=f"It is in {file}.")
         if server is not None:
-            _serve(agents, server, key, chosen, seed)
+            _serve(agents, server, key, chosen, lease, seed)
         else:
-            _serve_all(agents, numbers, key, chosen, seed)
+            _serve_all(agents, numbers, key, chosen, lease, seed)
     except (LeewardError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
@@ -136,15 +139,21 @@ def end(
 # --- agents
 
 
-def _serve(agents: Agents, me: int, key: bytes, method: Method, seed: int) -> None:
+def _serve(agents: Agents, me: int, key: bytes, method: Method, lease_s: float, seed: int) -> None:
     """Until Ctrl-C or SIGTERM."""
-    from leeward.adapters.peers import PeerProcess
-    from leeward.policies.bimodal.mapping.agent import Agent
+    from leeward.adapters.peers import TICK_S, PeerProcess
+    from leeward.policies.bimodal.mapping.agent import Agent, Times
     from leeward.policies.bimodal.mapping.messages import KINDS
 
     peers = tuple(sorted(agents.addresses))
-    agent = Agent(me, agents.network.around(me), method=method, peers=peers)
-    process = PeerProcess(agent, KINDS, agents.addresses, key, seed=seed * len(peers) + me)
+    times = Times(
+        lease=lease_s, renewal=lease_s / 3, probe=lease_s / 6, mapping=lease_s / 3, silence=lease_s,
+        gossip=lease_s / ROUNDS,
+    )  # fmt: skip
+    agent = Agent(me, agents.network.around(me), method=method, times=times, peers=peers)
+    process = PeerProcess(
+        agent, KINDS, agents.addresses, key, seed=seed * len(peers) + me, tick_s=min(TICK_S, times.gossip)
+    )
 
     async def work() -> None:
         stop = asyncio.Event()
@@ -155,14 +164,14 @@ def _serve(agents: Agents, me: int, key: bytes, method: Method, seed: int) -> No
     asyncio.run(work())
 
 
-def _serve_all(agents: Agents, numbers: list[int], key: bytes, method: Method, seed: int) -> None:
+def _serve_all(agents: Agents, numbers: list[int], key: bytes, method: Method, lease_s: float, seed: int) -> None:
     """A child for each, of this process, which ends them all."""
     children: list[int] = []
     for number in numbers:
         child = os.fork()
         if child == 0:
             with suppress(KeyboardInterrupt):
-                _serve(agents, number, key, method, seed)
+                _serve(agents, number, key, method, lease_s, seed)
             os._exit(0)
         children.append(child)
     typer.echo(f"{len(children)} agents run", err=True)

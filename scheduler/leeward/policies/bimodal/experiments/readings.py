@@ -42,13 +42,18 @@ D = Named(direction="each", reading=Reading(method=_bimodal(FEWEST_PUBLIC)))
 READINGS = {"B": B, "C": C, "D": D}
 
 
-#: Ours: a search on the network as gossip has it, in place of the diffusing computation.
-SURVEY = Method(surveys=True, public=True, price=scarcity, public_cost=PUBLIC_COST, limit=3000)
+#: Ours: a search on the network as gossip has it, before the diffusing computation.
+SURVEY = replace(FEWEST_PUBLIC, surveys=True, public=True, price=scarcity, public_cost=PUBLIC_COST, limit=3000)
+
+
+def our_mapping(named: Named) -> Named:
+    """Our mapping on the same platform."""
+    return replace(named, reading=replace(named.reading, method=SURVEY))
 
 
 def ours(named: Named) -> Named:
-    """Our mapping on the same platform."""
-    return replace(named, reading=replace(named.reading, method=SURVEY))
+    """Our mapping, the whole uplink and buffers."""
+    return buffered(our_mapping(named))
 
 
 def whole_uplink(named: Named) -> Named:

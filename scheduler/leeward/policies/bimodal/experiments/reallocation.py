@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from leeward.core.experiment import Curve, Finding, Panel, Part, Row
 from leeward.policies.bimodal.experiments.platform_study import Found, Point, measure, parts_of
-from leeward.policies.bimodal.experiments.readings import B, D, Named
+from leeward.policies.bimodal.experiments.readings import D, Named
 
 FIGURE = "Fig. 8"
 PER_HOUR = (30, 60, 90)
@@ -23,8 +23,8 @@ def _points(name: str, named: Named) -> list[Point]:
     ]
 
 
-POINTS = (*_points("B", B), *_points("D", D))
-QUICK = tuple(point for point in POINTS if point.per_hour == 60 and point.name.startswith("D"))
+POINTS = tuple(_points("D", D))
+QUICK = tuple(point for point in POINTS if point.per_hour == 60)
 #: Figure -> unit, and whether more is better; None: it is to stay as it is.
 FIGURES = {
     "throughput": ("Mbit/s", True), "acceptance": ("%", None), "links": ("%", True), "deviation": ("%", False),
@@ -53,14 +53,10 @@ class Reallocation:
         pairs = [(a, b) for a, b in zip(POINTS[::2], POINTS[1::2], strict=True) if found.has(a) and found.has(b)]
         rows = [row for off, on in pairs for row in _rows(off, on, found)]
         curves = [
-            Curve(name=f"{name[0]}, {'with' if index else 'without'}", values=tuple(
-                found.mean(pair[index], "deviation") for pair in pairs if pair[0].name.startswith(name)
-            ))
-            for name in ("B,", "D,")
-            for index in (0, 1)
-            if any(pair[0].name.startswith(name) for pair in pairs)
-        ]  # fmt: skip
-        at = tuple(float(rate) for rate in PER_HOUR if any(pair[0].per_hour == rate for pair in pairs))
+            Curve(name=words, values=tuple(found.mean(pair[index], "deviation") for pair in pairs))
+            for index, words in enumerate(("without", "with"))
+        ]
+        at = tuple(pair[0].per_hour for pair in pairs)
         panel = Panel(
             title="deviation from the wanted rate", unit="%", kind="lines", along="tasks an hour", at=at,
             curves=tuple(curves),

@@ -6,6 +6,9 @@ predecessor; it leaves when all that it has sent is acknowledged, and tells its 
 server has no message out any more, every map that could be found has been found.  It tries the feasible ones in the
 order of `Method.choice`: a probe reserves along the map, back to the source.
 
+Ours comes before it (`Method.surveys`): the delivery server searches the network as gossip has told it, and sends a
+probe along the map that it finds.  A server without room sends its newest facts back, and the search is made again.
+
 Each reservation has a lease. The delivery server renews it while the task runs; a server that hears nothing in time
 releases its part, so one that dies leaves nothing behind.
 """
@@ -68,6 +71,9 @@ class Times:
     probe: float = 5.0  #: after which the next map is tried, as some server does not answer
     lease: float = 30.0  #: of what is reserved, and of what is remembered of a task
     gossip: float = 1.0  #: between two rounds of it
+    #: A server of which nothing was heard for so long is not there; each tells its facts three times as often, changed
+    #: or not.  None: only what has changed is told, and no server is forgotten.
+    silence: float | None = None
     renewal: float = 10.0  #: between two renewals of a running task
 
 
@@ -76,6 +82,7 @@ class _Part:
     """One task's computation as this server knows it."""
 
     spec: Task
+    turn: int
     pred: int | None = None  #: the server that made it join; None: it takes no part now
     count: int = 0  #: messages that are not acknowledged
     knows: set[int] = field(default_factory=set)  #: servers that have the specification
@@ -92,6 +99,9 @@ class Portal:
     feasible: list[Walk] = field(default_factory=list)
     walk: Walk | None = None  #: the map that is tried, or runs
     attempt: int = 0
+    turn: int = 0  #: times that it was begun
+    surveys: int = 0  #: searches since it was begun
+    computed: bool = False  #: the diffusing computation has begun since
     until: float = 0.0  #: deadline of what it waits for
     renew_at: float = 0.0
 
@@ -109,6 +119,7 @@ class Agent:
         self.me, self.network, self.method = me, network, method
         self.knowledge = Knowledge(network.direction)
         self._told: Fact | None = None
+        self._told_at = 0.0
         self._peers, self._gossip_at = peers, 0.0
         self._hosts = hosts or self.knowledge.hosts
         self.times = times or Times()
@@ -120,13 +131,16 @@ class Agent:
     # --- from outside
 
     def submit(self, task: Task, now: float) -> list[Send]:
-        """Begin to map a task that is to be delivered here."""
-        if self.method.surveys:
-            portal = self.portals[task.name] = Portal(spec=task, status="reserving")
-            return self._try_next(portal, now)
-        self.portals[task.name] = Portal(spec=task, until=now + self.times.mapping)
-        self._parts[task.name] = _Part(spec=task, pred=self.me, count=1, until=now + self.times.lease)
-        return [Send(task.source, Map(task=task.name, spec=task, walk=begin(task)))]
+        """Begin to map a task that is to be delivered here; one that is known already goes on."""
+        if task.name in self.portals:
+            return []
+        portal = self.portals[task.name] = Portal(spec=task)
+        return self._begin(portal, now)
+
+    def _begin(self, portal: Portal, now: float) -> list[Send]:
+        """Map it; also again, where a server of its map does not answer any more. Its attempts are counted on."""
+        portal.turn, portal.feasible, portal.surveys, portal.computed = portal.turn + 1, [], 0, False
+        return self._try_next(portal, now)
 
     def end(self, task: str) -> list[Send]:
         """A task that is delivered here is over."""
@@ -143,25 +157,24 @@ class Agent:
         sends: list[Send] = []
         for _, portal in sorted(self.portals.items()):
             if portal.status == "mapping" and now >= portal.until:
-                sends += self._try_next(portal, now)
+                sends += self._computed(portal, now)
             elif portal.status == "reserving" and now >= portal.until:
                 sends += [self._probe(Release, portal), *self._try_next(portal, now)]
             elif portal.status == "running" and now >= portal.until:
-                portal.status = "refused"
-                sends.append(self._probe(Release, portal))
+                sends += [self._probe(Release, portal), *self._begin(portal, now)]
             elif portal.status == "running" and now >= portal.renew_at:
                 portal.renew_at = now + self.times.renewal
                 sends.append(self._probe(Renew, portal))
         if self._peers and now >= self._gossip_at:
             self._gossip_at = now + self.times.gossip
-            sends += self.gossip(self._peers, rng)
+            sends += self.gossip(self._peers, now, rng)
         return sends
 
     def receive(self, sender: int, message: Message, now: float, rng: random.Random) -> list[Send]:
         """Take one message in; the messages that follow from it."""
         match message:
             case Gossip():
-                self.knowledge.take(message.facts, sender)
+                self.knowledge.take(message.facts, now, sender)
                 return []
             case Map():
                 return self._map(sender, message, now, rng)
@@ -187,9 +200,14 @@ class Agent:
                 held = len(self.reservations.tasks)
                 return [Send(sender, Told(task=message.task, status=status, walk=walk, held=held))]
 
-    def gossip(self, peers: Sequence[int], rng: random.Random) -> list[Send]:
+    def gossip(self, peers: Sequence[int], now: float, rng: random.Random) -> list[Send]:
         """Tell each neighbour, and two of the `peers` over the public network, what is new for them."""
-        self.knowledge.take([self._fact()])
+        if self.times.silence is not None and now >= self._told_at + self.times.silence / 3 and self._told is not None:
+            self._told = replace(self._told, version=self._told.version + 1)
+            self._told_at = now
+        self.knowledge.take([self._fact()], now)
+        if self.times.silence is not None:
+            self.knowledge.forget(now - self.times.silence)
         near = {to for to, _ in self.network.neighbours[self.me]}
         far = rng.sample(peers, min(FAR, len(peers))) if self.method.public else []
         found = [(to, self.knowledge.news(to)) for to in sorted({*near, *far} - {self.me})]
@@ -211,17 +229,17 @@ class Agent:
 
     def _map(self, sender: int, message: Map, now: float, rng: random.Random) -> list[Send]:
         part = self._parts.get(message.task)
-        if part is None:
-            if message.spec is None:  # its specification was forgotten: the deadline at the delivery server is over
-                return [Send(sender, Ack(task=message.task, last=True))]
-            part = self._parts[message.task] = _Part(spec=message.spec)
+        if message.spec is not None and (part is None or part.turn < message.turn):
+            part = self._parts[message.task] = _Part(spec=message.spec, turn=message.turn)
+        if part is None or part.turn != message.turn:  # its deadline at the delivery server is over
+            return [Send(sender, Ack(task=message.task, turn=message.turn, last=True))]
         part.until = now + self.times.lease
         joins = part.pred is None
         sends: list[Send] = []
         if joins:
             part.pred = sender
         else:
-            sends.append(Send(sender, Ack(task=message.task, last=False)))
+            sends.append(Send(sender, Ack(task=message.task, turn=part.turn, last=False)))
         onward = self._extend(message.walk, part, rng)
         part.count += len(onward)
         return [*sends, *onward, *self._leave(message.task, part, now)]
@@ -279,12 +297,12 @@ class Agent:
 
     def _send(self, to: int, walk: Walk, part: _Part) -> Send:
         spec = None if to in part.knows else part.spec
-        return Send(to, Map(task=part.spec.name, spec=spec, walk=walk))
+        return Send(to, Map(task=part.spec.name, turn=part.turn, spec=spec, walk=walk))
 
     def _ack(self, sender: int, message: Ack, now: float) -> list[Send]:
         part = self._parts.get(message.task)
-        if part is None or part.pred is None:
-            return []  # it was forgotten, as its time was over
+        if part is None or part.pred is None or part.turn != message.turn:
+            return []  # its time was over
         part.knows.add(sender)
         part.count -= 1
         return self._leave(message.task, part, now)
@@ -296,18 +314,20 @@ class Agent:
         pred, part.pred = part.pred, None
         portal = self.portals.get(task)
         if pred == self.me and portal is not None:
-            return self._try_next(portal, now) if portal.status == "mapping" else []
-        return [Send(pred, Ack(task=task, last=True))]
+            return self._computed(portal, now) if portal.status == "mapping" else []
+        return [Send(pred, Ack(task=task, turn=part.turn, last=True))]
 
     # --- the delivery server
 
     def _try_next(self, portal: Portal, now: float) -> list[Send]:
-        """Reserve along the best feasible map that was not tried; refused if there is none."""
-        if self.method.surveys and portal.attempt < SURVEYS:
-            portal.feasible = self._survey(portal.spec)
-        if portal.status == "mapping":
-            portal.feasible = self.method.choice(portal.feasible)
+        """Reserve along the best map that was not tried; without one look for others, and refuse it at last."""
         portal.walk = None
+        if not portal.feasible and not portal.computed:
+            if self.method.surveys and portal.surveys < SURVEYS:
+                portal.surveys += 1
+                portal.feasible = self._survey(portal.spec, now)
+            if not portal.feasible:
+                return self._compute(portal, now)
         if not portal.feasible:
             portal.status = "refused"
             return []
@@ -315,9 +335,21 @@ class Agent:
         portal.status, portal.attempt, portal.until = "reserving", portal.attempt + 1, now + self.times.probe
         return [self._probe(Reserve, portal)]
 
-    def _survey(self, task: Task) -> list[Walk]:
+    def _compute(self, portal: Portal, now: float) -> list[Send]:
+        """Begin the diffusing computation: an empty map for the source."""
+        task, portal.computed = portal.spec, True
+        portal.status, portal.until = "mapping", now + self.times.mapping
+        self._parts[task.name] = _Part(spec=task, turn=portal.turn, pred=self.me, count=1, until=now + self.times.lease)
+        return [Send(task.source, Map(task=task.name, turn=portal.turn, spec=task, walk=begin(task)))]
+
+    def _computed(self, portal: Portal, now: float) -> list[Send]:
+        """It is over, or its time is."""
+        portal.feasible = self.method.choice(portal.feasible)
+        return self._try_next(portal, now)
+
+    def _survey(self, task: Task, now: float) -> list[Walk]:
         """The cheapest map on the network as it is known here, or none."""
-        self.knowledge.take([self._fact()])
+        self.knowledge.take([self._fact()], now)
         network, account = self.knowledge.picture()
         if task.source not in network.servers:
             return []
@@ -336,7 +368,7 @@ class Agent:
 
     def _undo(self, message: Undo, now: float) -> list[Send]:
         sends = self.reservations.undo(message)
-        self.knowledge.take(message.news)
+        self.knowledge.take(message.news, now)
         portal = self.portals.get(message.task)
         last = len(message.walk.visits) - 1
         current = portal is not None and portal.status == "reserving" and portal.attempt == message.attempt

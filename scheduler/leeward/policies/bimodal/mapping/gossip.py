@@ -63,14 +63,16 @@ class Knowledge:
     def __init__(self, direction: Direction) -> None:
         self._direction = direction
         self._facts: dict[int, Fact] = {}
+        self._heard: dict[int, float] = {}  # server -> when its newest facts came
         self._sent: dict[int, dict[int, int]] = {}  # neighbour -> server -> version
 
-    def take(self, facts: Iterable[Fact], sender: int | None = None) -> None:
+    def take(self, facts: Iterable[Fact], now: float, sender: int | None = None) -> None:
         """Keep what is newer; its sender need not be sent it."""
         for fact in facts:
             known = self._facts.get(fact.server)
             if known is None or fact.version > known.version:
                 self._facts[fact.server] = fact
+                self._heard[fact.server] = now
             if sender is not None:
                 sent = self._sent.setdefault(sender, {})
                 sent[fact.server] = max(fact.version, sent.get(fact.server, -1))
@@ -87,6 +89,13 @@ class Knowledge:
     def __len__(self) -> int:
         """Servers of which something is known."""
         return len(self._facts)
+
+    def forget(self, before: float) -> None:
+        """Servers of which nothing has been heard since are not there."""
+        for server in [server for server, heard in self._heard.items() if heard < before]:
+            del self._facts[server], self._heard[server]
+            for sent in self._sent.values():
+                sent.pop(server, None)
 
     def hosts(self, service: int) -> tuple[int, ...]:
         """Servers that host it, as far as is known, ascending."""

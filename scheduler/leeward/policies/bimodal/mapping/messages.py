@@ -11,9 +11,13 @@ from leeward.policies.bimodal.model.walk import Walk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Map:
-    """A partial map to extend. `spec` comes with it until the receiver has acknowledged one of the sender's."""
+    """A partial map to extend. `spec` comes with it until the receiver has acknowledged one of the sender's.
+
+    `turn`: of the computation, as a task is mapped again if a server of its map is lost.
+    """
 
     task: str
+    turn: int
     spec: Task | None
     walk: Walk
 
@@ -23,6 +27,7 @@ class Ack:
     """Of a `Map`; `last`: its sender has left the computation, as all that it sent is acknowledged."""
 
     task: str
+    turn: int
     last: bool
 
 

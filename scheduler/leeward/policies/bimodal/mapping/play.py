@@ -40,7 +40,7 @@ def agents_of(
 def gossip_round(agents: Mapping[int, Agent], *, now: float, rng: random.Random) -> int:
     """Every server tells its neighbours what is new, once; the messages that took."""
     peers = sorted(agents)
-    sends = [(v, send) for v, agent in agents.items() for send in agent.gossip(peers, rng)]
+    sends = [(v, send) for v, agent in agents.items() for send in agent.gossip(peers, now, rng)]
     return deliver(agents, sends, now=now, rng=rng).total()
 
 

@@ -26,7 +26,7 @@ class _Held:
 
 
 class Reservations:
-    """See the module. Both ends of a link that is shared by its directions keep its account.
+    """See the module. Both ends of a link keep its account, so neither can promise more than the other has.
 
     `alone`: the account is this server's; else all servers use one, and the sender enters what a link carries.
     """
@@ -83,7 +83,7 @@ class Reservations:
             self._account.give_back(held.amounts)
 
     def _part(self, probe: Probe) -> dict[Resource, float]:
-        """Of this visit: CPU, the hop from here on, and of a link that both directions share also the hop to here."""
+        """Of this visit: CPU, the hop from here on, and the hop over a link to here."""
         visits, task = probe.walk.visits, probe.spec
         here: Walk = visits[probe.position]
         amounts: dict[Resource, float] = defaultdict(float)
@@ -91,7 +91,7 @@ class Reservations:
             amounts[Resource("cpu", self._me)] = sum(task.cpu[here.done - here.ran : here.done])
         if probe.position + 1 < len(visits):
             amounts[hop_resource(self._network, self._me, visits[probe.position + 1].link)] += task.bandwidth[here.done]
-        if here.link >= 0 and here.before is not None and self._alone and self._network.direction == "shared":
+        if here.link >= 0 and here.before is not None and self._alone:
             amounts[hop_resource(self._network, here.before.at, here.link)] += task.bandwidth[here.before.done]
         return dict(amounts)
 

@@ -149,7 +149,7 @@ class Method:
     #: A map's own uses of a link count together; the paper's check, printed for each hop alone, lets a map pass that
     #: cannot be reserved.
     aggregated: bool = True
-    #: Ours: the delivery server searches the network as gossip has told it, in place of the diffusing computation.
+    #: Ours: the delivery server first searches the network as gossip has told it, before the diffusing computation.
     surveys: bool = False
     #: Of a survey: the cost of a hop over a link (None: the link's own), and of one over the public network (None: not
     #: used).
@@ -162,7 +162,9 @@ class Method:
 PUBLIC_COST = 30.0
 #: Of agents, by name.
 METHODS: Mapping[str, Method] = {
-    "survey": Method(surveys=True, public=True, public_cost=PUBLIC_COST),
+    "survey": Method(
+        rule=LeastCost(by_public_hops), choice=public_hops_choice, public=True, surveys=True, public_cost=PUBLIC_COST
+    ),
     "least-cost": Method(rule=LeastCost(by_public_hops), choice=public_hops_choice, public=True),
     "annealed": Method(rule=Annealed(by_public_hops), choice=public_hops_choice, public=True),
     "random": Method(rule=RandomNeighbours(by_public_hops), choice=public_hops_choice, public=True),
