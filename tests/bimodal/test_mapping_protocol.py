@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 from bimodal_builders import SERVICES, tiny
 from hypothesis import settings
@@ -15,7 +16,7 @@ from leeward.policies.bimodal.mapping.agent import Agent, Times
 from leeward.policies.bimodal.mapping.messages import Map, Message
 from leeward.policies.bimodal.mapping.play import agents_of
 from leeward.policies.bimodal.mapping.rules import LeastCost, Method, cost_choice
-from leeward.policies.bimodal.model.values import Network, Task
+from leeward.policies.bimodal.model.values import Link, Network, Server, Task
 
 TIMES = Times(mapping=10.0, probe=5.0, lease=30.0, renewal=10.0)
 #: Rounds of a renewal's time in which every deadline and lease is over.
@@ -190,3 +191,64 @@ def test_two_tasks_at_once_do_not_share_what_only_one_can_have():
         assert all(portals[name].status in ("running", "refused") for name in names)
         held = {name for agent in alone.agents.values() for name in agent.reservations.tasks}
         assert held == {name for name in names if portals[name].status == "running" and portals[name].walk is not None}
+
+
+def test_a_neighbour_that_boasts_of_a_link_or_of_a_service_gains_nothing_by_it():
+    """Server 1 says that its link to 0 carries 100, where it carries 1, and that it hosts a service."""
+
+    def network(bandwidth: float, hosted: set[int]) -> Network:
+        servers = [
+            Server(id=0, cpu=9.0, services=frozenset({0})),
+            Server(id=1, cpu=9.0, services=frozenset(hosted)),
+        ]
+        return Network(servers, [Link(a=0, b=1, bandwidth=bandwidth)], direction="each")
+
+    task = Task(
+        name="t", source=1, delivery=0, services=(0,), cpu=(1.0,), bandwidth=(2.0, 2.0), max_null=1,
+    )  # fmt: skip
+    for surveys in (True, False):
+        bag = Bag(network(1.0, set()), Method(rule=LeastCost(), surveys=surveys), 1)
+        boaster = Agent(1, network(100.0, {0}).around(1), method=bag.agents[1].method, times=TIMES)
+        bag.agents[1] = boaster
+        for _ in range(3):
+            for server, agent in bag.agents.items():
+                bag.send(server, agent.gossip([0, 1], bag.now, bag.rng))
+            bag.deliver_all()
+        bag.send(0, bag.agents[0].submit(task, bag.now))
+        bag.deliver_all()
+        for _ in range(ROUNDS):
+            bag.pass_time(TIMES.renewal)
+            bag.deliver_all()
+        assert bag.agents[0].portals["t"].status == "refused"
+        assert not any(agent.reservations.tasks for agent in bag.agents.values())
+
+
+def test_a_survey_hears_why_it_was_refused_and_takes_another_way():
+    """Two servers host the service; the nearer one is full, and gossip has not told it yet."""
+    servers = [Server(id=v, cpu=1.0, services=frozenset({0} if v else ())) for v in (0, 1, 2)]
+    links = [Link(a=0, b=1, bandwidth=9.0, cost=1.0), Link(a=0, b=2, bandwidth=9.0, cost=5.0)]
+    bag = Bag(Network(servers, links), Method(rule=LeastCost(), surveys=True), 1)
+    for _ in range(3):
+        for server, agent in bag.agents.items():
+            bag.send(server, agent.gossip([0, 1, 2], bag.now, bag.rng))
+        bag.deliver_all()
+    one = Task(name="a", source=0, delivery=0, services=(0,), cpu=(1.0,), bandwidth=(1.0, 1.0), max_null=1)
+    for name, hosts in (("a", 1), ("b", 2)):
+        bag.send(0, bag.agents[0].submit(replace(one, name=name), bag.now))
+        bag.deliver_all()
+        portal = bag.agents[0].portals[name]
+        assert portal.status == "running" and portal.walk is not None
+        assert [visit.at for visit in portal.walk.visits if visit.ran] == [hosts]
+    assert bag.agents[0].portals["b"].attempt == 2, "the first probe was refused"
+
+
+def test_a_server_of_which_nothing_is_heard_is_forgotten():
+    network, _ = tiny(random.Random(1))
+    quiet = Agent(0, network.around(0), method=Method(surveys=True), times=replace(TIMES, silence=9.0))
+    other = Agent(1, network.around(1), method=Method(surveys=True), times=replace(TIMES, silence=9.0))
+    other.gossip([], 0.0, random.Random(1))
+    quiet.knowledge.take(other.knowledge.news(0), 0.0, 1)
+    quiet.gossip([], 8.0, random.Random(1))
+    assert len(quiet.knowledge) == 2
+    quiet.gossip([], 10.0, random.Random(1))
+    assert len(quiet.knowledge) == 1, "only itself"

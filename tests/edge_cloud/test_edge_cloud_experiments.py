@@ -10,8 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from leeward.cli import _build
-from leeward.cli.experiment import SIMULATED
-from leeward.control.registry import EXPERIMENTS, load, names
 from leeward.core.experiment import Played, Row, Run
 from leeward.core.workload import Interval
 from leeward.policies.edge_cloud.experiments.makespan import Makespan
@@ -76,14 +74,6 @@ def test_planning_times_leave_out_the_interval_that_loads_compiled_code():
     rows = by_metric(Time().conclude({run(setting, "polished"): times}).rows)
     assert rows["polished, median"].ours == pytest.approx(2.0) and rows["polished, most"].ours == pytest.approx(3.0)
     assert rows["polished, median"].high == 2.0
-
-
-def test_every_experiment_has_a_command_and_asks_for_runs_that_exist():
-    assert set(names(EXPERIMENTS)) == SIMULATED.keys()
-    for name in names(EXPERIMENTS):
-        experiment = load(name, EXPERIMENTS)()
-        quick, full = experiment.runs(seed=0, quick=True), experiment.runs(seed=0, quick=False)
-        assert quick and len(quick) == len(set(quick)) and len(full) == len(set(full)) > len(quick)
 
 
 def test_the_command_writes_json_csv_and_picture_and_prints_the_rows(tmp_path: Path):
