@@ -6,22 +6,25 @@ from collections.abc import Mapping, Sequence
 
 from leeward.core.experiment import Curve, Finding, Panel, Part, Row
 from leeward.policies.bimodal.experiments.platform_study import Found, Point, measure, parts_of, with_links
-from leeward.policies.bimodal.experiments.readings import B, D, dedicated_only, our_mapping, ours
+from leeward.policies.bimodal.experiments.readings import B, D, dedicated_only, our_mapping, ours, public_only
 
 FIGURE = "Fig. 9(b)"
 #: Where the paper's curves reach 50 %.
 ALONE, WITH_PUBLIC = 120, 50
+#: As many as a tree of all servers has.
+TREE = 99
 HALF, WITHIN = 50.0, 5.0
 #: Ours by name, and the points that the second has to gain.
 OURS, GAIN = ("B, our mapping", "B, ours"), 5.0
 
 POINTS = (
-    *with_links("B, dedicated only", dedicated_only(B), (80, 100, ALONE, 140)),
-    *with_links("B", B, (30, WITH_PUBLIC, 70, 99)),
-    *with_links("D, dedicated only", dedicated_only(D), (100, ALONE)),
+    *with_links("B, dedicated only", dedicated_only(B), (80, TREE, ALONE, 140)),
+    *with_links("B, public only", public_only(B), (TREE,)),
+    *with_links("B", B, (30, WITH_PUBLIC, 70, TREE)),
+    *with_links("D, dedicated only", dedicated_only(D), (TREE, ALONE)),
     *with_links("D", D, (30, WITH_PUBLIC)),
-    *with_links("B, our mapping", our_mapping(B), (30, WITH_PUBLIC, 70, 99)),
-    *with_links("B, ours", ours(B), (30, WITH_PUBLIC, 70, 99)),
+    *with_links("B, our mapping", our_mapping(B), (30, WITH_PUBLIC, 70, TREE)),
+    *with_links("B, ours", ours(B), (30, WITH_PUBLIC, 70, TREE)),
 )
 QUICK = tuple(point for point in POINTS if point.links in (WITH_PUBLIC, ALONE) and not point.name.startswith("D"))
 
@@ -49,6 +52,7 @@ class Acceptance:
             )
             for mine, theirs in _pairs(found)
         ]  # fmt: skip
+        rows += _use(found)
         return Finding(rows=tuple(rows), panels=(_panel(found),), notes=NOTES)
 
 
@@ -69,6 +73,16 @@ def _rows(point: Point, found: Found) -> list[Row]:
             ours=found.mean(point, "messages"),
         ),
     ]  # fmt: skip
+
+
+def _use(found: Found) -> list[Row]:
+    """CPU that both networks together make use of, over the sum of what each alone does (Figs. 9(c), 9(d))."""
+    both, *alone = (Point(name=name, named=B, links=TREE) for name in ("B", "B, dedicated only", "B, public only"))
+    if not all(found.has(point) for point in (both, *alone)):
+        return []
+    more = found.mean(both, "cpu") - sum(found.mean(point, "cpu") for point in alone)
+    metric = "use of CPU over the sum of that with each network alone"
+    return [Row(figure="Fig. 9(c,d)", setting=found.setting(both), metric=metric, unit="points", low=0.0, ours=more)]
 
 
 def _pairs(found: Found) -> list[tuple[Point, Point]]:

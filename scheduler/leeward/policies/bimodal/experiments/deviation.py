@@ -37,8 +37,8 @@ POINTS = (
     *with_links("B, public only", public_only(B), LINKS[:1]),
     *with_links("C, public only", public_only(C), LINKS[:1]),
     *with_links("D, public only", public_only(D), LINKS[:1]),
-    *with_links("D, whole uplink", whole_uplink(D), LINKS),
-    *with_links("D, buffers", buffered(D), LINKS),
+    *with_links("D, whole uplink", whole_uplink(D), LINKS[:1]),
+    *with_links("D, buffers", buffered(D), LINKS[:1]),
 )
 QUICK = tuple(
     point for point in POINTS if point.name in ("D", "B, public only", "D, whole uplink") and point.links == 99
