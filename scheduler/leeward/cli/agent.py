@@ -277,11 +277,17 @@ def _agents(file: Path) -> Agents:
 
 def _tasks(file: Path) -> list[Task]:
     from leeward.core import fields
-    from leeward.policies.bimodal.model.document import task_from_json
 
     document = fields.read_json(file)
+    return _tasks_of(document if isinstance(document, list) else [document])
+
+
+def _tasks_of(document: list[Any]) -> list[Task]:
+    from leeward.core import fields
+    from leeward.policies.bimodal.model.document import task_from_json
+
     found = []
-    for position, entry in enumerate(document if isinstance(document, list) else [document]):
+    for position, entry in enumerate(document):
         top = fields.mapping("task", entry, required=("name",))
         name = fields.text(f"tasks[{position}].name", top["name"])
         found.append(task_from_json(name, {key: value for key, value in top.items() if key != "name"}))

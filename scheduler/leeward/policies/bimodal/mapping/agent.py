@@ -170,7 +170,7 @@ class Agent:
             sends += self.gossip(self._peers, now, rng)
         return sends
 
-    def receive(self, sender: int, message: Message, now: float, rng: random.Random) -> list[Send]:
+    def receive(self, sender: int, message: Message | Told, now: float, rng: random.Random) -> list[Send]:
         """Take one message in; the messages that follow from it."""
         match message:
             case Gossip():
@@ -199,6 +199,8 @@ class Agent:
                 status, walk = (portal.status, portal.walk) if portal else ("", None)
                 held = len(self.reservations.tasks)
                 return [Send(sender, Told(task=message.task, status=status, walk=walk, held=held))]
+            case _:  # an answer that nobody has asked for
+                return []
 
     def gossip(self, peers: Sequence[int], now: float, rng: random.Random) -> list[Send]:
         """Tell each neighbour, and two of the `peers` over the public network, what is new for them."""
