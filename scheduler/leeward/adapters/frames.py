@@ -4,8 +4,8 @@
 
 The body is msgpack: [version, sender, incarnation, number, kind, message].  `kind` is the position of the message's
 type in the protocol's list.  `number` grows with each frame of one incarnation of a sender, and an incarnation is a
-process's time of start, so that a frame that was recorded cannot be sent again.  All servers share the key; a process
-that has it counts as one of them.
+process's time of start, so that a frame that was recorded cannot be sent again while its receiver runs; a receiver that
+has just started knows no older ones.  All servers share the key; a process that has it counts as one of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A peer as a process: frames over TCP, and a clock.
 
 A connection carries the frames of the server that opened it; answers to a client go back on its own.  TCP keeps the
-order of one sender's messages, and none is changed on its way; the protocols need no more.
+order of one sender's messages.  Frames that were on their way when a connection broke are lost, so a protocol needs
+deadlines and leases.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class _Run:
         for flow in one.flows:
             self.account.give_back(amounts(flow, self.network))
             self.sending[flow.sender].remove(flow)
-        self.outcome.deviations.append(1 - one.mbit / RATE_MBPS / (self.now - one.began))
+        self.outcome.deviations.append(max(0.0, 1 - one.mbit / RATE_MBPS / (self.now - one.began)))
         self.outcome.mbit += one.mbit
         self.changed = True
         self._new_rates({flow.sender for flow in one.flows}, set())
