@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,9 @@ def _panel(axis: Any, panel: Panel) -> None:
     if panel.kind != "boxes":
         style = {"linestyle": "none", "marker": "o", "markersize": 4} if panel.kind == "dots" else {"linewidth": 1}
         for curve, colour in zip(panel.curves, colours, strict=True):
-            at = panel.at or range(len(curve.values))
-            axis.plot(at, curve.values, label=curve.name, color=colour, **style)
+            points = zip(panel.at or range(len(curve.values)), curve.values, strict=True)
+            known = [(at, value) for at, value in points if not math.isnan(value)]  # a line goes on over a gap
+            axis.plot([at for at, _ in known], [value for _, value in known], label=curve.name, color=colour, **style)
         axis.set_xlabel(panel.along)
         axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
     else:
