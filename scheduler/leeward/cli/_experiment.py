@@ -46,7 +46,7 @@ def run_experiment(name: str, *, seed: int, quick: bool, output: Output, out: Pa
 
 
 def tell(name: str, finding: Finding, *, command: str, seed: int, seconds: float, output: Output, out: Path) -> None:
-    """Writes NAME.json, .csv, .svg and .md into `out`, and prints one of the forms; raises OSError."""
+    """Writes NAME.json, .csv, .md and a picture if there is one, and prints one of the forms; raises OSError."""
     document = _document(name, finding, command=command, seed=seed, seconds=seconds)
     files = _write(out, name, document, finding)
     if output is Output.table:
@@ -136,9 +136,10 @@ def _write(out: Path, name: str, document: dict[str, Any], finding: Finding) -> 
     writer.writeheader()
     writer.writerows(document["rows"])
     (out / f"{name}.csv").write_text(text.getvalue())
-    draw(out / f"{name}.svg", finding.panels, title=name)
     (out / f"{name}.md").write_text(markdown_of(document, finding))
-    return [f"{name}.{kind}" for kind in ("json", "csv", "svg", "md")]
+    if finding.panels:
+        draw(out / f"{name}.svg", finding.panels, title=name)
+    return [f"{name}.{kind}" for kind in ("json", "csv", *(("svg",) if finding.panels else ()), "md")]
 
 
 def markdown_of(document: Mapping[str, Any], finding: Finding) -> str:
@@ -147,8 +148,7 @@ def markdown_of(document: Mapping[str, Any], finding: Finding) -> str:
     lines = [
         f"# {name}",
         f"`{document['command']}`, Leeward {document['version']}, {document['machine']}, {document['seconds']:g} s.",
-        "",
-        f"![The curves of each setting]({name}.svg)",
+        *(("", f"![The curves of each setting]({name}.svg)") if finding.panels else ()),
     ]
     above = ""
     for row in finding.rows:
