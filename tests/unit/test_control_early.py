@@ -10,7 +10,7 @@ import pytest
 
 from leeward.control.early import cluster_before, tasks_of
 from leeward.control.loop import Inline
-from leeward.control.ports import ComponentFacts, Ports, Structure, TopologyPorts
+from leeward.control.ports import ComponentFacts, Structure
 from leeward.control.reservations import Reservations
 from leeward.control.service import Service
 from leeward.core.errors import ProtocolError
@@ -18,20 +18,7 @@ from leeward.core.placing import carry
 from leeward.core.plan import Plan, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import replicas
-from leeward.sim.memory import (
-    ListSink,
-    ManualClock,
-    MemoryBarriers,
-    MemoryClusterStore,
-    MemoryControlStore,
-    MemoryLeftovers,
-    MemoryLock,
-    MemoryNimbus,
-    MemoryRequests,
-    MemorySnapshots,
-    World,
-    snapshot_text,
-)
+from leeward.sim.memory import ListSink, ManualClock, World, memory_ports, snapshot_text
 
 NODES = {"n1": (1, 2), "n2": (1, 2)}
 CONF = {"topology.acker.executors": 0, "topology.eventlogger.executors": 0}
@@ -127,14 +114,7 @@ class Passes(ManualClock):
 def serve(policy, *, after: int = 20, tasks: dict[int, str] = TASKS, reservations=None):
     world = World(structures={"new": STRUCTURE}, snapshot=published())
     clock, sink = Passes(world, after, tasks), ListSink()
-    ports = Ports(
-        nimbus=MemoryNimbus(world), snapshots=MemorySnapshots(world), cluster=MemoryClusterStore(world),
-        clock=clock, sink=sink, leftovers=MemoryLeftovers(world),
-        open_topology=lambda _: TopologyPorts(
-            control=MemoryControlStore(world), barriers=MemoryBarriers(world), requests=MemoryRequests(world),
-            lock=MemoryLock(world),
-        ),
-    )  # fmt: skip
+    ports = memory_ports(world, clock=clock, sink=sink)
     service = Service(
         topology="new", ports=ports, settings=Settings(), policy=policy, executor=Inline(),
         reservations=reservations,

@@ -12,7 +12,7 @@ from control_twins import FIRST, ID, NAME, TASKS, Cluster
 
 from leeward.control.costs import PRIOR, estimate
 from leeward.control.loop import Inline
-from leeward.control.ports import ComponentFacts, Ports, Structure, TopologyPorts
+from leeward.control.ports import ComponentFacts, Structure
 from leeward.control.service import Service
 from leeward.core.errors import ConfigError, PlanError
 from leeward.core.outcome import DONE
@@ -20,18 +20,7 @@ from leeward.core.plan import Estimate, Plan, Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import even_table, replicas
 from leeward.runtime.handover.handovers import Handovers
-from leeward.sim.memory import (
-    ListSink,
-    ManualClock,
-    MemoryBarriers,
-    MemoryClusterStore,
-    MemoryControlStore,
-    MemoryLeftovers,
-    MemoryLock,
-    MemoryNimbus,
-    MemoryRequests,
-    MemorySnapshots,
-)
+from leeward.sim.memory import ListSink, ManualClock, MemoryBarriers, MemoryRequests, memory_ports
 
 STRUCTURE = Structure(
     id=ID,
@@ -96,19 +85,7 @@ def stage(policy, *, until, cluster=None, settings=None, fault=None, limit=4000)
     sink = ListSink()
     clock = Stage(cluster, until=lambda: until(sink, cluster), limit=limit)
     cluster.clock, cluster.sink = clock, sink
-    world = cluster.world
-
-    def open_topology(_):
-        return TopologyPorts(
-            control=MemoryControlStore(world), barriers=MemoryBarriers(world), requests=MemoryRequests(world),
-            lock=MemoryLock(world),
-        )  # fmt: skip
-
-    ports = Ports(
-        nimbus=MemoryNimbus(world, place=cluster.rebalanced), snapshots=MemorySnapshots(world),
-        cluster=MemoryClusterStore(world), clock=clock, sink=sink, open_topology=open_topology,
-        leftovers=MemoryLeftovers(world),
-    )  # fmt: skip
+    ports = memory_ports(cluster.world, clock=clock, sink=sink, place=cluster.rebalanced)
     settings = settings or Settings(period_s=0.5, cool_down_s=2.0, window_s=1.0, minimum_gain=0.02)
     service = Service(topology=NAME, ports=ports, settings=settings, policy=policy, fault=fault, executor=Inline())
     return service, clock, sink, cluster

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leeward.control.errors import LostLeadershipError
-from leeward.control.ports import Claim, StreamFacts, Structure, Wake
+from leeward.control.ports import Claim, Clock, EventSink, Ports, StreamFacts, Structure, TopologyPorts, Wake
 from leeward.core.control import ControlRecord, Loss, Report
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.journal import Journal
@@ -364,3 +364,20 @@ def snapshot_text(
         {"id": f"sup-{node}", "node": node, "ports": sorted(nodes[node]), "meta": {}} for node in sorted(nodes)
     ]
     return json.dumps({"version": 1, "supervisors": supervisors, "topologies": [topology]})
+
+
+def memory_ports(
+    world: World, *, clock: Clock, sink: EventSink, place: Callable[[World, str], None] | None = None
+) -> Ports:
+    """The ports of a service in this world. `place`: Nimbus' answer to a rebalance."""
+
+    def open_topology(_: Structure) -> TopologyPorts:
+        return TopologyPorts(
+            control=MemoryControlStore(world), barriers=MemoryBarriers(world), requests=MemoryRequests(world),
+            lock=MemoryLock(world),
+        )  # fmt: skip
+
+    return Ports(
+        nimbus=MemoryNimbus(world, place=place), snapshots=MemorySnapshots(world), cluster=MemoryClusterStore(world),
+        clock=clock, sink=sink, open_topology=open_topology, leftovers=MemoryLeftovers(world),
+    )  # fmt: skip
