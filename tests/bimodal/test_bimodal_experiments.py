@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from statistics import fmean
 
 import pytest
 
 from leeward.core.experiment import Part, Row
+from leeward.policies.bimodal.exact.search import cheapest
 from leeward.policies.bimodal.experiments import acceptance, agents, deviation, mapping, reallocation
 from leeward.policies.bimodal.model.agents_file import agents_from_json
-from leeward.policies.bimodal.model.resources import Account
 
 FIGURES = {"acceptance": 50.0, "deviation": 15.0, "elongation": 20.0, "cpu": 1.0, "links": 2.0, "throughput": 3.0,
            "public hops": 1.0, "messages": 9.0}  # fmt: skip
@@ -80,12 +81,17 @@ def test_maps_are_compared_on_one_network_and_their_rows_bound():
     assert by_metric["ours: messages over LeastCostMap's, gossip from nothing included"].met is True
 
 
-def test_generated_networks_fit_their_tasks_often_enough():
+def test_generated_networks_and_tasks_are_as_tight_as_they_say():
     network = mapping.made_network(30, random.Random(1))
     assert len(network.links) == 1 + 28 * 2
-    task = mapping.made_task(network, random.Random(2))
-    assert task.source != task.delivery and min(task.cpu) > 0
-    assert Account(network).free is not None
+    low, high = mapping.BANDWIDTH_MBPS
+    assert all(low <= link.bandwidth <= high for link in network.links.values())
+    cpu = fmean(server.cpu for server in network.servers.values())
+    tasks = [mapping.made_task(network, random.Random(seed)) for seed in range(50)]
+    assert all(task.source != task.delivery for task in tasks)
+    assert fmean(need for task in tasks for need in task.cpu) == pytest.approx(mapping.LOAD * cpu, rel=0.05)
+    mapped = sum(cheapest(task, network).walk is not None for task in tasks)
+    assert 0 < mapped < len(tasks), "needs are tight: some tasks fit, and some do not"
 
 
 def test_agents_get_a_file_that_they_can_read_and_figures_are_bound():
@@ -96,9 +102,9 @@ def test_agents_get_a_file_that_they_can_read_and_figures_are_bound():
     assert len({task.name for task in tasks}) == 10
     found = {"tasks": [{"status": "running"}, {"status": "refused"}], "seconds": 61.0, "frames_per_task": 9.0,
              "bytes_per_task": 99.0, "dropped": 1}  # fmt: skip
-    met = {row.metric: row.met for row in agents.conclude("survey", 20, found, 2)}
+    met = {row.metric: row.met for row in agents.conclude("survey", 120, found, 2)}
     assert met == {
-        "all tasks decided": False, "tasks that run": True, "frames of a task, gossip included": None,
+        "all tasks decided": False, "tasks that run": False, "frames of a task, gossip included": None,
         "bytes of a task, gossip included": None, "frames that were dropped": False,
         "servers with reservations after the end": False,
     }  # fmt: skip

@@ -119,7 +119,7 @@ class Mapping(RuleBasedStateMachine):
         if not hasattr(self, "bag"):
             return
         bag = self.bag
-        for _ in range(ROUNDS):  # whoever waits for a dead server, or for a message that was lost with one, gives up
+        for _ in range(ROUNDS):  # servers that wait for a dead one, or for a message that was lost with it, give up
             bag.deliver_all()
             bag.pass_time(TIMES.renewal)
         bag.deliver_all()

@@ -58,11 +58,12 @@ def run(
     Example: leeward agent run agents.json --secret key --server 3
     """
     from leeward.core.errors import LeewardError
+    from leeward.policies.bimodal.model.agents_file import read_agents
 
     try:
         if everyone == (server is not None):
             raise LeewardError("which agent is not clear.", remedy="Give either --server N or --all.")
-        agents, key, chosen = _agents(file), _secret(secret), _method(method)
+        agents, key, chosen = read_agents(file), _secret(secret), _method(method)
         numbers = sorted(agents.addresses) if server is None else [server]
         if server is not None and server not in agents.addresses:
             raise LeewardError(f"--server {server}: there is no such server.", remedy=f"It is in {file}.")
@@ -87,10 +88,11 @@ def map_command(
     Example: leeward agent map agents.json task.json --secret key
     """
     from leeward.core.errors import LeewardError
+    from leeward.policies.bimodal.model.agents_file import read_agents
     from leeward.policies.bimodal.model.values import check_ends, why_impossible
 
     try:
-        agents, key = _agents(file), _secret(secret)
+        agents, key = read_agents(file), _secret(secret)
         tasks = _tasks(task)
         for one in tasks:
             check_ends(one, agents.network)
@@ -128,9 +130,10 @@ def end(
     Example: leeward agent end agents.json taxis 4 --secret key
     """
     from leeward.core.errors import LeewardError
+    from leeward.policies.bimodal.model.agents_file import read_agents
 
     try:
-        asyncio.run(end_all(_agents(file), {name: delivery}, _secret(secret)))
+        asyncio.run(end_all(read_agents(file), {name: delivery}, _secret(secret)))
     except (LeewardError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
@@ -267,12 +270,6 @@ async def holding(agents: Agents, key: bytes) -> list[int]:
 
 
 # --- files
-
-
-def _agents(file: Path) -> Agents:
-    from leeward.policies.bimodal.model.agents_file import read_agents
-
-    return read_agents(file)
 
 
 def _tasks(file: Path) -> list[Task]:

@@ -26,7 +26,7 @@ def bound(task: Task, network: Network, account: Account, cost: HopCost, public:
     for done in range(len(task.services), -1, -1):
         if done < len(task.services):
             need, service = task.cpu[done], task.services[done]
-            able = (v for v in network.hosts.get(service, ()) if account.free(Resource("cpu", v)) >= need - 1e-12)
+            able = (v for v in network.hosts.get(service, ()) if account.has(Resource("cpu", v), need))
             runs = {v: layers[-1][v] for v in able if v in layers[-1]}
         layers.append(_layer(runs, task.bandwidth[done], network, account, cost, public))
     return tuple(reversed(layers))
@@ -40,7 +40,7 @@ def _layer(
     if public is not None and ends:
         over = public + min(ends.values())
         for v in network.servers:
-            if account.free(Resource("uplink", v)) >= need - 1e-12 and over < best.get(v, inf):
+            if account.has(Resource("uplink", v), need) and over < best.get(v, inf):
                 best[v] = over
     heap = [(value, v) for v, value in best.items()]
     heapq.heapify(heap)
@@ -49,7 +49,7 @@ def _layer(
         if value > best[v]:
             continue
         for u, link in network.neighbours[v]:
-            if account.free(hop_resource(network, u, link)) < need - 1e-12:
+            if not account.has(hop_resource(network, u, link), need):
                 continue
             if value + cost(link) < best.get(u, inf):
                 best[u] = value + cost(link)

@@ -115,7 +115,7 @@ class _Search:
     def _with(self, uses: Uses, resource: Resource, amount: float, *, adds: bool) -> Uses | None:
         """The uses and this one; None if it does not fit. Without `adds` each use is looked at alone."""
         already = uses.get(resource, 0.0) if adds else 0.0
-        if already + amount > self.account.free(resource) + 1e-9 * self.account.capacity(resource):
+        if not self.account.has(resource, already + amount):
             return None
         return {**uses, resource: already + amount} if adds else uses
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from leeward.core.experiment import Curve, Finding, Panel, Part, Row
-from leeward.policies.bimodal.experiments.platform_study import Found, Point, measure, parts_of, with_links
+from leeward.policies.bimodal.experiments.platform_study import Found, PlatformStudy, Point, with_links
 from leeward.policies.bimodal.experiments.readings import B, D, dedicated_only, our_mapping, ours, public_only
 
 FIGURE = "Fig. 9(b)"
@@ -29,16 +29,10 @@ POINTS = (
 QUICK = tuple(point for point in POINTS if point.links in (WITH_PUBLIC, ALONE) and not point.name.startswith("D"))
 
 
-class Acceptance:
+class Acceptance(PlatformStudy):
     """See the module."""
 
-    def parts(self, *, seed: int, quick: bool) -> Sequence[Part]:
-        """Each point on each network."""
-        return parts_of(QUICK if quick else POINTS, seed=seed, quick=quick)
-
-    def measure(self, part: Part) -> Mapping[str, float]:
-        """One run."""
-        return measure(part, POINTS)
+    points, quick = POINTS, QUICK
 
     def conclude(self, measured: Mapping[Part, Mapping[str, float]]) -> Finding:
         """Means over the networks, and ours over the paper's rule on the same networks and tasks."""

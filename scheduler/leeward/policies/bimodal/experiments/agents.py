@@ -60,9 +60,10 @@ def conclude(method: str, servers: int, found: Mapping[str, Any], left: int) -> 
     count = len(found["tasks"])
     where = f"{method}, {servers} processes, {count} tasks at once"
     running = sum(one["status"] == "running" for one in found["tasks"])
+    whole = method == "survey" and servers == SERVERS
     figures: list[tuple[str, str, float, float | None, float | None]] = [
-        ("all tasks decided", "s", found["seconds"], None, ALL_S if method == "survey" else None),
-        ("tasks that run", "%", 100 * running / count, 1.0, None),
+        ("all tasks decided", "s", found["seconds"], None, ALL_S if whole else None),
+        ("tasks that run", "%", 100 * running / count, 100.0 if whole else None, None),
         ("frames of a task, gossip included", "", found["frames_per_task"], None, None),
         ("bytes of a task, gossip included", "", found["bytes_per_task"], None, None),
         ("frames that were dropped", "", found["dropped"], None, 0),

@@ -18,7 +18,7 @@ from leeward.core.experiment import Curve, Finding, Panel, Part, Row
 from leeward.policies.bimodal.exact.bound import bound
 from leeward.policies.bimodal.exact.search import cheapest
 from leeward.policies.bimodal.mapping.play import agents_of, gossip_round, map_task
-from leeward.policies.bimodal.mapping.rules import Annealed, LeastCost, Method, RandomNeighbours
+from leeward.policies.bimodal.mapping.rules import Annealed, LeastCost, Method
 from leeward.policies.bimodal.model.resources import Account
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task
 
@@ -37,7 +37,7 @@ LIMIT = 300_000
 METHODS = {
     "LeastCostMap": Method(rule=LeastCost()),
     "AnnealedLeastCostMap": Method(rule=Annealed()),
-    "RandomNeighbor(1)": Method(rule=RandomNeighbours()),
+    "RandomNeighbor(1)": Method(rule=LeastCost(), neighbours=1),
     "ours": Method(surveys=True),
 }
 

@@ -43,15 +43,6 @@ def parts_of(points: Sequence[Point], *, seed: int, quick: bool) -> list[Part]:
     ]  # fmt: skip
 
 
-def measure(part: Part, points: Sequence[Point]) -> dict[str, float]:
-    """The figures of one run, in the units of the paper's figures."""
-    point = next(point for point in points if point.key == part.option("point"))
-    platform = Platform(
-        links=point.links, direction=point.named.direction, tasks=int(part.option("tasks")), per_hour=point.per_hour
-    )
-    return figures(play(platform, point.named.reading, part.seed))
-
-
 def figures(outcome: Outcome) -> dict[str, float]:
     """Percentages, Mbit/s and counts."""
     return {
@@ -64,6 +55,25 @@ def figures(outcome: Outcome) -> dict[str, float]:
         "public hops": outcome.public_hops,
         "messages": outcome.messages.total() / max(1, outcome.offered),
     }
+
+
+class PlatformStudy:
+    """A study whose parts are runs of the platform: every point on every network."""
+
+    points: Sequence[Point]
+    quick: Sequence[Point]
+
+    def parts(self, *, seed: int, quick: bool) -> Sequence[Part]:
+        """Each point on each network."""
+        return parts_of(self.quick if quick else self.points, seed=seed, quick=quick)
+
+    def measure(self, part: Part) -> Mapping[str, float]:
+        """The figures of one run, in the units of the paper's figures."""
+        point = next(point for point in self.points if point.key == part.option("point"))
+        platform = Platform(
+            links=point.links, direction=point.named.direction, tasks=int(part.option("tasks")), per_hour=point.per_hour
+        )
+        return figures(play(platform, point.named.reading, part.seed))
 
 
 class Found:

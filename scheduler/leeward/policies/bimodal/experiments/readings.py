@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from leeward.policies.bimodal.mapping.rules import LeastCost, Method, by_public_hops, public_hops_choice
+from leeward.policies.bimodal.mapping.rules import (
+    PUBLIC_COST,
+    LeastCost,
+    Method,
+    by_public_hops,
+    public_hops_choice,
+)
 from leeward.policies.bimodal.model.resources import Account, Resource
 from leeward.policies.bimodal.model.values import Direction, Network
 from leeward.policies.bimodal.platform.run import Reading
 
 #: Fewest hops over the public network first, in pruning and in the choice.
 FEWEST_PUBLIC = Method(rule=LeastCost(by_public_hops), choice=public_hops_choice)
-#: Of a survey: a hop over the public network costs as much as so many over empty dedicated links.
-PUBLIC_COST = 30.0
 
 
 def scarcity(network: Network, account: Account, link: int) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from leeward.core.experiment import Curve, Finding, Panel, Part, Row
-from leeward.policies.bimodal.experiments.platform_study import Found, Point, measure, parts_of
+from leeward.policies.bimodal.experiments.platform_study import Found, PlatformStudy, Point
 from leeward.policies.bimodal.experiments.readings import D, Named
 
 FIGURE = "Fig. 8"
@@ -36,16 +36,10 @@ WORDS = {
 }  # fmt: skip
 
 
-class Reallocation:
+class Reallocation(PlatformStudy):
     """See the module."""
 
-    def parts(self, *, seed: int, quick: bool) -> Sequence[Part]:
-        """Each point on each network."""
-        return parts_of(QUICK if quick else POINTS, seed=seed, quick=quick)
-
-    def measure(self, part: Part) -> Mapping[str, float]:
-        """One run."""
-        return measure(part, POINTS)
+    points, quick = POINTS, QUICK
 
     def conclude(self, measured: Mapping[Part, Mapping[str, float]]) -> Finding:
         """With beside without, on the same networks and tasks."""

@@ -250,13 +250,12 @@ class Agent:
         """Every extension by services of this server, passed on as the rule says."""
         task, sends = part.spec, list[Send]()
         already = cpu_at(walk, self.me, task)
-        free = self.account.free(Resource("cpu", self.me))
-        services, need = self.network.servers[self.me].services, 0.0
+        services, cpu, need = self.network.servers[self.me].services, Resource("cpu", self.me), 0.0
         for count in range(len(task.services) - walk.done + 1):
             if count:
                 number = walk.done + count - 1
                 need += task.cpu[number]
-                if task.services[number] not in services or already + need > free + 1e-9 * free:
+                if task.services[number] not in services or not self.account.has(cpu, already + need):
                     break
             extended = run(walk, count, self.account.load(self.me, already + need))
             if is_whole(extended, task):
@@ -273,15 +272,20 @@ class Agent:
     def _pass_on(self, walk: Walk, part: _Part, rng: random.Random) -> list[Send]:
         task, need, sends = part.spec, part.spec.bandwidth[walk.done], list[Send]()
         if self.method.dedicated and may_forward(walk, task):
-            for to, link in self.method.rule.targets(self.network.neighbours[self.me], rng):
+            for to, link in self._chosen(rng):
                 resource = hop_resource(self.network, self.me, link)
-                if self._room(resource, need + self._on_link(walk, resource, task)):
+                if self.account.has(resource, need + self._on_link(walk, resource, task)):
                     sends.append(self._send(to, forward(walk, to, link, self.network.links[link].cost), part))
         if self.method.public and may_go_public(walk):
             own = uplink_of(walk, self.me, task) if self.method.aggregated else 0.0
-            if self._room(Resource("uplink", self.me), need + own):
+            if self.account.has(Resource("uplink", self.me), need + own):
                 sends += [self._send(to, send_public(walk, to), part) for to in self._next_hosts(walk, task)]
         return sends
+
+    def _chosen(self, rng: random.Random) -> Sequence[tuple[int, int]]:
+        """(neighbour, number of the link) of those to which a walk is passed on."""
+        everyone, count = self.network.neighbours[self.me], self.method.neighbours
+        return everyone if count is None else rng.sample(everyone, min(count, len(everyone)))
 
     def _on_link(self, walk: Walk, resource: Resource, task: Task) -> float:
         """Bandwidth of a link that the walk itself uses already."""
@@ -293,9 +297,6 @@ class Agent:
         whole = walk.done == len(task.services)
         hosts = (task.delivery,) if whole else self._hosts(task.services[walk.done])
         return [server for server in hosts if server != self.me]
-
-    def _room(self, resource: Resource, amount: float) -> bool:
-        return amount <= self.account.free(resource) + Account.SLACK * self.account.capacity(resource)
 
     def _send(self, to: int, walk: Walk, part: _Part) -> Send:
         spec = None if to in part.knows else part.spec

@@ -16,8 +16,6 @@ from leeward.policies.bimodal.model.walk import Walk, dedicated_hops, load_facto
 Key = Callable[[Walk], Any]
 #: Services done -> the least key that this server has seen of the task.
 Table = dict[int, Any]
-#: (neighbour, number of the link).
-Neighbour = tuple[int, int]
 
 
 def by_cost(walk: Walk) -> float:
@@ -33,19 +31,11 @@ def by_public_hops(walk: Walk) -> tuple[int, float, float]:
     return walk.public, walk.cost, load_factor(walk)
 
 
-def by_load(walk: Walk) -> float:
-    """The load factor alone."""
-    return load_factor(walk)
-
-
 class Rule(Protocol):
     """Prunes what a server passes on."""
 
     def passes(self, walk: Walk, table: Table, rng: random.Random) -> bool:
         """Whether to pass it on; notes it in the table of the server's task."""
-
-    def targets(self, neighbours: Sequence[Neighbour], rng: random.Random) -> Sequence[Neighbour]:
-        """The neighbours to pass it on to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +44,6 @@ class Exhaustive:
 
     def passes(self, walk: Walk, table: Table, rng: random.Random) -> bool:
         return True
-
-    def targets(self, neighbours: Sequence[Neighbour], rng: random.Random) -> Sequence[Neighbour]:
-        return neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +59,6 @@ class LeastCost:
         table[walk.done] = key
         return True
 
-    def targets(self, neighbours: Sequence[Neighbour], rng: random.Random) -> Sequence[Neighbour]:
-        return neighbours
-
 
 @dataclass(frozen=True, slots=True)
 class Annealed:
@@ -88,23 +72,6 @@ class Annealed:
 
     def passes(self, walk: Walk, table: Table, rng: random.Random) -> bool:
         return LeastCost(self.key).passes(walk, table, rng) or rng.random() < self.chance * self.decay**walk.done
-
-    def targets(self, neighbours: Sequence[Neighbour], rng: random.Random) -> Sequence[Neighbour]:
-        return neighbours
-
-
-@dataclass(frozen=True, slots=True)
-class RandomNeighbours:
-    """RandomNeighbor(k) (4.1.3): LeastCostMap to k neighbours drawn at random."""
-
-    key: Key = by_cost
-    k: int = 1
-
-    def passes(self, walk: Walk, table: Table, rng: random.Random) -> bool:
-        return LeastCost(self.key).passes(walk, table, rng)
-
-    def targets(self, neighbours: Sequence[Neighbour], rng: random.Random) -> Sequence[Neighbour]:
-        return rng.sample(neighbours, min(self.k, len(neighbours)))
 
 
 #: Orders feasible maps: the first is tried first.
@@ -143,6 +110,8 @@ class Method:
     """A rule, a choice, and whether the public network is used, the dedicated links, or both."""
 
     rule: Rule = field(default_factory=LeastCost)
+    #: RandomNeighbor(k) (4.1.3): dedicated neighbours, drawn at random, to which a walk is passed on; None: all.
+    neighbours: int | None = None
     choice: Choice = cost_choice
     dedicated: bool = True
     public: bool = False
@@ -167,5 +136,5 @@ METHODS: Mapping[str, Method] = {
     ),
     "least-cost": Method(rule=LeastCost(by_public_hops), choice=public_hops_choice, public=True),
     "annealed": Method(rule=Annealed(by_public_hops), choice=public_hops_choice, public=True),
-    "random": Method(rule=RandomNeighbours(by_public_hops), choice=public_hops_choice, public=True),
+    "random": Method(rule=LeastCost(by_public_hops), neighbours=1, choice=public_hops_choice, public=True),
 }

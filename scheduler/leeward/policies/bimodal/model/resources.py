@@ -70,11 +70,13 @@ class Account:
         total = self._network.servers[server].cpu
         return (self.used.get(Resource("cpu", server), 0.0) + more) / total if total else 0.0
 
+    def has(self, resource: Resource, amount: float) -> bool:
+        """There is room for so much of one resource."""
+        return amount <= self.free(resource) + self.SLACK * self.capacity(resource)
+
     def fits(self, amounts: Mapping[Resource, float]) -> bool:
         """There is room for all of it."""
-        return all(
-            amount <= self.free(resource) + self.SLACK * self.capacity(resource) for resource, amount in amounts.items()
-        )
+        return all(self.has(resource, amount) for resource, amount in amounts.items())
 
     def take(self, amounts: Mapping[Resource, float]) -> None:
         """Reserve it."""

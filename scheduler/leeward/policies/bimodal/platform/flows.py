@@ -136,7 +136,7 @@ def shortest(flow: Flow, account: Account, network: Network, hop_limit: int | No
         if hop_limit is not None and hops >= hop_limit:
             continue
         for to, link in network.neighbours[at]:
-            if to not in came and account.fits({hop_resource(network, at, link): flow.need}):
+            if to not in came and account.has(hop_resource(network, at, link), flow.need):
                 came[to] = (at, link)
                 queue.append((to, hops + 1))
     return None

@@ -103,38 +103,34 @@ class _Run:
         self.sending: dict[int, list[Flow]] = {}  #: server -> the flows that it sends
         self.order, self.ends = count(), list[tuple[float, int, str, int]]()
         self.now, self.outcome = 0.0, Outcome()
-        self.changed, self.gossiped = False, 0.0
+        self.changed, self.gossiped, self.tick = False, 0.0, reading.period_s
         self.total_cpu = sum(server.cpu for server in net.servers.values())
         self.total_links = sum(link.bandwidth for link in net.links.values()) * (2 if net.direction == "each" else 1)
 
     def play(self) -> Outcome:
-        period = self.reading.period_s
-        tick = period
+        last = self.tasks[-1][0]
         for at, task, mbit in self.tasks:
-            while (due := min(self._next_end(), tick)) <= at:
-                self._advance(due)
-                if due == tick:
-                    self._reallocate()
-                    tick += period
-                else:
-                    self._end()
+            self._go_on(at)
             self._advance(at)
             self._arrive(task, mbit)
-        last = self.tasks[-1][0]
-        self.outcome.seconds = last
-        while self.running:  # figures of use are of the time in which tasks come; those that run are run to their end
-            due = min(self._next_end(), tick)
-            self.now = due
-            if due == tick:
+        outcome = self.outcome
+        outcome.seconds, outcome.cpu, outcome.links = last, outcome.cpu / last, outcome.links / last
+        use = outcome.cpu, outcome.links
+        while self.running:  # those that run are run to their end; figures of use are of the time in which tasks come
+            self._go_on(min(self._next_end(), self.tick))
+        outcome.cpu, outcome.links = use
+        outcome.public_hops /= outcome.accepted or 1
+        return outcome
+
+    def _go_on(self, until: float) -> None:
+        """Ends of tasks and re-allocations up to a time, itself included."""
+        while (due := min(self._next_end(), self.tick)) <= until:
+            self._advance(due)
+            if due == self.tick:
+                self.tick += self.reading.period_s
                 self._reallocate()
-                tick += period
             else:
                 self._end()
-        for name in ("cpu", "links"):
-            setattr(self.outcome, name, getattr(self.outcome, name) / last)
-        if self.outcome.accepted:
-            self.outcome.public_hops /= self.outcome.accepted
-        return self.outcome
 
     # --- events
 
