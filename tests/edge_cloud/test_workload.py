@@ -11,7 +11,7 @@ from leeward.core.fields import FieldError
 from leeward.core.model import ClusterView, Node
 from leeward.policies.edge_cloud.benchmark import TYPES
 from leeward.policies.edge_cloud.facts import fabric_of
-from leeward.policies.edge_cloud.model.formulas import rates
+from leeward.policies.edge_cloud.model.formulas import rates, service_time_s
 from leeward.policies.edge_cloud.model.instance import check_places
 from leeward.policies.edge_cloud.settings import EdgeCloudSettings
 from leeward.policies.edge_cloud.workload.catalogue import RIOTBENCH, at_sensors, catalogue, riotbench
@@ -147,3 +147,24 @@ def test_a_sensor_s_edge_has_to_exist_and_nodes_have_to_be_in_the_network():
 def test_types_are_21_with_names_of_their_own():
     assert len({one.name for one in TYPES}) == 21
     assert all(one.cloud_s == pytest.approx(one.edge_s / 3) for one in TYPES)
+
+
+def test_interference_stays_within_the_limits_of_the_benchmark():
+    """A query alone has the benchmark's peak rate; m together take m times as long and up to `most` of it more."""
+    settings = EdgeCloudSettings()
+    meta = {"battery_mAh": "1000", "base_mA": "1", "recharge_s": "1000"}
+    nodes = [
+        Node(id="pi", ports=(), capacity=0, meta={"class": "edge", **meta}),
+        Node(id="vm", ports=(), capacity=0, meta={"class": "cloud"}),
+    ]
+    fabric = fabric_of(nodes, None, settings)
+    for r, most in enumerate((settings.pi_edge_most, settings.pi_cloud_most)):
+        for kind, one in enumerate(TYPES):
+            alone = (one.edge_s, one.cloud_s)[r]
+            assert service_time_s(fabric, r, [kind]) == pytest.approx(alone)
+            before = 0.0
+            for m in (2, 3, 5, 10, 20, 1000):
+                share = service_time_s(fabric, r, [kind] * m) / (m * alone) - 1
+                assert before - 1e-9 <= share <= most + 1e-9 and share > 0
+                before = share
+            assert before == pytest.approx(most), "many reach the limit, and stay there"
