@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from math import inf
 
 from leeward.policies.bimodal.model.values import Direction, Link, Network, Server, Task
@@ -32,12 +33,16 @@ def tiny(rng: random.Random, *, direction: Direction = "shared", uplinks: bool =
     return Network(servers, links, direction=direction), task
 
 
-def best_by_trying(network: Network, task: Task, *, aggregated: bool, public: float | None = None) -> float:
+def best_by_trying(
+    network: Network, task: Task, *, aggregated: bool, public: float | None = None,
+    weight: Callable[[int, int], float] = lambda a, b: 1.0,
+) -> float:  # fmt: skip
     """The least cost of all maps, by walking every one of them; inf if there is none.
 
     Written from the model alone: nothing of the searches or of the walks is used.
     """
     trying = _Trying(network, task, aggregated, public)
+    trying.weight = weight
     trying.visit(task.source, 0, 0, "start", 0.0)
     return trying.best
 
@@ -51,6 +56,7 @@ class _Trying:
         self.key = {(n, v): (n, v if each else None) for n, one in network.links.items() for v in (one.a, one.b)}
         self.free = {key: network.links[key[0]].bandwidth for key in self.key.values()}
         self.best = inf
+        self.weight: Callable[[int, int], float] = lambda a, b: 1.0
 
     def visit(self, v: int, done: int, nulls: int, came: str, cost: float) -> None:
         """`came`: "start", "link" or "public"; "ran" once a service of this visit has run."""
@@ -63,7 +69,7 @@ class _Trying:
         if came != "public" and (came != "link" or nulls < self.task.max_null):
             self.forward(v, done, nulls + (came == "link"), cost)
         if self.public is not None and came not in ("link", "public"):
-            self.over_public(v, done, cost + self.public)
+            self.over_public(v, done, cost, self.public)
 
     def run(self, v: int, done: int, cost: float) -> None:
         task = self.task
@@ -83,7 +89,7 @@ class _Trying:
                 self.visit(u, done, nulls, "link", cost + self.network.links[number].cost)
                 self.free[key] += need * self.aggregated
 
-    def over_public(self, v: int, done: int, cost: float) -> None:
+    def over_public(self, v: int, done: int, cost: float, price: float) -> None:
         need, task = self.task.bandwidth[done], self.task
         if self.uplink[v] < need:
             return
@@ -93,5 +99,5 @@ class _Trying:
         self.uplink[v] -= need * self.aggregated
         for u in ends:
             if u != v:
-                self.visit(u, done, 0, "public", cost)
+                self.visit(u, done, 0, "public", cost + price * self.weight(v, u))
         self.uplink[v] += need * self.aggregated

@@ -1,4 +1,4 @@
-"""Mapping by messages under delay, reordering, concurrent tasks and dead servers."""
+"""Mapping and re-allocation by messages under delay, reordering, concurrent tasks and dead servers."""
 
 from __future__ import annotations
 
@@ -6,66 +6,27 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+from bimodal_bag import MOVING, ROUNDS, TIMES, Bag
 from bimodal_builders import SERVICES, tiny
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from leeward.core.peers import Send
-from leeward.policies.bimodal.mapping.agent import Agent, Times
-from leeward.policies.bimodal.mapping.messages import Map, Message
-from leeward.policies.bimodal.mapping.play import agents_of
+from leeward.policies.bimodal.mapping.agent import Agent
+from leeward.policies.bimodal.mapping.messages import Map
 from leeward.policies.bimodal.mapping.rules import LeastCost, Method, cost_choice
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task
 
-TIMES = Times(mapping=10.0, probe=5.0, lease=30.0, renewal=10.0)
-#: Rounds of a renewal's time in which every deadline and lease is over.
-ROUNDS = 16
-#: Tasks are small, so that a machine that delivers the oldest message each time ends.
-ENOUGH = 20_000
-
-
-class Bag:
-    """Agents, and the messages between them, in any order. A dead server receives nothing."""
-
-    def __init__(self, network: Network, method: Method, seed: int) -> None:
-        self.agents: dict[int, Agent] = agents_of(network, method, TIMES)
-        self.messages: list[tuple[int, int, Message]] = []
-        self.dead: set[int] = set()
-        self.now, self.rng = 0.0, random.Random(seed)
-
-    def send(self, sender: int, sends: list[Send]) -> None:
-        self.messages += [(sender, to, message) for to, message in sends]
-
-    def deliver(self, position: int) -> None:
-        sender, to, message = self.messages.pop(position)
-        if to not in self.dead:
-            self.send(to, self.agents[to].receive(sender, message, self.now, self.rng))
-
-    def deliver_all(self) -> None:
-        for _ in range(ENOUGH):
-            if not self.messages:
-                return
-            self.deliver(self.rng.randrange(len(self.messages)))
-        raise AssertionError("messages go on for ever")
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        for server, agent in self.agents.items():
-            if server not in self.dead:
-                self.send(server, agent.tick(self.now, self.rng))
-
-    def alive(self) -> dict[int, Agent]:
-        return {server: agent for server, agent in self.agents.items() if server not in self.dead}
-
 
 class Mapping(RuleBasedStateMachine):
-    """No server is ever over its bounds; without deaths every task is decided and only those that run hold anything."""
+    """No server is ever over its bounds; every task is decided; what is reserved in the end is what running tasks use,
+    each hop by the way that its sender has given it last.
+    """
 
     @initialize(seed=st.integers(0, 10_000), public=st.booleans(), both=st.booleans())
     def start(self, seed: int, public: bool, both: bool) -> None:
         self.network, _ = tiny(random.Random(seed), direction="each" if both else "shared", uplinks=public)
-        self.bag = Bag(self.network, Method(rule=LeastCost(), choice=cost_choice, public=public), seed)
+        self.bag = Bag(self.network, Method(rule=LeastCost(), choice=cost_choice, public=public), seed, MOVING)
         self.tasks: dict[str, Task] = {}
 
     @rule(seed=st.integers(0, 10_000))
@@ -92,6 +53,19 @@ class Mapping(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1.0, 9.0, 31.0]))
     def pass_time(self, seconds: float) -> None:
         self.bag.pass_time(seconds)
+
+    @rule()
+    def gossip(self) -> None:
+        self.bag.gossip()
+
+    @rule(seed=st.integers(0, 1000), limited=st.booleans())
+    def observe(self, seed: int, limited: bool) -> None:
+        """Some hop falls behind, so that another one is to make room for it."""
+        rng = random.Random(seed)
+        sent = [(agent, one.flow) for agent in self.bag.alive().values() for one in agent.flows]
+        if sent:
+            agent, flow = rng.choice(sent)
+            agent.observe(flow.task, flow.hop, rng.random() * flow.need, 1.0, limited=limited)
 
     @rule(seed=st.integers(0, 100))
     def end_one(self, seed: int) -> None:
@@ -120,12 +94,13 @@ class Mapping(RuleBasedStateMachine):
             return
         bag = self.bag
         for _ in range(ROUNDS):  # servers that wait for a dead one, or for a message that was lost with it, give up
+            bag.gossip()
             bag.deliver_all()
             bag.pass_time(TIMES.renewal)
         bag.deliver_all()
         running = set()
         for server, agent in bag.alive().items():
-            assert not agent.computing(), f"{server} takes part in a computation that is over"
+            assert not agent.computations.active(), f"{server} takes part in a computation that is over"
             for name, portal in agent.portals.items():
                 assert portal.status in ("running", "refused", "over"), (name, portal.status)
                 if portal.status == "running":
@@ -134,6 +109,10 @@ class Mapping(RuleBasedStateMachine):
                     assert not bag.dead.intersection(visit.at for visit in portal.walk.visits)
         for server, agent in bag.alive().items():
             assert agent.reservations.tasks <= running, f"{server} holds something for a task that does not run"
+            used = {resource: amount for resource, amount in agent.account.used.items() if amount > 1e-9}
+            wanted = bag.wanted(server)
+            assert used.keys() == wanted.keys(), (server, used, wanted)
+            assert all(abs(used[resource] - wanted[resource]) < 1e-6 for resource in used), (server, used, wanted)
 
 
 TestMapping = Mapping.TestCase
@@ -149,7 +128,7 @@ def test_a_server_joins_once_and_leaves_when_all_that_it_sent_is_acknowledged():
         maps[bag.messages[0][1]] += isinstance(bag.messages[0][2], Map)
         bag.deliver(0)
     assert maps[task.source] >= 1
-    assert all(not agent.computing() for agent in bag.agents.values())
+    assert all(not agent.computations.active() for agent in bag.agents.values())
 
 
 def test_no_reservation_is_left_by_a_server_that_dies_in_the_middle():
@@ -240,6 +219,24 @@ def test_a_survey_hears_why_it_was_refused_and_takes_another_way():
         assert portal.status == "running" and portal.walk is not None
         assert [visit.at for visit in portal.walk.visits if visit.ran] == [hosts]
     assert bag.agents[0].portals["b"].attempt == 2, "the first probe was refused"
+
+
+def test_a_server_that_is_forgotten_does_not_come_back_by_a_neighbour_that_remembers_it():
+    network, _ = tiny(random.Random(1))
+    a, b, lost = (Agent(v, network.around(v), method=Method(), times=replace(TIMES, silence=9.0)) for v in (0, 1, 2))
+    lost.gossip([], 0.0, random.Random(1))
+    stranger = 99  # has been sent nothing yet
+    facts = lost.knowledge.news(stranger)
+    assert facts
+    a.knowledge.take(facts, 0.0)
+    b.knowledge.take(facts, 5.0)
+    a.gossip([], 10.0, random.Random(1))
+    a.knowledge.take(b.knowledge.news(stranger), 10.0, 1)
+    assert len(a.knowledge) == 1, "only itself"
+    again = Agent(2, network.around(2), method=Method(), times=TIMES, born=1000)
+    again.gossip([], 11.0, random.Random(1))
+    a.knowledge.take(again.knowledge.news(stranger), 11.0)
+    assert len(a.knowledge) == 2, "a new process of it is heard"
 
 
 def test_a_server_of_which_nothing_is_heard_is_forgotten():

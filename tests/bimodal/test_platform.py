@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from leeward.policies.bimodal.exact.search import cheapest
 from leeward.policies.bimodal.experiments.readings import B, D, buffered, dedicated_only, ours, public_only
+from leeward.policies.bimodal.mapping.flows import Flow, Ways, amounts, flows_of, reallocate, shortest
 from leeward.policies.bimodal.model.resources import Account, total
 from leeward.policies.bimodal.model.values import Link, Network, Server
 from leeward.policies.bimodal.platform import run as running
-from leeward.policies.bimodal.platform.flows import Flow, Ways, amounts, flows_of, reallocate, shortest
 from leeward.policies.bimodal.platform.public import MEAN_OVER_MEDIAN, factor, share
 from leeward.policies.bimodal.platform.setup import Platform, arrivals, network
 

@@ -26,7 +26,7 @@ def whole(load: float, links: tuple[int, ...], cost: float = 0.0) -> Walk:
     walk = Walk(at=0, link=START, done=1, ran=1, load=load, loads=load, hosts=1)
     for at, link in enumerate(links, 1):
         public = walk.public + (link == PUBLIC)
-        walk = Walk(at, link, 1, 0, 0, cost, public, 0.0, load, 1, walk)
+        walk = Walk(at, link, 1, 0, 0, cost, public, float(public), 0.0, load, 1, walk)
     return walk
 
 

@@ -153,7 +153,7 @@ def _serve(agents: Agents, me: int, key: bytes, method: Method, lease_s: float, 
         lease=lease_s, renewal=lease_s / 3, probe=lease_s / 6, mapping=lease_s / 3, silence=lease_s,
         gossip=lease_s / ROUNDS,
     )  # fmt: skip
-    agent = Agent(me, agents.network.around(me), method=method, times=times, peers=peers)
+    agent = Agent(me, agents.network.around(me), method=method, times=times, peers=peers, born=time.time_ns())
     process = PeerProcess(
         agent, KINDS, agents.addresses, key, seed=seed * len(peers) + me, tick_s=min(TICK_S, times.gossip)
     )

@@ -8,7 +8,7 @@ search is exact: by resources that the map itself uses too (*aggregated*), or fo
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -29,6 +29,12 @@ from leeward.policies.bimodal.model.walk import (
 )
 
 Uses = dict[Resource, float]
+#: (from server, to server) -> how many times as dear as the best a hop over the public network is, 1 or more.
+Weight = Callable[[int, int], float]
+
+
+def _even(here: int, there: int) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +49,23 @@ class Found:
 
 def cheapest(
     task: Task, network: Network, account: Account | None = None, *, aggregated: bool = True,
-    cost: HopCost | None = None, public: float | None = None, limit: int = 2_000_000,
+    cost: HopCost | None = None, public: float | None = None, weight: Weight = _even, limit: int = 2_000_000,
 ) -> Found:  # fmt: skip
     """The map of least cost on what is free; after `limit` walks the search ends without a proof.
 
-    `cost`: of a hop over a link (its own, if None).  `public`: of a hop over the public network; None: not used.
+    `cost`: of a hop over a link (its own, if None).  `public`: of a hop over the public network, times its
+    weight; None: not used.
     """
-    return _Search(task, network, account or Account(network), aggregated, cost, public).search(limit)
+    return _Search(task, network, account or Account(network), aggregated, cost, public, weight).search(limit)
 
 
 class _Search:
     def __init__(
         self, task: Task, network: Network, account: Account, aggregated: bool, cost: HopCost | None,
-        public: float | None,
+        public: float | None, weight: Weight,
     ) -> None:  # fmt: skip
         self.task, self.network, self.account = task, network, account
-        self.aggregated, self.public = aggregated, public
+        self.aggregated, self.public, self.weight = aggregated, public, weight
         self.cost = cost or (lambda link: network.links[link].cost)
         self.rest: Bound = bound(task, network, account, self.cost, public)
         self.accepted: dict[tuple[int, int, int], list[tuple[int, Uses]]] = {}
@@ -103,7 +110,8 @@ class _Search:
             used = self._with(uses, Resource("uplink", walk.at), need, adds=self.aggregated)
             if used is not None:
                 for u in self._next_hosts(walk):
-                    yield self.public, send_public(walk, u), used
+                    weight = self.weight(walk.at, u)
+                    yield self.public * weight, send_public(walk, u, weight), used
 
     def _next_hosts(self, walk: Walk) -> tuple[int, ...]:
         """Servers that a stream may be sent to over the public network."""

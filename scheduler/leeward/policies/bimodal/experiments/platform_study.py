@@ -23,6 +23,7 @@ class Point:
     named: Named
     links: int
     per_hour: float = 60.0
+    uneven: float = 0.0  #: of public paths
 
     @property
     def key(self) -> str:
@@ -71,8 +72,9 @@ class PlatformStudy:
         """The figures of one run, in the units of the paper's figures."""
         point = next(point for point in self.points if point.key == part.option("point"))
         platform = Platform(
-            links=point.links, direction=point.named.direction, tasks=int(part.option("tasks")), per_hour=point.per_hour
-        )
+            links=point.links, direction=point.named.direction, tasks=int(part.option("tasks")),
+            per_hour=point.per_hour, uneven=point.uneven,
+        )  # fmt: skip
         return figures(play(platform, point.named.reading, part.seed))
 
 

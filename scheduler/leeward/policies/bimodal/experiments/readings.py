@@ -60,6 +60,11 @@ def ours(named: Named) -> Named:
     return buffered(our_mapping(named))
 
 
+def learned(named: Named) -> Named:
+    """Ours: public paths weigh by the quantile that was learned of each."""
+    return replace(named, reading=replace(named.reading, method=replace(named.reading.method, learned=True)))
+
+
 def whole_uplink(named: Named) -> Named:
     """Ours: the flows of an uplink share all of it, also what nobody has reserved."""
     return replace(named, reading=replace(named.reading, whole_uplink=True))

@@ -1,36 +1,39 @@
 """One server's part in mapping tasks: messages in, messages out. No clock, no input or output.
 
-A task is mapped by a diffusing computation (Dijkstra and Scholten): the delivery server begins it with an empty map for
-the source.  Each server that gets a map while it takes no part in the task's computation joins, with the sender as its
-predecessor; it leaves when all that it has sent is acknowledged, and tells its predecessor then.  When the delivery
-server has no message out any more, every map that could be found has been found.  It tries the feasible ones in the
-order of `Method.choice`: a probe reserves along the map, back to the source.
+A task is mapped by a diffusing computation (`computing.py`) that its delivery server begins.  When it is over the
+delivery server tries the feasible maps in the order of `Method.choice`: a probe reserves along the map, back to the
+source (`reserving.py`).
 
 Ours comes before it (`Method.surveys`): the delivery server searches the network as gossip has told it, and sends a
 probe along the map that it finds.  A server without room sends its newest facts back, and the search is made again.
 
 Each reservation has a lease. The delivery server renews it while the task runs; a server that hears nothing in time
-releases its part, so one that dies leaves nothing behind.
+releases its part, so one that dies leaves nothing behind.  While a task runs, each server gives the stream hops that it
+sends ways anew (`sending.py`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from leeward.core.peers import Send
 from leeward.policies.bimodal.exact.search import cheapest
+from leeward.policies.bimodal.mapping.computing import Computations, Surroundings
+from leeward.policies.bimodal.mapping.flows import Ways
 from leeward.policies.bimodal.mapping.gossip import Fact, Knowledge, fact_of
 from leeward.policies.bimodal.mapping.messages import (
     Ack,
     Asked,
+    Diverted,
     End,
     Gossip,
     Granted,
     Map,
     Message,
+    OnWay,
     Release,
     Renew,
     Reserve,
@@ -38,23 +41,13 @@ from leeward.policies.bimodal.mapping.messages import (
     Told,
     Undo,
 )
+from leeward.policies.bimodal.mapping.paths import PathRates, weight_of
 from leeward.policies.bimodal.mapping.reserving import Reservations
-from leeward.policies.bimodal.mapping.rules import Method, Table
-from leeward.policies.bimodal.model.resources import Account, Resource, hop_resource
+from leeward.policies.bimodal.mapping.rules import Method
+from leeward.policies.bimodal.mapping.sending import Sent, SentFlows
+from leeward.policies.bimodal.model.resources import Account
 from leeward.policies.bimodal.model.values import Network, Task
-from leeward.policies.bimodal.model.walk import (
-    Walk,
-    bandwidth_on,
-    begin,
-    cpu_at,
-    forward,
-    is_whole,
-    may_forward,
-    may_go_public,
-    run,
-    send_public,
-    uplink_of,
-)
+from leeward.policies.bimodal.model.walk import Walk
 
 #: Searches for one task on what is known, each with the news of why the one before could not be reserved.
 SURVEYS = 4
@@ -75,19 +68,7 @@ class Times:
     #: or not.  None: only what has changed is told, and no server is forgotten.
     silence: float | None = None
     renewal: float = 10.0  #: between two renewals of a running task
-
-
-@dataclass(slots=True, kw_only=True)
-class _Part:
-    """One task's computation as this server knows it."""
-
-    spec: Task
-    turn: int
-    pred: int | None = None  #: the server that made it join; None: it takes no part now
-    count: int = 0  #: messages that are not acknowledged
-    knows: set[int] = field(default_factory=set)  #: servers that have the specification
-    table: Table = field(default_factory=dict)
-    until: float = 0.0  #: then it is forgotten
+    reallocation: float | None = None  #: between two times that a server gives its flows ways anew; None: never
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,22 +92,31 @@ class Agent:
 
     def __init__(
         self, me: int, network: Network, *, method: Method, hosts: Callable[[int], tuple[int, ...]] | None = None,
-        times: Times | None = None, account: Account | None = None, peers: Sequence[int] = (),
+        times: Times | None = None, account: Account | None = None, peers: Sequence[int] = (), born: int = 0,
     ) -> None:  # fmt: skip
         """`hosts`: service -> servers that host it (None: as gossip has it). `account`: one of all servers together.
-        `peers`: all servers, if it is to gossip by itself.
+        `peers`: all servers, if it is to gossip by itself. `born`: greater than that of an earlier process of this
+        server, by far, so that its facts are newer.
         """
         self.me, self.network, self.method = me, network, method
         self.knowledge = Knowledge(network.direction)
         self._told: Fact | None = None
+        self._born = born
         self._told_at = 0.0
         self._peers, self._gossip_at = peers, 0.0
-        self._hosts = hosts or self.knowledge.hosts
         self.times = times or Times()
         self.account = account or Account(network)
         self.reservations = Reservations(me, network, self.account, self._fact, alone=account is None)
+        self.flows = SentFlows(me, self.reservations, self._fact, probe_s=self.times.probe, lease_s=self.times.lease)
+        self.paths = PathRates()
+        self._reallocate_at = 0.0
         self.portals: dict[str, Portal] = {}
-        self._parts: dict[str, _Part] = {}
+        self.computations = Computations(
+            Surroundings(
+                me=me, network=network, account=self.account, method=method, hosts=hosts or self.knowledge.hosts,
+                weight=self._weight, feasible=self._feasible, over=self._computed, lease_s=self.times.lease,
+            )
+        )  # fmt: skip
 
     # --- from outside
 
@@ -153,11 +143,11 @@ class Agent:
     def tick(self, now: float, rng: random.Random) -> list[Send]:
         """Time has passed: leases end, deadlines are over, running tasks are renewed, news is told."""
         self.reservations.expire(now)
-        self._parts = {name: part for name, part in self._parts.items() if part.until > now}
-        sends: list[Send] = []
+        sends: list[Send] = self.flows.tick(now)
+        self.computations.tick(now)
         for _, portal in sorted(self.portals.items()):
             if portal.status == "mapping" and now >= portal.until:
-                sends += self._computed(portal, now)
+                sends += self._computed(portal.spec.name, now)
             elif portal.status == "reserving" and now >= portal.until:
                 sends += [self._probe(Release, portal), *self._try_next(portal, now)]
             elif portal.status == "running" and now >= portal.until:
@@ -168,6 +158,9 @@ class Agent:
         if self._peers and now >= self._gossip_at:
             self._gossip_at = now + self.times.gossip
             sends += self.gossip(self._peers, now, rng)
+        if self.times.reallocation is not None and now >= self._reallocate_at:
+            self._reallocate_at = now + self.times.reallocation
+            sends += self._reallocate(self.times.reallocation, now)
         return sends
 
     def receive(self, sender: int, message: Message | Told, now: float, rng: random.Random) -> list[Send]:
@@ -177,17 +170,19 @@ class Agent:
                 self.knowledge.take(message.facts, now, sender)
                 return []
             case Map():
-                return self._map(sender, message, now, rng)
+                return self.computations.map(sender, message, now, rng)
             case Ack():
-                return self._ack(sender, message, now)
+                return self.computations.ack(sender, message, now)
             case Reserve():
-                return self.reservations.reserve(message, now + self.times.lease)
+                return self._reserve(message, now)
             case Undo():
                 return self._undo(message, now)
             case Renew():
-                return self.reservations.renew(message, now + self.times.lease)
+                return self._renew(message, now)
             case Release():
-                return self.reservations.release(message)
+                return [*self.flows.end(message), *self.reservations.release(message)]
+            case OnWay() | Diverted():
+                return self._on_way(message, now)
             case Granted():
                 return self._granted(message, now)
             case Submit():
@@ -217,7 +212,8 @@ class Agent:
 
     def _fact(self) -> Fact:
         """Its facts now; under a new number if they have changed."""
-        fact = fact_of(self.me, self.network, self.account, self._told.version if self._told else 0)
+        version = self._told.version if self._told else self._born
+        fact = fact_of(self.me, self.network, self.account, version, self.paths.quantiles())
         if fact != self._told:
             fact = self._told = replace(fact, version=fact.version + 1)
         return fact
@@ -225,102 +221,63 @@ class Agent:
     def forget(self, task: str) -> None:
         """Nothing of a task is remembered, as all servers have heard that it is over."""
         self.portals.pop(task, None)
-        self._parts.pop(task, None)
+        self.computations.forget(task)
+        self.flows.forget(task)
 
-    # --- the diffusing computation
+    # --- ways of stream hops
 
-    def _map(self, sender: int, message: Map, now: float, rng: random.Random) -> list[Send]:
-        part = self._parts.get(message.task)
-        if message.spec is not None and (part is None or part.turn < message.turn):
-            part = self._parts[message.task] = _Part(spec=message.spec, turn=message.turn)
-        if part is None or part.turn != message.turn:  # its deadline at the delivery server is over
-            return [Send(sender, Ack(task=message.task, turn=message.turn, last=True))]
-        part.until = now + self.times.lease
-        joins = part.pred is None
-        sends: list[Send] = []
-        if joins:
-            part.pred = sender
-        else:
-            sends.append(Send(sender, Ack(task=message.task, turn=part.turn, last=False)))
-        onward = self._extend(message.walk, part, rng)
-        part.count += len(onward)
-        return [*sends, *onward, *self._leave(message.task, part, now)]
+    def learn(self, to: int, part: float) -> None:
+        """A public path from here has carried this part of what was wanted; see `PathRates.learn`."""
+        self.paths.learn(to, part)
 
-    def _extend(self, walk: Walk, part: _Part, rng: random.Random) -> list[Send]:
-        """Every extension by services of this server, passed on as the rule says."""
-        task, sends = part.spec, list[Send]()
-        already = cpu_at(walk, self.me, task)
-        services, cpu, need = self.network.servers[self.me].services, Resource("cpu", self.me), 0.0
-        for count in range(len(task.services) - walk.done + 1):
-            if count:
-                number = walk.done + count - 1
-                need += task.cpu[number]
-                if task.services[number] not in services or not self.account.has(cpu, already + need):
-                    break
-            extended = run(walk, count, self.account.load(self.me, already + need))
-            if is_whole(extended, task):
-                self._feasible(extended, task)
-            elif self.method.rule.passes(extended, part.table, rng):
-                sends += self._pass_on(extended, part, rng)
+    def observe(self, task: str, hop: int, carried: float, seconds: float, *, limited: bool) -> None:
+        """A stream hop from here has carried so much, bandwidth times seconds; `limited`: more of it waits."""
+        for sent in self.flows:
+            if (sent.flow.task, sent.flow.hop) != (task, hop):
+                continue
+            wanted = sent.flow.need * seconds
+            sent.behind = max(0.0, sent.behind + wanted - carried) if limited else 0.0
+            if sent.flow.public and wanted:
+                self.learn(sent.flow.receiver, carried / wanted if limited else max(1.0, carried / wanted))
+
+    def _weight(self, to: int) -> float:
+        """Of the public path to a server."""
+        return weight_of(self.paths.quantiles().get(to)) if self.method.learned else 1.0
+
+    def _reserve(self, probe: Reserve, now: float) -> list[Send]:
+        sends = self.reservations.reserve(probe, now + self.times.lease)
+        self.flows.begin(probe, now)
         return sends
+
+    def _renew(self, probe: Renew, now: float) -> list[Send]:
+        """Without a way of its hop the renewal ends here, and the delivery server maps the task again."""
+        ways = self.flows.renew(probe, now)
+        return [] if ways is None else [*ways, *self.reservations.renew(probe, now + self.times.lease)]
+
+    def _on_way(self, message: OnWay | Diverted, now: float) -> list[Send]:
+        if isinstance(message, OnWay):
+            self.knowledge.take(message.news, now)
+        return self.flows.receive(message, now)
+
+    def _reallocate(self, period: float, now: float) -> list[Send]:
+        """Give the hops from here ways anew, on the network as it is known here."""
+        self.knowledge.take([self._fact()], now)
+        network, account = self.knowledge.picture()
+        quantiles = self.paths.quantiles() if self.method.learned else {}
+
+        def priority(sent: Sent) -> float:
+            """Price per byte times the bandwidth to be at the target again, and what the public path would lack."""
+            lacks = 1.0 - quantiles.get(sent.flow.receiver, 1.0)
+            return sent.price * (sent.flow.need * (1.0 + lacks) + sent.behind / period)
+
+        return self.flows.reallocate(network, account, priority, Ways(public=self.method.public), now)
+
+    # --- the delivery server
 
     def _feasible(self, walk: Walk, task: Task) -> None:
         portal = self.portals.get(task.name)
         if portal is not None and portal.status == "mapping":
             portal.feasible.append(walk)
-
-    def _pass_on(self, walk: Walk, part: _Part, rng: random.Random) -> list[Send]:
-        task, need, sends = part.spec, part.spec.bandwidth[walk.done], list[Send]()
-        if self.method.dedicated and may_forward(walk, task):
-            for to, link in self._chosen(rng):
-                resource = hop_resource(self.network, self.me, link)
-                if self.account.has(resource, need + self._on_link(walk, resource, task)):
-                    sends.append(self._send(to, forward(walk, to, link, self.network.links[link].cost), part))
-        if self.method.public and may_go_public(walk):
-            own = uplink_of(walk, self.me, task) if self.method.aggregated else 0.0
-            if self.account.has(Resource("uplink", self.me), need + own):
-                sends += [self._send(to, send_public(walk, to), part) for to in self._next_hosts(walk, task)]
-        return sends
-
-    def _chosen(self, rng: random.Random) -> Sequence[tuple[int, int]]:
-        """(neighbour, number of the link) of those to which a walk is passed on."""
-        everyone, count = self.network.neighbours[self.me], self.method.neighbours
-        return everyone if count is None else rng.sample(everyone, min(count, len(everyone)))
-
-    def _on_link(self, walk: Walk, resource: Resource, task: Task) -> float:
-        """Bandwidth of a link that the walk itself uses already."""
-        if not self.method.aggregated:
-            return 0.0
-        return bandwidth_on(walk, (resource.number, resource.to_a), task, self.network)
-
-    def _next_hosts(self, walk: Walk, task: Task) -> list[int]:
-        whole = walk.done == len(task.services)
-        hosts = (task.delivery,) if whole else self._hosts(task.services[walk.done])
-        return [server for server in hosts if server != self.me]
-
-    def _send(self, to: int, walk: Walk, part: _Part) -> Send:
-        spec = None if to in part.knows else part.spec
-        return Send(to, Map(task=part.spec.name, turn=part.turn, spec=spec, walk=walk))
-
-    def _ack(self, sender: int, message: Ack, now: float) -> list[Send]:
-        part = self._parts.get(message.task)
-        if part is None or part.pred is None or part.turn != message.turn:
-            return []  # its time was over
-        part.knows.add(sender)
-        part.count -= 1
-        return self._leave(message.task, part, now)
-
-    def _leave(self, task: str, part: _Part, now: float) -> list[Send]:
-        """With nothing out any more this server takes no part; at the delivery server the computation is over."""
-        if part.count or part.pred is None:
-            return []
-        pred, part.pred = part.pred, None
-        portal = self.portals.get(task)
-        if pred == self.me and portal is not None:
-            return self._computed(portal, now) if portal.status == "mapping" else []
-        return [Send(pred, Ack(task=task, turn=part.turn, last=True))]
-
-    # --- the delivery server
 
     def _try_next(self, portal: Portal, now: float) -> list[Send]:
         """Reserve along the best map that was not tried; without one look for others, and refuse it at last."""
@@ -342,11 +299,13 @@ class Agent:
         """Begin the diffusing computation: an empty map for the source."""
         task, portal.computed = portal.spec, True
         portal.status, portal.until = "mapping", now + self.times.mapping
-        self._parts[task.name] = _Part(spec=task, turn=portal.turn, pred=self.me, count=1, until=now + self.times.lease)
-        return [Send(task.source, Map(task=task.name, turn=portal.turn, spec=task, walk=begin(task)))]
+        return self.computations.begin(task, portal.turn, now)
 
-    def _computed(self, portal: Portal, now: float) -> list[Send]:
+    def _computed(self, task: str, now: float) -> list[Send]:
         """It is over, or its time is."""
+        portal = self.portals.get(task)
+        if portal is None or portal.status != "mapping":
+            return []
         portal.feasible = self.method.choice(portal.feasible)
         return self._try_next(portal, now)
 
@@ -358,8 +317,12 @@ class Agent:
             return []
         price, public = self.method.price, self.method.public_cost
         prices = {n: link.cost if price is None else price(network, account, n) for n, link in network.links.items()}
-        limit = self.method.limit
-        found = cheapest(task, network, account, cost=prices.__getitem__, public=public, limit=limit)
+        limit, paths = self.method.limit, self.knowledge.paths()
+
+        def weight(here: int, there: int) -> float:
+            return weight_of(paths.get((here, there))) if self.method.learned else 1.0
+
+        found = cheapest(task, network, account, cost=prices.__getitem__, public=public, weight=weight, limit=limit)
         return [] if found.walk is None else [found.walk]
 
     def _probe(self, kind: type[Reserve | Renew | Release], portal: Portal) -> Send:
@@ -370,7 +333,7 @@ class Agent:
         return Send(self.me, probe)
 
     def _undo(self, message: Undo, now: float) -> list[Send]:
-        sends = self.reservations.undo(message)
+        sends = [*self.flows.end(message), *self.reservations.undo(message)]
         self.knowledge.take(message.news, now)
         portal = self.portals.get(message.task)
         last = len(message.walk.visits) - 1
@@ -389,9 +352,3 @@ class Agent:
         if portal.status == "running":
             portal.until = now + self.times.lease
         return []
-
-    # --- for those who look on
-
-    def computing(self) -> Mapping[str, int]:
-        """Task -> messages that are not acknowledged, of the computations in which it takes part."""
-        return {name: part.count for name, part in self._parts.items() if part.pred is not None}

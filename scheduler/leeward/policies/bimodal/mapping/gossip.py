@@ -37,10 +37,12 @@ class Fact:
     uplink_used: float
     services: frozenset[int]
     links: tuple[LinkFact, ...]
+    #: (server, learned quantile of the public path to it) (`paths.py`)
+    paths: tuple[tuple[int, float], ...] = ()
 
 
-def fact_of(me: int, network: Network, account: Account, version: int) -> Fact:
-    """The facts of a server, by its own account."""
+def fact_of(me: int, network: Network, account: Account, version: int, paths: Mapping[int, float]) -> Fact:
+    """The facts of a server, by its own account; `paths`: the quantiles that it has learned."""
     own = network.servers[me]
     links = [
         LinkFact(
@@ -53,7 +55,7 @@ def fact_of(me: int, network: Network, account: Account, version: int) -> Fact:
     return Fact(
         server=me, version=version, cpu=own.cpu, cpu_used=account.used.get(Resource("cpu", me), 0.0),
         uplink=own.uplink, uplink_used=account.used.get(Resource("uplink", me), 0.0), services=own.services,
-        links=tuple(links),
+        links=tuple(links), paths=tuple(paths.items()),
     )  # fmt: skip
 
 
@@ -65,12 +67,14 @@ class Knowledge:
         self._facts: dict[int, Fact] = {}
         self._heard: dict[int, float] = {}  # server -> when its newest facts came
         self._sent: dict[int, dict[int, int]] = {}  # neighbour -> server -> version
+        self._forgotten: dict[int, int] = {}  # server -> version; a neighbour that has not forgotten it tells it again
 
     def take(self, facts: Iterable[Fact], now: float, sender: int | None = None) -> None:
         """Keep what is newer; its sender need not be sent it."""
         for fact in facts:
             known = self._facts.get(fact.server)
-            if known is None or fact.version > known.version:
+            newest = self._forgotten.get(fact.server, -1) if known is None else known.version
+            if fact.version > newest:
                 self._facts[fact.server] = fact
                 self._heard[fact.server] = now
             if sender is not None:
@@ -93,13 +97,18 @@ class Knowledge:
     def forget(self, before: float) -> None:
         """Servers of which nothing has been heard since are not there."""
         for server in [server for server, heard in self._heard.items() if heard < before]:
-            del self._facts[server], self._heard[server]
+            self._forgotten[server] = self._facts.pop(server).version
+            del self._heard[server]
             for sent in self._sent.values():
                 sent.pop(server, None)
 
     def hosts(self, service: int) -> tuple[int, ...]:
         """Servers that host it, as far as is known, ascending."""
         return tuple(server for server, fact in sorted(self._facts.items()) if service in fact.services)
+
+    def paths(self) -> Mapping[tuple[int, int], float]:
+        """(from, to) -> the quantile of the public path, of those that are known."""
+        return {(fact.server, to): quantile for fact in self._facts.values() for to, quantile in fact.paths}
 
     def picture(self) -> tuple[Network, Account]:
         """The network as it is known, and what is used of it."""

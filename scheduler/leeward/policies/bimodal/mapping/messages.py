@@ -72,6 +72,51 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OnWay:
+    """Along a way of a stream hop over dedicated links: `servers` from its sender to its receiver, `links` between.
+
+    `number`: of the hop's ways; 0 is that of the map, whose parts belong to its visits from number `first` on.
+    `position`: of the receiver of this message in `servers`.
+    """
+
+    task: str
+    attempt: int
+    hop: int
+    number: int
+    need: float
+    servers: tuple[int, ...]
+    links: tuple[int, ...]
+    position: int
+    first: int = 0
+    news: tuple[Fact, ...] = ()  #: of the server that had no room
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divert(OnWay):
+    """On its way to the receiver of a stream hop: reserve your part of its new way, or extend the lease of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked(OnWay):
+    """On its way back to the sender: a server had no room; release your part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave(OnWay):
+    """On its way to the receiver: the hop goes another way now; release your part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diverted:
+    """From the receiver of a stream hop to its sender: every part of this way is reserved, or its lease extended."""
+
+    task: str
+    attempt: int
+    hop: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gossip:
     """Facts that the sender has learned, and has not sent to this neighbour yet."""
 
@@ -109,6 +154,12 @@ class Told:
     held: int = 0
 
 
-Message = Gossip | Map | Ack | Reserve | Undo | Renew | Release | Granted | Submit | End | Asked
+Message = (
+    Gossip | Map | Ack | Reserve | Undo | Renew | Release | Granted | Submit | End | Asked | Divert | Blocked | Leave
+    | Diverted
+)  # fmt: skip
 #: All types, in the order of their numbers in frames.
-KINDS: tuple[type, ...] = (Gossip, Map, Ack, Reserve, Undo, Renew, Release, Granted, Submit, End, Asked, Told)
+KINDS: tuple[type, ...] = (
+    Gossip, Map, Ack, Reserve, Undo, Renew, Release, Granted, Submit, End, Asked, Told, Divert, Blocked, Leave,
+    Diverted,
+)  # fmt: skip

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from leeward.core.peers import Send
 from leeward.policies.bimodal.mapping.gossip import Fact
-from leeward.policies.bimodal.mapping.messages import Granted, Probe, Release, Renew, Reserve, Undo
+from leeward.policies.bimodal.mapping.messages import Granted, OnWay, Probe, Release, Renew, Reserve, Undo
 from leeward.policies.bimodal.model.resources import Account, Resource, hop_resource
 from leeward.policies.bimodal.model.values import Network
 from leeward.policies.bimodal.model.walk import Walk
 
-#: (task, attempt, position of the visit in the walk).
-Name = tuple[str, int, int]
+#: (task, attempt, part): a part is the number of a visit of its walk, or a piece of another way (`sending.py`).
+Name = tuple[str, int, Hashable]
 P = TypeVar("P", bound=Probe)
 
 
@@ -48,10 +48,8 @@ class Reservations:
         name, amounts = _name(probe), self._part(probe)
         if name in self._held:
             return []
-        if not self._account.fits(amounts):
+        if not self.hold(name, amounts, until):
             return self._back(probe, news=(self._fact(),))
-        self._account.take(amounts)
-        self._held[name] = _Held(amounts, until)
         return self._onward(probe)
 
     def renew(self, probe: Renew, until: float) -> list[Send]:
@@ -64,23 +62,51 @@ class Reservations:
 
     def release(self, probe: Release) -> list[Send]:
         """Give this part back, and pass it on."""
-        self._drop(_name(probe))
+        self.drop(_name(probe))
         return [] if probe.position == 0 else [_to(probe, probe.position - 1, Release)]
 
     def undo(self, probe: Undo) -> list[Send]:
         """Give this part back, and pass it on towards the delivery server."""
-        self._drop(_name(probe))
+        self.drop(_name(probe))
         return self._back(probe, news=probe.news)
 
     def expire(self, now: float) -> None:
         """Give back whatever was not renewed in time."""
         for name in [name for name, held in self._held.items() if held.until <= now]:
-            self._drop(name)
+            self.drop(name)
 
-    def _drop(self, name: Name) -> None:
+    # --- parts by name
+
+    def __contains__(self, name: Name) -> bool:
+        """This part is held."""
+        return name in self._held
+
+    def hold(self, name: Name, amounts: Mapping[Resource, float], until: float) -> bool:
+        """Take a part, or extend the lease of one that is held; False if there is no room."""
+        held = self._held.get(name)
+        if held is None:
+            if not self._account.fits(amounts):
+                return False
+            self._account.take(amounts)
+            held = self._held[name] = _Held(dict(amounts), until)
+        held.until = until
+        return True
+
+    def drop(self, name: Name) -> None:
+        """Give a part back, if it is held."""
         held = self._held.pop(name, None)
         if held is not None:
             self._account.give_back(held.amounts)
+
+    def shrink(self, name: Name, amounts: Mapping[Resource, float]) -> None:
+        """Give some of a part back, if it is held."""
+        held = self._held.get(name)
+        if held is None:
+            return
+        back = {resource: min(amount, held.amounts.get(resource, 0.0)) for resource, amount in amounts.items()}
+        self._account.give_back(back)
+        for resource, amount in back.items():
+            held.amounts[resource] = held.amounts.get(resource, 0.0) - amount
 
     def _part(self, probe: Probe) -> dict[Resource, float]:
         """Of this visit: CPU, the hop from here on, and the hop over a link to here."""
@@ -93,6 +119,16 @@ class Reservations:
             amounts[hop_resource(self._network, self._me, visits[probe.position + 1].link)] += task.bandwidth[here.done]
         if here.link >= 0 and here.before is not None and self._alone:
             amounts[hop_resource(self._network, here.before.at, here.link)] += task.bandwidth[here.before.done]
+        return dict(amounts)
+
+    def part_of_way(self, message: OnWay) -> dict[Resource, float]:
+        """This server's part of a way: the hops to here and from here on. Raises KeyError for another's link."""
+        servers, links, at = message.servers, message.links, message.position
+        amounts: dict[Resource, float] = defaultdict(float)
+        if at < len(links):
+            amounts[hop_resource(self._network, self._me, links[at])] += message.need
+        if at > 0 and self._alone:
+            amounts[hop_resource(self._network, servers[at - 1], links[at - 1])] += message.need
         return dict(amounts)
 
     def _onward(self, probe: Reserve | Renew) -> list[Send]:

@@ -23,12 +23,12 @@ def by_cost(walk: Walk) -> float:
     return walk.cost
 
 
-def by_public_hops(walk: Walk) -> tuple[int, float, float]:
-    """Fewest hops over the public network first, then the cost of the links, then the load factor.
+def by_public_hops(walk: Walk) -> tuple[float, float, float]:
+    """Fewest hops over the public network first, each by its weight, then the cost of the links, then the load factor.
 
     The paper prints no order for pruning; with this one its acceptance is met (`docs/bimodal.md`).
     """
-    return walk.public, walk.cost, load_factor(walk)
+    return walk.strain, walk.cost, load_factor(walk)
 
 
 class Rule(Protocol):
@@ -120,6 +120,8 @@ class Method:
     aggregated: bool = True
     #: Ours: the delivery server first searches the network as gossip has told it, before the diffusing computation.
     surveys: bool = False
+    #: Ours: a public path weighs by the quantile of it that was learned, in maps and in re-allocation.
+    learned: bool = False
     #: Of a survey: the cost of a hop over a link (None: the link's own), and of one over the public network (None: not
     #: used).
     price: Callable[[Network, Account, int], float] | None = None
@@ -132,7 +134,12 @@ PUBLIC_COST = 30.0
 #: Of agents, by name.
 METHODS: Mapping[str, Method] = {
     "survey": Method(
-        rule=LeastCost(by_public_hops), choice=public_hops_choice, public=True, surveys=True, public_cost=PUBLIC_COST
+        rule=LeastCost(by_public_hops),
+        choice=public_hops_choice,
+        public=True,
+        surveys=True,
+        learned=True,
+        public_cost=PUBLIC_COST,
     ),
     "least-cost": Method(rule=LeastCost(by_public_hops), choice=public_hops_choice, public=True),
     "annealed": Method(rule=Annealed(by_public_hops), choice=public_hops_choice, public=True),

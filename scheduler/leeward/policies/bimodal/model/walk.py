@@ -24,6 +24,7 @@ class Walk(NamedTuple):
     nulls: int = 0  #: servers that only forward, since the newest service
     cost: float = 0.0  #: of the links
     public: int = 0  #: hops over the public network
+    strain: float = 0.0  #: their weights: 1 each, and more where a path is known to carry less than is wanted of it
     load: float = 0.0  #: used by total CPU of the server, once this walk is reserved; of a server that runs none: 0
     loads: float = 0.0  #: sum of the loads of its servers, each once
     hosts: int = 0  #: those servers
@@ -58,7 +59,7 @@ def run(walk: Walk, count: int, load: float) -> Walk:
         return walk
     earlier = _load_at(walk)
     return Walk(
-        walk.at, walk.link, walk.done + count, walk.ran + count, 0, walk.cost, walk.public, load,
+        walk.at, walk.link, walk.done + count, walk.ran + count, 0, walk.cost, walk.public, walk.strain, load,
         walk.loads + load - (earlier or 0.0), walk.hosts + (earlier is None), walk.before,
     )  # fmt: skip
 
@@ -92,13 +93,17 @@ def forward(walk: Walk, to: int, link: int, cost: float) -> Walk:
     """Over a dedicated link."""
     empty = not walk.ran and walk.link != START
     return Walk(
-        to, link, walk.done, 0, walk.nulls + empty, walk.cost + cost, walk.public, 0.0, walk.loads, walk.hosts, walk
-    )
+        to, link, walk.done, 0, walk.nulls + empty, walk.cost + cost, walk.public, walk.strain, 0.0, walk.loads,
+        walk.hosts, walk,
+    )  # fmt: skip
 
 
-def send_public(walk: Walk, to: int) -> Walk:
-    """Over the public network, which costs nothing."""
-    return Walk(to, PUBLIC, walk.done, 0, 0, walk.cost, walk.public + 1, 0.0, walk.loads, walk.hosts, walk)
+def send_public(walk: Walk, to: int, weight: float = 1.0) -> Walk:
+    """Over the public network, which costs nothing; `weight`: of this path (`mapping/paths.py`)."""
+    return Walk(
+        to, PUBLIC, walk.done, 0, 0, walk.cost, walk.public + 1, walk.strain + weight, 0.0, walk.loads, walk.hosts,
+        walk,
+    )  # fmt: skip
 
 
 def cpu_at(walk: Walk, server: int, task: Task) -> float:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from leeward.policies.bimodal.mapping.agent import Agent
+from leeward.policies.bimodal.mapping.flows import Flow, Ways, amounts, flows_of, reallocate
 from leeward.policies.bimodal.mapping.play import agents_of, deliver, gossip_round, map_task
 from leeward.policies.bimodal.mapping.rules import Method
 from leeward.policies.bimodal.model.resources import Account, Resource, total
 from leeward.policies.bimodal.model.values import Network, Task
 from leeward.policies.bimodal.model.walk import Walk
-from leeward.policies.bimodal.platform.flows import Flow, Ways, amounts, flows_of, reallocate
-from leeward.policies.bimodal.platform.public import MEAN_OVER_MEDIAN, Allocated, factor, share
+from leeward.policies.bimodal.platform.public import MEAN_OVER_MEDIAN, SIGMA, Allocated, factor, share
 from leeward.policies.bimodal.platform.setup import RATE_MBPS, Platform, arrivals, network
 
 #: Between two rounds of gossip, s, and rounds after which news of one server is everywhere.
@@ -91,11 +91,14 @@ class Outcome:
 def play(platform: Platform, reading: Reading, seed: int) -> Outcome:
     """One run; the same seed gives the same network and tasks to every reading."""
     rng = random.Random(seed)
-    return _Run(network(platform, rng), arrivals(platform, rng), reading, seed).play()
+    return _Run(network(platform, rng), arrivals(platform, rng), reading, seed, platform.uneven).play()
 
 
 class _Run:
-    def __init__(self, net: Network, tasks: list[tuple[float, Task, float]], reading: Reading, seed: int) -> None:
+    def __init__(
+        self, net: Network, tasks: list[tuple[float, Task, float]], reading: Reading, seed: int, uneven: float
+    ) -> None:  # fmt: skip
+        self.seed, self.uneven = seed, uneven
         self.network, self.tasks, self.reading, self.rng = net, tasks, reading, random.Random(seed + 1)
         self.account = Account(net)
         self.agents: dict[int, Agent] = agents_of(net, reading.method, account=self.account)
@@ -128,6 +131,7 @@ class _Run:
             self._advance(due)
             if due == self.tick:
                 self.tick += self.reading.period_s
+                self._learn()
                 self._reallocate()
             else:
                 self._end()
@@ -184,6 +188,16 @@ class _Run:
         self.changed = True
         self._new_rates({flow.sender for flow in one.flows}, set())
 
+    def _learn(self) -> None:
+        """Each server hears what its public paths have carried in one draw."""
+        if not self.reading.method.learned:
+            return
+        for server, flows in sorted(self.sending.items()):
+            for flow in flows:
+                if flow.public:
+                    part = self._factor(flow) * 2 ** self.rng.gauss(0.0, SIGMA)
+                    self.agents[server].learn(flow.receiver, part)
+
     def _reallocate(self) -> None:
         """Every server in turn; nothing can change while no task has come or gone."""
         if not (self.reading.reallocation and self.reading.method.dedicated and self.changed):
@@ -205,7 +219,9 @@ class _Run:
         one = self.running[flow.task]
         done = one.mbit - one.left + one.rate * (self.now - one.since)
         behind = RATE_MBPS * (self.now - one.began) - done
-        return one.task.price * (RATE_MBPS + behind / self.reading.period_s)
+        quantiles = self.agents[flow.sender].paths.quantiles() if self.reading.method.learned else {}
+        lacks = 1.0 - quantiles.get(flow.receiver, 1.0)
+        return one.task.price * (RATE_MBPS * (1.0 + lacks) + behind / self.reading.period_s)
 
     # --- rates
 
@@ -234,7 +250,13 @@ class _Run:
         if self.reading.whole_uplink:
             used = sum(other.need for other in self.sending[flow.sender] if other.public)
             part = max(1.0, self.network.servers[flow.sender].uplink / used)
-        return round(factor(self.reading.allocated, part), 3)
+        return round(factor(self.reading.allocated, part * self._of_path(flow.sender, flow.receiver)), 3)
+
+    def _of_path(self, sender: int, receiver: int) -> float:
+        """The rate of this public path over that of one of the paper."""
+        if not self.uneven:
+            return 1.0
+        return float(2 ** random.Random(f"{self.seed} {sender} {receiver}").gauss(0.0, self.uneven))
 
     # --- time
 

@@ -32,6 +32,8 @@ class Platform:
     tasks: int = 500
     per_hour: float = 60.0
     max_null: int = 1
+    #: Ours: standard deviation of the log2 of a public path's rate over that of the paper's paths, which are alike.
+    uneven: float = 0.0
 
 
 def network(platform: Platform, rng: random.Random) -> Network:
