@@ -6,88 +6,27 @@ is for. How much of the processor the relay takes is printed, and never a failur
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import port_block
+from emulated_net import Net, net
 
-from leeward.core.network import Network
-from leeward.core.network_document import parse_network
-from leeward.local import ClusterSpec, processes
 from leeward.local.errors import PortsTakenError
-from leeward.local.layout import RELAY
 from leeward.local.network import namespaces
-from leeward.local.network.emulation import Emulation
 from leeward.local.network.measure import measure
 from leeward.local.network.plan import OUTSIDE
-from leeward.local.network.sockets import datagrams, receive, within
-from leeward.local.network.statistics import Statistics
+from leeward.local.network.sockets import receive, within
 from leeward.local.places import kept
 
 WHY = namespaces.hindrance()
 pytestmark = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")
-BASE = port_block()
-
-
-class Net:
-    """Namespaces and a relay, without a cluster."""
-
-    def __init__(self, folder: Path, network: Network, base_port: int = BASE) -> None:
-        self.network, self.spec = network, ClusterSpec(dir=folder, base_port=base_port, network=network)
-        self.emulation = Emulation(self.spec)
-        folder.mkdir(exist_ok=True)
-        self.emulation.check(kept())
-        self.emulation.create()
-        self.start()
-
-    def start(self) -> None:
-        """The relay."""
-        self.child = subprocess.Popen(self.emulation.command_of(RELAY, kept(), []))
-        until = time.monotonic() + 10
-        while not self.emulation.relay_ready:
-            assert self.child.poll() is None and time.monotonic() < until
-            time.sleep(0.01)
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        self.child.send_signal(number)
-        return self.child.wait(10)
-
-    def statistics(self) -> Statistics:
-        relay = processes.process_of(self.child.pid)
-        assert relay is not None
-        return self.emulation.statistics(relay)
-
-    def datagrams(self, node: str) -> socket.socket:
-        return datagrams(self.emulation.end(node))
-
-    def connected(self, source: str, target: str) -> tuple[socket.socket, socket.socket]:
-        """Both ends of a TCP connection."""
-        address = self.emulation.end(target).address
-        with within(self.emulation.end(target), lambda: socket.create_server((address, 0))) as server:
-            port = server.getsockname()[1]
-            client = within(self.emulation.end(source), lambda: socket.create_connection((address, port), 10))
-            return client, server.accept()[0]
-
-
-@contextlib.contextmanager
-def net(folder: Path, document: dict[str, Any], base_port: int = BASE) -> Iterator[Net]:
-    running = Net(folder, parse_network(document), base_port)
-    try:
-        yield running
-    finally:
-        if running.child.poll() is None:
-            running.stop()
-        namespaces.remove(folder)
-        assert namespaces.left(folder) == []
 
 
 def two(**link: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.core.errors import ConfigError
-from leeward.core.network import Link, Network, NetworkNode, Site
-from leeward.core.network_document import network_document, parse_network
+from leeward.core.network import Link, Network, NetworkNode, Public, Site
+from leeward.core.network_document import network_document, network_text, parse_network
 
 EXAMPLE = Path(__file__).parents[2] / "storm_conf" / "networks" / "three_sites.toml"
 
@@ -153,6 +154,16 @@ LINKS = st.builds(
     shared=st.booleans(),
 ) | st.builds(Link, queue_ms=st.none(), queue_packets=st.integers(1, 1_000_000))
 
+PUBLIC = st.builds(
+    Public,
+    uplink_mbps=st.floats(0.01, 100_000),
+    delay_ms=st.floats(0, 10_000),
+    sigma=st.floats(0, 4),
+    every_ms=st.floats(1, 3_600_000),
+    uneven=st.floats(0, 4),
+    queue_ms=st.none() | st.floats(0, 60_000),
+)
+
 
 @given(st.data())
 def test_a_network_equals_what_is_read_from_its_document(data: st.DataObject):
@@ -164,8 +175,10 @@ def test_a_network_equals_what_is_read_from_its_document(data: st.DataObject):
         links={pair: data.draw(LINKS) for pair in pairs},
         seed=data.draw(st.integers(0, 2**63 - 1)),
         mtu=data.draw(st.integers(1280, 65_000)),
+        public=data.draw(st.none() | PUBLIC),
     )
     assert parse_network(network_document(found)) == found
+    assert parse_network(tomllib.loads(network_text(found))) == found
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd"), st.integers(0, 9)), min_size=3))
@@ -188,6 +201,96 @@ def test_a_way_is_never_slower_than_any_other(links: list[tuple[str, str, int]])
         assert found.pair(f"n-{a}", f"n-{b}").delay_ms == (own[a, b].delay_ms if (a, b) in own else delay)
 
 
+# --- a public network
+
+
+def public(more: str = "", *, links: str = "", node: str = "") -> Network:
+    """Workers a-1 and a-2 in site a with "cloud", and b-1 and c-1."""
+    text = f'[public]\nuplink_mbps = 8\ndelay_ms = 5\n{more}\n{links}[[node]]\nid = "a-2"\nsite = "a"\n{node}\n'
+    return network("[inside]\ndelay_ms = 1\n" + text)
+
+
+def test_workers_of_different_sites_reach_each_other_over_the_public_network():
+    found = public(links=joined("a", "b", delay_ms=70, rate_mbps=3))
+    assert found.public == Public(uplink_mbps=8, delay_ms=5)
+    assert found.pair("a-1", "b-1") == found.pair("b-1", "c-1") == Link(delay_ms=5, rate_mbps=8)
+    assert found.round_trip_ms("a-1", "b-1") == 10
+    assert found.between("a", "b") == Link(delay_ms=5, rate_mbps=8)
+    assert found.pair("a-1", "a-2") == Link(delay_ms=1), "as in any network"
+    assert found.is_public("a-1", "b-1") and not found.is_public("a-1", "a-2") and not found.is_public("cloud", "b-1")
+
+
+def test_nothing_delays_the_node_of_nimbus_in_a_network_with_a_public_one():
+    found = public(links=joined("a", "b", delay_ms=70))
+    for other in ("a-1", "b-1", "c-1"):
+        assert found.pair("cloud", other) == found.pair(other, "cloud") == Link()
+
+
+def test_a_link_is_dedicated_to_the_routes_of_two_workers():
+    found = public(links=joined("a", "b", delay_ms=70) + one_way("b", "c", delay_ms=30))
+    assert found.dedicated("a-1", "b-1") == found.dedicated("b-1", "a-2") == Link(delay_ms=70)
+    assert found.dedicated("b-1", "c-1") == Link(delay_ms=30)
+    for a, b in (("c-1", "b-1"), ("a-1", "c-1"), ("a-1", "a-2"), ("a-1", "a-1"), ("cloud", "b-1")):
+        assert found.dedicated(a, b) is None
+    without = network(joined("a", "b") + joined("b", "c"))
+    assert without.dedicated("a-1", "b-1") is None, "everything takes it"
+
+
+def test_a_path_has_a_median_of_its_own_by_seed_and_ids_alone():
+    found, more = public("uneven = 0.5"), public("uneven = 0.5\nsigma = 1", links=joined("a", "b"))
+    pairs = [(a, b) for a in ("a-1", "b-1", "c-1") for b in ("a-1", "b-1", "c-1") if a != b]
+    medians = [found.path_median_mbps(*pair) for pair in pairs]
+    assert medians == [more.path_median_mbps(*pair) for pair in pairs]
+    assert len(set(medians)) == 6 and all(8 / 2**2.5 < median < 8 * 2**2.5 for median in medians), "five deviations"
+    assert found.pair("a-1", "b-1").rate_mbps == medians[0]
+    assert replace(found, seed=1).path_median_mbps("a-1", "b-1") != medians[0]
+    assert public().path_median_mbps("a-1", "b-1") == 8
+
+
+def test_a_node_may_have_an_uplink_of_its_own():
+    found = public("uneven = 0.5", node="uplink_mbps = 2")
+    assert (found.uplink_mbps("a-2"), found.uplink_mbps("a-1")) == (2, 8)
+    assert public(node="uplink_mbps = 2").pair("a-2", "b-1").rate_mbps == 2
+    assert found.path_median_mbps("a-2", "b-1") / 2 == pytest.approx(
+        public("uneven = 0.5").path_median_mbps("a-2", "b-1") / 8
+    )
+    with pytest.raises(ConfigError, match=r"it has no public network\. Add \[public\]"):
+        network("", "a").uplink_mbps("a-1")
+
+
+def test_packets_may_wait_as_long_as_it_takes():
+    found = public('queue_ms = "none"')
+    assert found.pair("a-1", "b-1") == Link(delay_ms=5, rate_mbps=8, queue_ms=None)
+    assert parse_network(network_document(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[public]", r"network: public: uplink_mbps: None is not allowed\. Give a number from 0\.01 to 100000"),
+        ("[public]\nuplink_mbps = 0", "public: uplink_mbps: 0 is not allowed"),
+        ("[public]\nuplink_mbps = 1\nsigma = 4.5", r"public: sigma: 4\.5 is not allowed\. Give a number from 0 to 4"),
+        ("[public]\nuplink_mbps = 1\nuneven = -1", "public: uneven: -1 is not allowed"),
+        ("[public]\nuplink_mbps = 1\nevery_ms = 0", r"every_ms: 0 is not allowed\. Give a number from 1 to 3\.6e\+06"),
+        ("[public]\nuplink_mbps = 1\ndelay_ms = 1e9", "public: delay_ms: 1000000000.0 is not allowed"),
+        ('[public]\nuplink_mbps = 1\nqueue_ms = "all"', "public: queue_ms: 'all' is not allowed"),
+        ("[public]\nuplink_mbps = 1\nloss = 0.1", "public: loss: 0.1 is not known here. Known: uplink_mbps, delay_ms"),
+        ("public = 3", "network: public: 3 is no table"),
+        ('[[node]]\nid = "x"\nsite = "a"\nuplink_mbps = -1', "node 1: uplink_mbps: -1 is not allowed"),
+        ('[[node]]\nid = "x"\nsite = "a"\nuplink_mbps = 3', "'x': uplink_mbps: 3 has no meaning: there is no public"),
+        (
+            '[public]\nuplink_mbps = 1\n[[node]]\nid = "x"\nsite = "a"\nuplink_mbps = 3\nrole = "nimbus"',
+            "node 'x': uplink_mbps: 3 has no meaning: the node is no worker. Leave it out",
+        ),
+    ],
+)
+def test_a_wrong_public_network_is_refused_with_field_value_and_remedy(text: str, said: str):
+    nodes = '[[site]]\nid = "a"\n[[node]]\nid = "a-1"\nsite = "a"\n'
+    with pytest.raises(ConfigError, match=said):
+        parse_network(tomllib.loads(text + "\n" + nodes + ("" if "nimbus" in text else CLOUD)))
+
+
+CLOUD = '[[node]]\nid = "cloud"\nsite = "a"\n'
 META = 'meta = { class = "edge", speed = 0.05, recharge_s = 86400, spare = true }\n'
 
 

@@ -19,7 +19,7 @@ from leeward.local.layout import subnet_of
 from leeward.local.network import namespaces
 from leeward.local.network.measure import rate_of
 from leeward.local.network.plan import OUTSIDE, end_of, ends_of, hosts, inside, prefix_of, relay_config, set_up
-from leeward.local.network.statistics import PairStatistics, parse_statistics
+from leeward.local.network.statistics import PairStatistics, PipeStatistics, parse_statistics
 from leeward.local.preflight import claim_folder
 from leeward.local.processes import process_of
 from leeward.local.record import Record, read_record, write_record
@@ -109,14 +109,10 @@ def test_the_relay_is_told_each_direction():
     assert lines[0] == "net 198.18.51 1 9000"
     assert lines[1] == f"end /run/netns/{prefix}-cloud lw0 1"
     assert lines[6] == f"end - {prefix} 254"
-    assert lines[7:11] == [
-        "pipe 500000 0 0.0 200000000 -",
-        "pair 0 1 0",
-        "pipe 20000000 12500000.0 0.0 200000000 -",
-        "pair 0 2 1",
-    ]
-    assert sum(line.startswith("pair") for line in lines) == 6 * 5
-    assert lines[-2:] == ["pipe 0 0 0.0 200000000 -", "pair 5 4 29"], "outside, nothing delays"
+    assert lines[7:9] == ["pipe 500000 0 0.0 200000000 - 0.0 0", "pipe 20000000 12500000.0 0.0 200000000 - 0.0 0"]
+    pairs = [line for line in lines if line.startswith("pair")]
+    assert pairs[:2] == ["pair 0 1 0", "pair 0 2 1"] and len(pairs) == 6 * 5
+    assert pairs[-1] == "pair 5 4 29" and lines[7 + 29] == "pipe 0 0 0.0 200000000 - 0.0 0", "outside, nothing delays"
 
 
 def test_nodes_of_two_sites_share_a_pipe_where_the_file_says_so():
@@ -128,7 +124,7 @@ def test_nodes_of_two_sites_share_a_pipe_where_the_file_says_so():
     used = {tuple(line.split()[1:3]): int(line.split()[3]) for line in lines if line.startswith("pair")}
     assert used["0", "2"] == used["0", "3"] == used["1", "2"] == used["1", "3"] != used["2", "0"]
     assert used["2", "0"] == used["3", "1"]
-    assert pipes[used["0", "2"]] == "pipe 20000000 12500000.0 0.0 - 50"
+    assert pipes[used["0", "2"]] == "pipe 20000000 12500000.0 0.0 - 50 0.0 0"
     assert used["0", "4"] != used["1", "4"]
 
 
@@ -209,10 +205,14 @@ def test_statistics_are_read_by_the_names_of_the_nodes():
     ends = ends_of(spec_of())
     text = json.dumps({
         "number": 2, "packets": 1000, "strange": 3, "failed": 0, "wakes": 7, "processor_s": 0.01, "realtime": True,
+        "began_ns": 5, "routes": 2, "refused": 1,
         "pairs": [{"from": 0, "to": 2, "packets": 5, "bytes": 700, "dropped": 1, "lost": 2}],
+        "pipes": [{"pipe": 3, "packets": 5, "bytes": 700, "dropped": 0, "lost": 2}],
     })  # fmt: skip
     found = parse_statistics(text, ends)
     assert found.pairs == {("cloud", "north-1"): PairStatistics(packets=5, bytes=700, dropped=1, lost=2)}
+    assert found.pipes == {3: PipeStatistics(packets=5, bytes=700, dropped=0, lost=2)}
+    assert (found.routes, found.refused) == (2, 1)
     assert found.microseconds == pytest.approx(10.0)
 
 

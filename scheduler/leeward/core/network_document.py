@@ -18,6 +18,14 @@ rate_mbps = 100                 # left out: no limit
 loss = 0.001
 queue_ms = 200                  # or queue_packets
 shared = true                   # left out: each pair of nodes has the rate for itself
+
+[public]                        # a public network; every [[link]] is then dedicated, used by routes alone
+uplink_mbps = 20                # of each node; also as `uplink_mbps` of a [[node]]
+delay_ms = 10
+sigma = 0.5                     # of log2(a path's rate / its median), drawn anew
+every_ms = 1000                 # so often
+uneven = 0.25                   # of log2(a path's median / the uplink), drawn once
+queue_ms = 200                  # or "none": no packet is dropped
 """
 
 from __future__ import annotations
@@ -26,11 +34,23 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from leeward.core.errors import ConfigError
-from leeward.core.network import NIMBUS, NOTHING, QUEUE_MS, ROLES, WORKER, Link, Network, NetworkNode, Pair, Site
+from leeward.core.network import (
+    NIMBUS,
+    NOTHING,
+    QUEUE_MS,
+    ROLES,
+    WORKER,
+    Link,
+    Network,
+    NetworkNode,
+    Pair,
+    Public,
+    Site,
+)
 
 CLOUD = "cloud"
 #: Form of an id: nodes are host names.
@@ -43,6 +63,10 @@ RATE_MBPS_MIN, RATE_MBPS_MAX = 0.01, 100_000.0
 QUEUE_MS_MAX = 60_000.0
 QUEUE_PACKETS_MAX = 1_000_000
 MTU_MIN, MTU_MAX = 1280, 65_000
+SIGMA_MAX = UNEVEN_MAX = 4.0
+EVERY_MS_MIN, EVERY_MS_MAX = 1.0, 3_600_000.0
+#: As `queue_ms` of a public network: packets wait as long as it takes.
+NO_QUEUE = "none"
 _LINK = tuple(entry.name for entry in fields(Link))
 
 
@@ -53,9 +77,11 @@ def parse_network(document: Mapping[str, object]) -> Network:
     sites = tuple(_site(table, near) for table in top.tables("site"))
     nodes = tuple(_node(table) for table in top.tables("node"))
     links = _links(top.tables("link"))
+    has_public, table = top.has("public"), top.table("public")
+    public = _public(table) if has_public else None
     seed, mtu = top.whole("seed", 0, 0, 2**63 - 1), top.whole("mtu", 9000, MTU_MIN, MTU_MAX)
     top.end()  # before sites, nodes and links are looked at together: a misspelt word is why they do not fit
-    return Network(sites=sites, nodes=nodes, links=links, seed=seed, mtu=mtu)
+    return Network(sites=sites, nodes=nodes, links=links, seed=seed, mtu=mtu, public=public)
 
 
 def network_document(network: Network) -> dict[str, object]:
@@ -63,6 +89,7 @@ def network_document(network: Network) -> dict[str, object]:
     return {
         "seed": network.seed,
         "mtu": network.mtu,
+        **({"public": _public_document(network.public)} if network.public else {}),
         "site": [{"id": site.id, "inside": _link_document(site.inside)} for site in network.sites],
         "node": [_node_document(node) for node in network.nodes],
         "link": [{"from": a, "to": b, **_link_document(link)} for (a, b), link in network.links.items()],
@@ -72,7 +99,10 @@ def network_document(network: Network) -> dict[str, object]:
 def network_text(network: Network) -> str:
     """A network file (TOML) of a network."""
     document = network_document(network)
-    lines = [f"{name} = {_toml(value)}" for name, value in document.items() if not isinstance(value, list)]
+    lines = [f"{name} = {_toml(value)}" for name, value in document.items() if not isinstance(value, list | Mapping)]
+    for name, table in document.items():
+        if isinstance(table, Mapping):
+            lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
     for name, tables in document.items():
         for table in tables if isinstance(tables, list) else ():
             lines += ["", f"[[{name}]]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
@@ -88,7 +118,12 @@ def _toml(value: object) -> str:
 
 def _node_document(node: NetworkNode) -> dict[str, object]:
     meta = {"meta": dict(node.meta)} if node.meta else {}
-    return {"id": node.id, "site": node.site, "role": node.role, **meta}
+    uplink = {} if node.uplink_mbps is None else {"uplink_mbps": node.uplink_mbps}
+    return {"id": node.id, "site": node.site, "role": node.role, **meta, **uplink}
+
+
+def _public_document(public: Public) -> dict[str, object]:
+    return asdict(public) | {"queue_ms": NO_QUEUE if public.queue_ms is None else public.queue_ms}
 
 
 def _link_document(link: Link) -> dict[str, object]:
@@ -106,9 +141,31 @@ def _node(table: _Table) -> NetworkNode:
     role = table.text("role", NIMBUS if id == CLOUD else WORKER)
     if role not in ROLES:
         raise table.error("role", role, f"Choose one of {', '.join(ROLES)}.")
-    node = NetworkNode(id=id, site=table.name("site"), role=role, meta=table.facts("meta"))
+    node = NetworkNode(
+        id=id,
+        site=table.name("site"),
+        role=role,
+        meta=table.facts("meta"),
+        uplink_mbps=table.number("uplink_mbps", None, RATE_MBPS_MIN, RATE_MBPS_MAX),
+    )
     table.end()
     return node
+
+
+def _public(table: _Table) -> Public:
+    if not table.has("uplink_mbps"):
+        raise table.error("uplink_mbps", None, f"Give a number from {RATE_MBPS_MIN:g} to {RATE_MBPS_MAX:g}.")
+    endless = table.value("queue_ms") == NO_QUEUE and table.text("queue_ms", NO_QUEUE)
+    public = Public(
+        uplink_mbps=table.number("uplink_mbps", None, RATE_MBPS_MIN, RATE_MBPS_MAX),
+        delay_ms=table.number("delay_ms", 0.0, 0.0, DELAY_MS_MAX),
+        sigma=table.number("sigma", 0.0, 0.0, SIGMA_MAX),
+        every_ms=table.number("every_ms", 1000.0, EVERY_MS_MIN, EVERY_MS_MAX),
+        uneven=table.number("uneven", 0.0, 0.0, UNEVEN_MAX),
+        queue_ms=None if endless else table.number("queue_ms", QUEUE_MS, 0.0, QUEUE_MS_MAX),
+    )
+    table.end()
+    return public
 
 
 def _links(tables: list[_Table]) -> dict[Pair, Link]:

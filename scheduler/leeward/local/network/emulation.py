@@ -10,10 +10,12 @@ from leeward.local import native
 from leeward.local.layout import RELAY, ClusterSpec
 from leeward.local.network import namespaces
 from leeward.local.network.plan import End, end_of, ends_of, hosts, inside, relay_config
+from leeward.local.network.routes import Routes, check_path
 from leeward.local.network.statistics import Statistics, fetch_statistics
 from leeward.local.processes import Process
 
-_SOURCE = files("leeward.local.network").joinpath("relay.c")
+#: Parts of one program: each has the static names of those before it.
+_SOURCES = ("pipes.c", "relay.c")
 
 
 class Emulation:
@@ -26,10 +28,13 @@ class Emulation:
         folder = spec.dir / "network"
         self._config, self._hosts = folder / "relay.conf", folder / "hosts"
         self._statistics = folder / "statistics.json"
+        self.control = folder / "control.sock"  #: the relay's socket for routes, if the network has a public one
 
     def check(self, kept: Path) -> None:
-        """Before anything is changed. Raises NotInstalledError."""
+        """Before anything is changed. Raises NotInstalledError, and ConfigError for a run folder of too long a path."""
         namespaces.check_possible()
+        if self._network.public is not None:
+            check_path(self.control)
         relay_program(kept)
 
     def create(self) -> None:
@@ -44,7 +49,8 @@ class Emulation:
         """The command line of a daemon at its place."""
         if daemon == RELAY:
             self._statistics.unlink(missing_ok=True)  # its return says that the relay is ready
-            return [str(relay_program(kept)), str(self._config), str(self._statistics)]
+            control = [] if self._network.public is None else [str(self.control)]
+            return [str(relay_program(kept)), str(self._config), str(self._statistics), *control]
         return inside(end_of(self._spec, daemon), self._hosts, command)
 
     def end(self, node: str) -> End:
@@ -60,6 +66,10 @@ class Emulation:
         """The relay has opened all devices."""
         return self._statistics.exists()
 
+    def routes(self) -> Routes:
+        """Changes the routes of the running relay. Raises ConfigError without a public network."""
+        return Routes(self._network, self.ends, self.control)
+
     def statistics(self, relay: Process) -> Statistics:
         """The relay's counters. Raises NotReadyError if it does not answer."""
         return fetch_statistics(relay, self._statistics, self.ends)
@@ -68,4 +78,10 @@ class Emulation:
 def relay_program(kept: Path) -> Path:
     """The compiled relay. Raises NotInstalledError without a compiler."""
     target = kept / "native" / "relay"
-    return native.built(_SOURCE.read_bytes(), target, [], name="relay", without=", so no network can be emulated")
+    return native.built(_source(), target, ["-lm"], name="relay", without=", so no network can be emulated")
+
+
+def _source() -> bytes:
+    folder = files("leeward.local.network")
+    parts = [f'#line 1 "{name}"\n'.encode() + folder.joinpath(name).read_bytes() for name in _SOURCES]
+    return b"".join(parts)

@@ -73,7 +73,10 @@ def measure(
     most: int = 60,
     report: Report = lambda line: None,
 ) -> Measurement:
-    """Round trips of all pairs, and rates of at most `most` directions that have one, drawn by the network's seed."""
+    """Round trips of all pairs, and rates of at most `most` directions that have one, drawn by the network's seed.
+
+    Public paths whose rate varies have none to compare with.
+    """
     nodes = [end for end in ends if end.node != OUTSIDE]
     with ExitStack() as stack:
         sockets = [stack.enter_context(datagrams(end)) for end in nodes]
@@ -82,7 +85,7 @@ def measure(
         limited = [
             (a, b)
             for a, b in permutations(range(len(nodes)), 2)
-            if network.pair(nodes[a].node, nodes[b].node).rate_mbps is not None
+            if _expected_mbps(network, nodes[a].node, nodes[b].node) is not None
         ]
         if len(limited) > most:
             limited = sorted(random.Random(network.seed).sample(limited, most))
@@ -145,12 +148,12 @@ class _Prober:
     def rate(self, a: int, b: int, trains: int) -> Rate:
         """Median over the trains."""
         names = self._names(a, b)
-        link = self._network.pair(*names)
-        assert link.rate_mbps is not None
-        carried = link.rate_mbps * 1e6 / 8 * _TRAIN_S
+        link, expected = self._network.pair(*names), _expected_mbps(self._network, *names)
+        assert expected is not None
+        carried = expected * 1e6 / 8 * _TRAIN_S
         size = min(max(int(carried / _TRAIN_LEAST), _SMALLEST), self._network.mtu)
         count = min(max(round(carried * _FASTER / size), _TRAIN_LEAST), _TRAIN_MOST)
-        each_s = size * 8 / (link.rate_mbps * 1e6) / _FASTER
+        each_s = size * 8 / (expected * 1e6) / _FASTER
         longest_s = (link.delay_ms + (link.queue_ms or 0)) / 1000 + count * each_s * _FASTER + 0.3
         payload = bytes(size - _UDP_HEADERS)
         seen = [rate_of(self._train(a, b, payload, count, each_s, longest_s)) for _ in range(trains)]
@@ -158,7 +161,7 @@ class _Prober:
         return Rate(
             source=names[0],
             target=names[1],
-            expected_mbps=link.rate_mbps,
+            expected_mbps=expected,
             mbps=statistics.median(rates) if rates else None,
         )
 
@@ -193,6 +196,14 @@ class _Prober:
 
     def _names(self, a: int, b: int) -> Pair:
         return self._ends[a].node, self._ends[b].node
+
+
+def _expected_mbps(network: Network, a: str, b: str) -> float | None:
+    """None: there is no limit, or the rate varies, so that no figure of the file can be expected."""
+    rate, public = network.pair(a, b).rate_mbps, network.public
+    if rate is None or public is None or not network.is_public(a, b):
+        return rate
+    return min(rate, network.uplink_mbps(a)) if public.sigma == 0 else None
 
 
 def rate_of(came: Sequence[tuple[int, int]]) -> float | None:

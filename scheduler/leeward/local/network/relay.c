@@ -1,28 +1,27 @@
 /* Joins network namespaces: reads IP packets from a TUN device in each, and writes each packet to the device of its
- * receiver after the delay, at the rate and with the losses of this pair. See relay.py.
+ * receiver after the delay, at the rate and with the losses of its way. emulation.py compiles it behind pipes.c.
  *
- *     relay CONFIG STATISTICS
+ *     relay CONFIG STATISTICS [CONTROL]
  *
  * CONFIG has a line for each thing, numbered in the order given:
  *     net    <address/24's first three bytes, as 198.18.51> <seed> <largest packet, bytes>
  *     end    <path of the namespace, or -> <device> <last byte of the address>
- *     pipe   <delay ns> <bytes/s, 0: no limit> <loss 0..1> <queue ns, or -> <queue packets, or ->
- *     pair   <end> <end> <pipe>              one direction; a pair that is not named exchanges nothing
+ *     pipe   <delay ns> <bytes/s, 0: no limit> <loss 0..1> <queue ns, or -> <queue packets, or -> <sigma> <every ns>
+ *     pair   <end> <end> <pipe>...           one direction; a pair that is not named exchanges nothing
  * The devices have to be there. STATISTICS is written when the relay begins, at SIGUSR1 and at SIGTERM, which ends it.
  *
- * A pipe is first in, first out. A packet leaves it when those before it have and its own bytes have taken their time
- * (`sent`), and arrives a delay later (`due`). So each pipe is a list in the order of `due`, and one heap has the pipes
- * that are not empty, by the `due` of their first packet.
+ * CONTROL is the path of a Unix datagram socket that the relay makes, and removes when it ends. A datagram has lines:
+ *     route   <end> <end> <port> <pipe>...   TCP packets of this direction from or to the port go this way
+ *     unroute <end> <end> <port>             they go the way of the pair again
+ * A line that is not understood is counted, and written to the standard error.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if.h>
 #include <linux/if_tun.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,212 +30,156 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ENDS = 254, READS = 64, EVENTS = 64, HEADER = 20, SIGNALS = ENDS };
-#define SECOND 1000000000LL
-/* What a pipe may catch up after it was idle: the relay, too, has to wait for a processor. */
-#define CATCH_UP (2 * SECOND / 1000)
-/* Bytes of all packets under way, at most. */
-#define ROOM (512LL << 20)
-/* From one wake to the next, at least; and how much before its time a packet may go: so late it is where it rests. */
+enum { READS = 64, EVENTS = 64, HEADER = 20, SIGNALS = ENDS, CONTROL };
+/* From one wake to the next, at least: so late is a packet, or EARLY, where the relay rests. */
 #define REST (150 * SECOND / 1000000)
-#define EARLY (75 * SECOND / 1000000)
 
-typedef struct packet {
-    struct packet *next;
-    int64_t sent, due;
-    int size;
-    unsigned char to;
-    long *lost;      /* the counter of its pair: it is lost on its way; NULL: it arrives */
-    unsigned char bytes[];
-} packet;
-
-typedef struct {
-    int64_t delay, queue_time, free_at; /* free_at: when the last packet has left */
-    double rate, loss;                  /* bytes/s */
-    long queue_packets, waiting;        /* waiting: packets that have not left yet */
-    packet *first, *last, *leaving;     /* leaving: the first that had not left when this was last looked at */
-    uint64_t random;
-    int place;                          /* in the heap */
-} pipe_;
-
-typedef struct { int pipe; long packets, bytes, dropped, lost; } pair;
-typedef struct { char path[256], device[IFNAMSIZ]; int address, fd; } end;
-
-static end ends[ENDS];
-static pipe_ *pipes, **heap;
-static pair pairs[ENDS][ENDS];
 static unsigned char of_address[256]; /* number of the end, ENDS: none */
-static int n_ends, n_pipes, n_heap, mtu, realtime;
+static int n_ends, mtu, realtime, control = -1;
 static uint32_t net;
-static uint64_t seed;
-static long n_packets, n_strange, n_failed, n_wakes;
-static int64_t room = ROOM;
-static unsigned char incoming[65536];
+static long n_packets, n_strange, n_wakes, n_routes, n_refused;
+static const char *control_path;
 
-static void fail(const char *form, ...) {
-    va_list arguments;
-    va_start(arguments, form);
-    fputs("relay: ", stderr);
-    vfprintf(stderr, form, arguments);
-    fprintf(stderr, " (%s)\n", strerror(errno));
-    exit(1);
-}
+/* ---- routes */
 
-static int64_t now_ns(void) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return at.tv_sec * SECOND + at.tv_nsec;
-}
-
-static uint64_t mixed(uint64_t value) { /* splitmix64 */
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
-}
-
-static double chance(pipe_ *p) { /* 0 <= chance < 1, the same ones for the same seed and pipe */
-    p->random += 0x9e3779b97f4a7c15u;
-    return (mixed(p->random) >> 11) * 0x1p-53;
-}
-
-/* ---- the heap of pipes */
-
-static void put(int at, pipe_ *p) { heap[at] = p; p->place = at; }
-
-static int earlier(int a, int b) { return heap[a]->first->due < heap[b]->first->due; }
-
-static void swap(int a, int b) {
-    pipe_ *p = heap[a];
-    put(a, heap[b]);
-    put(b, p);
-}
-
-static void sink(int at) {
-    for (int child; (child = 2 * at + 1) < n_heap; at = child) {
-        if (child + 1 < n_heap && earlier(child + 1, child))
-            child++;
-        if (!earlier(child, at))
-            return;
-        swap(at, child);
+/* Numbers that fill a text; how many, -1 if it is anything else. */
+static int read_numbers(const char *text, long *numbers, int most) {
+    char *after;
+    for (int n = 0;; n++, text = after) {
+        text += strspn(text, " \n");
+        if (*text == '\0')
+            return n;
+        if (n == most)
+            return -1;
+        numbers[n] = strtol(text, &after, 10);
+        if (after == text)
+            return -1;
     }
 }
 
-static void add(pipe_ *p) {
-    int at = n_heap++;
-    for (put(at, p); at > 0 && earlier(at, (at - 1) / 2); at = (at - 1) / 2)
-        swap(at, (at - 1) / 2);
+static const way *checked_way(const long *numbers, int length) {
+    if (length < 1)
+        return NULL;
+    for (int i = 0; i < length; i++)
+        if (numbers[i] < 0 || numbers[i] >= n_pipes)
+            return NULL;
+    return way_of(numbers, length);
+}
+
+static pair *checked_pair(long from, long to) {
+    return from >= 0 && from < n_ends && to >= 0 && to < n_ends && from != to ? &pairs[from][to] : NULL;
+}
+
+/* Without a way: removes the route. */
+static void set_route(pair *between, int port, const way *way) {
+    route **at = &between->routes, *it;
+    while (*at != NULL && (*at)->port != port)
+        at = &(*at)->next;
+    it = *at;
+    if (way == NULL) {
+        if (it != NULL) {
+            *at = it->next;
+            free(it);
+            n_routes--;
+        }
+        return;
+    }
+    if (it == NULL) {
+        if ((it = *at = calloc(1, sizeof *it)) == NULL)
+            fail("no memory for a route");
+        n_routes++;
+    }
+    *it = (route){.next = it->next, .port = port, .way = way};
+}
+
+/* One line of a datagram; false if it is not understood. */
+static int obey(const char *line) {
+    long numbers[3 + PIPES];
+    int new = strncmp(line, "route ", 6) == 0, old = strncmp(line, "unroute ", 8) == 0;
+    int n = new || old ? read_numbers(line + (new ? 6 : 8), numbers, 3 + PIPES) : -1;
+    pair *between = n >= 3 ? checked_pair(numbers[0], numbers[1]) : NULL;
+    const way *there = new && n > 3 ? checked_way(numbers + 3, n - 3) : NULL;
+    if (between == NULL || between->way == NULL || numbers[2] < 1 || numbers[2] > 65535 || (new ? !there : n != 3))
+        return 0;
+    set_route(between, numbers[2], there);
+    return 1;
+}
+
+static void read_control(void) {
+    static char text[LARGEST + 1];
+    for (ssize_t size; (size = recv(control, text, LARGEST, MSG_DONTWAIT)) >= 0;) {
+        char *rest = text;
+        text[size] = '\0';
+        for (char *zero; (zero = memchr(text, '\0', size)) != NULL;)
+            *zero = '?'; /* else it would hide the lines behind it */
+        for (char *line; (line = strsep(&rest, "\n")) != NULL;)
+            if (*line != '\0' && !obey(line)) {
+                n_refused++;
+                fprintf(stderr, "relay: not understood: %.200s\n", line);
+            }
+    }
+}
+
+static void remove_control(void) { unlink(control_path); }
+
+static void open_control(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        fail("control socket %s", path);
+    }
+    strcpy(address.sun_path, control_path = path);
+    unlink(path);
+    control = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (control < 0 || bind(control, (struct sockaddr *)&address, sizeof address) != 0)
+        fail("control socket %s", path);
+    atexit(remove_control);
 }
 
 /* ---- packets */
 
-static int send_to(int to, const unsigned char *bytes, int size) {
-    int sent = write(ends[to].fd, bytes, size) == size;
-    n_failed += !sent;
-    return sent;
-}
-
-static void deliver(int64_t now) {
-    while (n_heap > 0 && heap[0]->first->due <= now + EARLY) {
-        pipe_ *p = heap[0];
-        packet *it = p->first;
-        if (it->lost != NULL)
-            ++*it->lost;
-        else
-            send_to(it->to, it->bytes, it->size);
-        p->first = it->next;
-        if (p->leaving == it) {
-            p->leaving = it->next;
-            p->waiting--;
-        }
-        room += it->size + (int64_t)sizeof *it;
-        free(it);
-        if (p->first == NULL) {
-            p->last = NULL;
-            if (--n_heap > 0)
-                put(0, heap[n_heap]);
-        }
-        sink(0);
-    }
-}
-
-static void let_leave(pipe_ *p, int64_t now) {
-    for (; p->leaving != NULL && p->leaving->sent <= now; p->leaving = p->leaving->next)
-        p->waiting--;
-}
-
-/* A packet enters its pipe: dropped if the queue is full, at once through if nothing holds it up. */
-static void enter(int from, int to, int size, int64_t now) {
-    pair *between = &pairs[from][to];
-    pipe_ *p = &pipes[between->pipe];
-    int64_t begin = p->free_at > now - CATCH_UP ? p->free_at : now - CATCH_UP, took = 0;
-    int lost = p->loss > 0 && chance(p) < p->loss;
-    if (p->rate > 0)
-        took = (int64_t)(size * (double)SECOND / p->rate);
-    else
-        begin = now;
-    let_leave(p, now);
-    if (begin - now > p->queue_time || p->waiting >= p->queue_packets || room < size) {
-        between->dropped++;
-        return;
-    }
-    between->packets++;
-    between->bytes += size;
-    p->free_at = begin + took;
-    int64_t sent = p->free_at > now ? p->free_at : now;
-    if (sent + p->delay <= now && p->first == NULL) {
-        if (lost)
-            between->lost++;
-        else
-            send_to(to, incoming, size);
-        return;
-    }
-    packet *it = malloc(sizeof *it + size);
-    if (it == NULL)
-        fail("no memory for a packet");
-    *it = (packet){.sent = sent, .due = sent + p->delay, .size = size, .to = to, .lost = lost ? &between->lost : NULL};
-    memcpy(it->bytes, incoming, size);
-    room -= size + (int64_t)sizeof *it;
-    if (sent > now) {
-        p->waiting++;
-        if (p->leaving == NULL)
-            p->leaving = it;
-    }
-    if (p->last != NULL)
-        p->last->next = it;
-    p->last = it;
-    if (p->first == NULL) {
-        p->first = it;
-        add(p);
-    }
+/* By the ports of a TCP packet, if the pair has routes; of a fragment, only the first has ports. */
+static const way *way_for(const pair *between, const unsigned char *bytes, int size) {
+    int header = (bytes[0] & 15) * 4, fragment = (bytes[6] & 31) << 8 | bytes[7];
+    if (between->routes == NULL || bytes[9] != IPPROTO_TCP || fragment != 0 || header < HEADER || size < header + 4)
+        return between->way;
+    int source = bytes[header] << 8 | bytes[header + 1], target = bytes[header + 2] << 8 | bytes[header + 3];
+    for (const route *it = between->routes; it != NULL; it = it->next)
+        if (it->port == source || it->port == target)
+            return it->way;
+    return between->way;
 }
 
 /* Reads what there is, up to a bound, so that what is due meanwhile does not wait long; 0 when the device is gone. */
 static int take(int from) {
     end *e = &ends[from];
+    unsigned char *bytes = incoming.it.bytes;
     for (int n = 0; n < READS; n++) {
-        int size = read(e->fd, incoming, sizeof incoming);
+        int size = read(e->fd, bytes, LARGEST);
         if (size < 0)
             return errno == EAGAIN || errno == EINTR || errno == EIO;
         uint32_t source, target;
-        if (size < HEADER || size > mtu || incoming[0] >> 4 != 4) { /* IPv6 looks for its neighbours */
+        if (size < HEADER || size > mtu || bytes[0] >> 4 != 4) { /* IPv6 looks for its neighbours */
             n_strange++;
             continue;
         }
-        memcpy(&source, incoming + 12, sizeof source);
-        memcpy(&target, incoming + 16, sizeof target);
+        memcpy(&source, bytes + 12, sizeof source);
+        memcpy(&target, bytes + 16, sizeof target);
         source = ntohl(source);
         target = ntohl(target);
         int to = of_address[target & 255];
         /* nobody sends in another's name, so that nothing from outside passes through */
-        if (source != (net | e->address) || target >> 8 != net >> 8 || to == ENDS || pairs[from][to].pipe < 0) {
+        if (source != (net | e->address) || target >> 8 != net >> 8 || to == ENDS || pairs[from][to].way == NULL) {
             n_strange++;
             continue;
         }
         n_packets++;
-        enter(from, to, size, now_ns());
+        set_out(size, from, to, way_for(&pairs[from][to], bytes, size), now_ns());
     }
     return 1;
 }
@@ -244,6 +187,10 @@ static int take(int from) {
 /* ---- statistics */
 
 static double seconds(struct timeval time) { return time.tv_sec + time.tv_usec / 1e6; }
+
+static void write_counters(FILE *file, long packets, long bytes, long dropped, long lost) {
+    fprintf(file, "\"packets\": %ld, \"bytes\": %ld, \"dropped\": %ld, \"lost\": %ld}", packets, bytes, dropped, lost);
+}
 
 static void write_statistics(const char *path) {
     static long number;
@@ -256,19 +203,29 @@ static void write_statistics(const char *path) {
         fail("writing %s", part);
     fprintf(file, "{\"number\": %ld, \"packets\": %ld, \"strange\": %ld, \"failed\": %ld, \"wakes\": %ld, ", ++number,
             n_packets, n_strange, n_failed, n_wakes);
-    fprintf(file, "\"processor_s\": %.6f, \"realtime\": %s, \"pairs\": [",
-            seconds(used.ru_utime) + seconds(used.ru_stime), realtime ? "true" : "false");
+    fprintf(file, "\"processor_s\": %.6f, \"realtime\": %s, \"began_ns\": %ld, \"routes\": %ld, \"refused\": %ld, ",
+            seconds(used.ru_utime) + seconds(used.ru_stime), realtime ? "true" : "false", began, n_routes, n_refused);
     const char *comma = "";
+    fputs("\"pairs\": [", file);
     for (int a = 0; a < n_ends; a++)
         for (int b = 0; b < n_ends; b++) {
             pair *it = &pairs[a][b];
             if (it->packets + it->dropped == 0)
                 continue;
-            fprintf(file, "%s\n{\"from\": %d, \"to\": %d, \"packets\": %ld, \"bytes\": %ld", comma, a, b,
-                    it->packets, it->bytes);
-            fprintf(file, ", \"dropped\": %ld, \"lost\": %ld}", it->dropped, it->lost);
+            fprintf(file, "%s\n{\"from\": %d, \"to\": %d, ", comma, a, b);
+            write_counters(file, it->packets, it->bytes, it->dropped, it->lost);
             comma = ",";
         }
+    comma = "";
+    fputs("], \"pipes\": [", file);
+    for (int n = 0; n < n_pipes; n++) {
+        pipe_ *it = &pipes[n];
+        if (it->packets + it->dropped == 0)
+            continue;
+        fprintf(file, "%s\n{\"pipe\": %d, ", comma, n);
+        write_counters(file, it->packets, it->bytes, it->dropped, it->lost);
+        comma = ",";
+    }
     fputs("]}\n", file);
     if (fclose(file) != 0 || rename(part, path) != 0)
         fail("writing %s", path);
@@ -278,10 +235,20 @@ static void write_statistics(const char *path) {
 
 static long number_or(const char *text, long otherwise) { return strcmp(text, "-") == 0 ? otherwise : atol(text); }
 
+static int read_pair(const char *line) {
+    long numbers[2 + PIPES];
+    int n = strncmp(line, "pair ", 5) == 0 ? read_numbers(line + 5, numbers, 2 + PIPES) : -1;
+    pair *between = n > 2 ? checked_pair(numbers[0], numbers[1]) : NULL;
+    const way *there = between != NULL ? checked_way(numbers + 2, n - 2) : NULL;
+    if (there != NULL)
+        between->way = there;
+    return there != NULL;
+}
+
 static void read_line(const char *line) {
     char word[16], time[32], packets[32];
-    int a, b, c, d;
-    pipe_ p = {.rate = 0};
+    int a, b, c;
+    pipe_ p = {.free_at = INT64_MIN / 2, .interval = -1};
     end e = {.fd = -1};
     if (sscanf(line, "net %d.%d.%d %lu %d", &a, &b, &c, &seed, &mtu) == 5) {
         net = (uint32_t)a << 24 | (uint32_t)b << 16 | (uint32_t)c << 8;
@@ -289,18 +256,16 @@ static void read_line(const char *line) {
                e.address > 0 && e.address < 255) {
         of_address[e.address] = n_ends;
         ends[n_ends++] = e;
-    } else if (sscanf(line, "pipe %ld %lf %lf %31s %31s", &p.delay, &p.rate, &p.loss, time, packets) == 5) {
+    } else if (sscanf(line, "pipe %ld %lf %lf %31s %31s %lf %ld", &p.delay, &p.rate, &p.loss, time, packets,
+                      &p.sigma, &p.every) == 7 && (p.sigma == 0 || p.every > 0)) {
         p.queue_time = number_or(time, INT64_MAX);
         p.queue_packets = number_or(packets, INT64_MAX);
-        p.random = mixed(seed + 0x9e3779b97f4a7c15u * (n_pipes + 1));
-        p.free_at = INT64_MIN / 2;
+        p.random = seed_of(n_pipes);
+        p.rate_now = p.rate;
         if ((pipes = realloc(pipes, (n_pipes + 1) * sizeof *pipes)) == NULL)
             fail("no memory for pipes");
         pipes[n_pipes++] = p;
-    } else if (sscanf(line, "pair %d %d %d", &a, &b, &d) == 3 && a >= 0 && a < n_ends && b >= 0 && b < n_ends &&
-               d >= 0 && d < n_pipes) {
-        pairs[a][b].pipe = d;
-    } else if (sscanf(line, "%15s", word) == 1) {
+    } else if (!read_pair(line) && sscanf(line, "%15s", word) == 1) {
         errno = EINVAL;
         fail("not understood: %s", line);
     }
@@ -312,9 +277,6 @@ static void read_config(const char *path) {
     if (file == NULL)
         fail("reading %s", path);
     memset(of_address, ENDS, sizeof of_address);
-    for (int a = 0; a < ENDS; a++)
-        for (int b = 0; b < ENDS; b++)
-            pairs[a][b].pipe = -1;
     while (fgets(line, sizeof line, file) != NULL)
         read_line(line);
     fclose(file);
@@ -370,6 +332,8 @@ static void run(int poll, int signals, const char *statistics) {
             if (what < ENDS && !take(what)) { /* its device was removed */
                 epoll_ctl(poll, EPOLL_CTL_DEL, ends[what].fd, NULL);
                 left--;
+            } else if (what == CONTROL) {
+                read_control();
             } else if (what == SIGNALS && read(signals, &signal, sizeof signal) == sizeof signal) {
                 write_statistics(statistics);
                 if (signal.ssi_signo != SIGUSR1)
@@ -383,8 +347,8 @@ static void run(int poll, int signals, const char *statistics) {
 int main(int n, char **arguments) {
     sigset_t handled;
     struct sched_param first = {.sched_priority = 1};
-    if (n != 3) {
-        fputs("usage: relay CONFIG STATISTICS\n", stderr);
+    if (n != 3 && n != 4) {
+        fputs("usage: relay CONFIG STATISTICS [CONTROL]\n", stderr);
         return 2;
     }
     read_config(arguments[1]);
@@ -402,8 +366,13 @@ int main(int n, char **arguments) {
     for (int i = 0; i < n_ends; i++)
         watch(poll, ends[i].fd, i);
     watch(poll, signals, SIGNALS);
+    if (n == 4) {
+        open_control(arguments[3]);
+        watch(poll, control, CONTROL);
+    }
     /* before all others, else their work would show as a delay of the network; it is idle but for microseconds */
     realtime = sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0;
+    began = now_ns();
     write_statistics(arguments[2]);
     run(poll, signals, arguments[2]);
 }

@@ -1,4 +1,4 @@
-"""Counters of the relay since it began: packets, bytes, losses by pair, and the processor time that it took."""
+"""Counters of the relay since it began: packets, bytes, losses by pair and by pipe, and the processor time it took."""
 
 from __future__ import annotations
 
@@ -21,10 +21,20 @@ _WAIT_S = 5.0
 class PairStatistics:
     """One direction between two nodes."""
 
-    packets: int  #: that entered the link
+    packets: int  #: that entered the first pipe of their way
     bytes: int  #: of IP packets
-    dropped: int  #: because the queue was full
-    lost: int  #: by the link's loss
+    dropped: int  #: because a queue was full, of any pipe
+    lost: int  #: by the loss of any pipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipeStatistics:
+    """One pipe, for all pairs that share it."""
+
+    packets: int  #: that entered it
+    bytes: int  #: of IP packets
+    dropped: int  #: because its queue was full
+    lost: int  #: by its loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +47,11 @@ class Statistics:
     wakes: int  #: times that the relay woke up
     processor_s: float
     realtime: bool  #: it goes before all processes that are not real-time
+    began_ns: int  #: when the relay began, as time.monotonic_ns(); intervals of a path's rate count from then
+    routes: int  #: in force
+    refused: int  #: lines about routes that it did not understand
     pairs: dict[tuple[str, str], PairStatistics]  #: (from node, to node)
+    pipes: dict[int, PipeStatistics]  #: by their numbers (`plan.pipes_of`); those that were used
 
     @property
     def microseconds(self) -> float:
@@ -64,7 +78,8 @@ def parse_statistics(text: str, ends: Sequence[End]) -> Statistics:
     pairs = {
         (ends[pair.pop("from")].node, ends[pair.pop("to")].node): PairStatistics(**pair) for pair in values.pop("pairs")
     }
-    return Statistics(pairs=pairs, **values)
+    pipes = {pipe.pop("pipe"): PipeStatistics(**pipe) for pipe in values.pop("pipes")}
+    return Statistics(pairs=pairs, pipes=pipes, **values)
 
 
 def _number(path: Path) -> int:
