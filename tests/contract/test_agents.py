@@ -93,7 +93,7 @@ class Running:
 
     def holding(self) -> list[int]:
         alive = {v: address for v, address in self.agents.addresses.items() if v in self.processes}
-        return asyncio.run(holding(Agents(network=self.agents.network, addresses=alive), SECRET.encode()))
+        return asyncio.run(holding(Agents(network=self.agents.network, addresses=alive, nodes={}), SECRET.encode()))
 
 
 @pytest.fixture(params=["survey", "least-cost"])
@@ -187,7 +187,7 @@ def test_wrong_options_are_told(tmp_path: Path, words: list[str], says: str):
     assert done.returncode == 2 and says in done.stderr
     (tmp_path / "short").write_text("abc")
     done = running.leeward("run", str(running.file), "--secret", str(tmp_path / "short"), "--server", "1")
-    assert done.returncode == 2 and "it has 3 bytes" in done.stderr
+    assert done.returncode == 2 and "the secret has 3 bytes" in done.stderr
 
 
 def test_a_task_that_no_network_can_carry_is_refused_by_its_bound(tmp_path: Path):

@@ -156,9 +156,13 @@ def test_a_topology_that_the_joint_policy_refuses_stays_as_it_is_and_the_reason_
     assert plan == Plan(tables=shown.tables, placement=shown.assignment, reason="no room for late")
 
 
+def no_post(directory):
+    raise AssertionError("this policy writes no letters")
+
+
 def test_topologies_with_the_same_joint_policy_share_it(monkeypatch):
     monkeypatch.setattr("leeward.control.registry.load", lambda name: Together if name == "x:Together" else None)
-    policies = Policies(settings_from({"policy": "x:Together", "topologies": {"none": {"policy": "none"}}}))
+    policies = Policies(settings_from({"policy": "x:Together", "topologies": {"none": {"policy": "none"}}}), no_post)
     assert policies.of("one") is policies.of("two") and policies.of("none") is None
 
 

@@ -49,7 +49,7 @@ def serve_one(
                     reservations=reservations,
                 )  # fmt: skip
                 served.run(stop)
-    policies.forget(topology)
+    policies.forget(topology, gone=not stop.is_set())
 
 
 def serve_all(addresses: Addresses, chosen: Chosen, policies: Policies, sink: EventSink, stop: threading.Event) -> None:

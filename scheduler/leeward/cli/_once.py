@@ -50,14 +50,15 @@ def in_time(work: Callable[[Tell], dict[str, Any]], timeout: float) -> dict[str,
 
 def plan_once(topology: str, addresses: Addresses, chosen: Chosen, timeout: float) -> dict[str, Any]:
     """One plan of the policy now, without leading."""
-    from leeward.control.registry import policy_of
+    from leeward.adapters.post import PeerPost
+    from leeward.control.registry import Policies
 
     def work(tell: Tell) -> dict[str, Any]:
         from leeward.adapters.wiring import open_ports
         from leeward.control.loop import plan_fields
 
         tell(f"{topology}: a plan by {chosen.service.policy}, or why there is none, within {timeout:g} s")
-        policy = policy_of(chosen)
+        policy = Policies(chosen, PeerPost).of(topology)
         if policy is None:
             return {"policy": "none"}
         with open_ports(topology, addresses, quiet=True, network=chosen.service.network) as ports:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2
 #: Between two questions how far a task is, s.
 ASKED_S = 0.1
-LEAST_SECRET = 16
 #: Of gossip in the time of a lease: news has to go round before it counts as old.
 ROUNDS = 30
 
@@ -58,12 +57,12 @@ def run(
     Example: leeward agent run agents.json --secret key --server 3
     """
     from leeward.core.errors import LeewardError
-    from leeward.policies.bimodal.model.agents_file import read_agents
+    from leeward.policies.bimodal.model.agents_file import read_agents, read_secret
 
     try:
         if everyone == (server is not None):
             raise LeewardError("which agent is not clear.", remedy="Give either --server N or --all.")
-        agents, key, chosen = read_agents(file), _secret(secret), _method(method)
+        agents, key, chosen = read_agents(file), read_secret(secret), _method(method)
         numbers = sorted(agents.addresses) if server is None else [server]
         if server is not None and server not in agents.addresses:
             raise LeewardError(f"--server {server}: there is no such server.", remedy=f"It is in {file}.")
@@ -88,11 +87,11 @@ def map_command(
     Example: leeward agent map agents.json task.json --secret key
     """
     from leeward.core.errors import LeewardError
-    from leeward.policies.bimodal.model.agents_file import read_agents
+    from leeward.policies.bimodal.model.agents_file import read_agents, read_secret
     from leeward.policies.bimodal.model.values import check_ends, why_impossible
 
     try:
-        agents, key = read_agents(file), _secret(secret)
+        agents, key = read_agents(file), read_secret(secret)
         tasks = _tasks(task)
         for one in tasks:
             check_ends(one, agents.network)
@@ -130,10 +129,10 @@ def end(
     Example: leeward agent end agents.json taxis 4 --secret key
     """
     from leeward.core.errors import LeewardError
-    from leeward.policies.bimodal.model.agents_file import read_agents
+    from leeward.policies.bimodal.model.agents_file import read_agents, read_secret
 
     try:
-        asyncio.run(end_all(read_agents(file), {name: delivery}, _secret(secret)))
+        asyncio.run(end_all(read_agents(file), {name: delivery}, read_secret(secret)))
     except (LeewardError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
@@ -289,17 +288,6 @@ def _tasks_of(document: list[Any]) -> list[Task]:
         name = fields.text(f"tasks[{position}].name", top["name"])
         found.append(task_from_json(name, {key: value for key, value in top.items() if key != "name"}))
     return found
-
-
-def _secret(file: Path) -> bytes:
-    from leeward.core.errors import LeewardError
-
-    key = file.read_bytes().strip()
-    if len(key) < LEAST_SECRET:
-        raise LeewardError(
-            f"--secret {file}: it has {len(key)} bytes.", remedy=f"Give {LEAST_SECRET} or more: openssl rand -hex 32"
-        )
-    return key
 
 
 def _method(name: str) -> Method:

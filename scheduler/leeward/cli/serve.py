@@ -104,12 +104,13 @@ def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: P
     from leeward.adapters.clock import SystemClock
     from leeward.adapters.events import configure_logs
     from leeward.adapters.network_file import network_named
+    from leeward.adapters.post import PeerPost
     from leeward.adapters.serving import serve_all, serve_one
     from leeward.adapters.wiring import sink_of
     from leeward.control.registry import Policies
 
     configure_logs()
-    policies = Policies(chosen)
+    policies = Policies(chosen, PeerPost)
     for name in (topology, *chosen.topologies):
         policy = policies.of(name or "")  # imports the solver before anything waits for it, and refuses wrong settings
         if (prepare := getattr(policy, "prepare", None)) is not None:

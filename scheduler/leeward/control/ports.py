@@ -6,7 +6,7 @@ Every method may raise ClusterRefusedError (theirs, not ours); other errors are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from leeward.core.journal import Journal
 from leeward.core.leftovers import Leftover
 from leeward.core.network import Network
 from leeward.core.outcome import Outcome
+from leeward.core.peers import Letter
 from leeward.core.plan import Placement
 
 #: Called from any thread when something watched may have changed; it must only wake a thread.
@@ -203,6 +204,14 @@ class LeftoverStore(Protocol):
 
     def delete(self, topology_id: str) -> Leftover:
         """Delete everything of this topology; returns its names. A placement stays if it is another topology's."""
+
+
+class Post(Protocol):
+    """Carries a policy's letters to peers."""
+
+    def exchange(self, letters: Sequence[Letter]) -> Sequence[tuple[int, Any]]:
+        """Send them in order; (server, answer) of each that came. A peer that does not answer gives none, and the
+        answers of one call are at least some time behind those of the call before."""
 
 
 class Clock(Protocol):

@@ -9,7 +9,7 @@ A module of the user's own that is not installed is named as `module:Class`; it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from importlib import import_module
@@ -17,8 +17,10 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 from leeward.control.joint import Joint
+from leeward.control.ports import Post
 from leeward.core.errors import ConfigError
 from leeward.core.options import describe, read, refuse_unknown
+from leeward.core.peers import Directory
 from leeward.core.policy import JointPolicy, Policy
 from leeward.core.settings import Chosen, Settings
 from leeward.core.workload import Workload
@@ -75,8 +77,9 @@ class Policies:
     """The policies of several topologies: each its own, but one for all that chose the same joint policy with
     the same settings."""
 
-    def __init__(self, chosen: Chosen) -> None:
-        self._chosen = chosen
+    def __init__(self, chosen: Chosen, post: Callable[[Directory], Post]) -> None:
+        """`post`: opens the way to the peers of a policy that asks some."""
+        self._chosen, self._post = chosen, post
         self._joint: dict[str, Joint] = {}  # by name and settings
         self._lock = threading.Lock()
 
@@ -88,13 +91,16 @@ class Policies:
             return policy
         with self._lock:
             key = f"{chosen.service.policy} {sorted(chosen.policies.get(chosen.service.policy, {}).items())}"
-            return self._joint.setdefault(key, Joint(cast(JointPolicy, policy)))
+            if key not in self._joint:
+                directory = policy.directory() if hasattr(policy, "directory") else None
+                self._joint[key] = Joint(cast(JointPolicy, policy), self._post(directory) if directory else None)
+            return self._joint[key]
 
-    def forget(self, topology: str) -> None:
-        """It is no longer led here: joint policies are not shown it any more."""
+    def forget(self, topology: str, *, gone: bool = False) -> None:
+        """It is no longer led here: joint policies are not shown it any more. `gone`: it does not run any more."""
         with self._lock:
             for joint in self._joint.values():
-                joint.forget(topology)
+                joint.forget(topology, gone=gone)
 
 
 def make_policy(name: str, values: Mapping[str, object]) -> Policy:

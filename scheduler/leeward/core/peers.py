@@ -6,7 +6,8 @@ A peer is a pure state machine: messages and time in, messages out.  Shells deli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
@@ -16,6 +17,23 @@ class Send(NamedTuple):
 
     to: int
     message: Any
+
+
+class Letter(NamedTuple):
+    """A message of a client to a server."""
+
+    to: int
+    message: Any
+    answered: bool  #: the server sends an answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directory:
+    """All that a client needs to write to peers."""
+
+    kinds: Sequence[type]  #: the protocol's types of messages, in the order of their numbers
+    addresses: Mapping[int, tuple[str, int]]  #: server -> host and port
+    key: bytes  #: the secret that all share
 
 
 class Peer(Protocol):

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Protocol
 
 from leeward.core.model import ClusterView
+from leeward.core.peers import Directory, Letter
 from leeward.core.plan import Plan, Refusal
 
 
@@ -42,6 +43,23 @@ class JointPolicy(Protocol):
 
     def decide_all(self, views: Sequence[ClusterView], *, now: float, rng: Random) -> Mapping[str, Plan | Refusal]:
         """Topology name -> plan, or why the topology cannot run beside the others."""
+
+
+class Correspondent(JointPolicy, Protocol):
+    """A joint policy that does not decide alone: it asks peers, servers that decide together by messages.
+
+    After each decision the loop sends its letters, gives it the answers, and asks it again with the same `now`, until
+    it has no letter or the loop's patience is over. It goes on with what it knows then.
+    """
+
+    def directory(self) -> Directory:
+        """Where the peers are; called once. Raises LeewardError if its settings name no peers."""
+
+    def letters(self) -> Sequence[Letter]:
+        """Messages that follow from the newest decision, each given once."""
+
+    def receive(self, sender: int, answer: Any) -> None:
+        """An answer of a server."""
 
 
 class Router(Protocol):

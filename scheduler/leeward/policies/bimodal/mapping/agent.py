@@ -138,7 +138,7 @@ class Agent:
         if portal is None or portal.status in ("refused", "over"):
             return []
         portal.status = "over"
-        return [] if portal.walk is None else [self._probe(Release, portal)]
+        return [] if portal.walk is None else self._release(portal)
 
     def tick(self, now: float, rng: random.Random) -> list[Send]:
         """Time has passed: leases end, deadlines are over, running tasks are renewed, news is told."""
@@ -149,9 +149,9 @@ class Agent:
             if portal.status == "mapping" and now >= portal.until:
                 sends += self._computed(portal.spec.name, now)
             elif portal.status == "reserving" and now >= portal.until:
-                sends += [self._probe(Release, portal), *self._try_next(portal, now)]
+                sends += [*self._release(portal), *self._try_next(portal, now)]
             elif portal.status == "running" and now >= portal.until:
-                sends += [self._probe(Release, portal), *self._begin(portal, now)]
+                sends += [*self._release(portal), *self._begin(portal, now)]
             elif portal.status == "running" and now >= portal.renew_at:
                 portal.renew_at = now + self.times.renewal
                 sends.append(self._probe(Renew, portal))
@@ -331,6 +331,11 @@ class Agent:
         last = len(portal.walk.visits) - 1
         probe = kind(task=portal.spec.name, attempt=portal.attempt, spec=portal.spec, walk=portal.walk, position=last)
         return Send(self.me, probe)
+
+    def _release(self, portal: Portal) -> list[Send]:
+        """Release the map that was tried; the message goes out before those of the next try, which need the room."""
+        probe = self._probe(Release, portal).message
+        return [*self.flows.end(probe), *self.reservations.release(probe)]
 
     def _undo(self, message: Undo, now: float) -> list[Send]:
         sends = [*self.flows.end(message), *self.reservations.undo(message)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from leeward.core.errors import LeewardError
-from leeward.core.peers import Send
+from leeward.core.peers import Letter, Send
 from leeward.policies.bimodal.mapping.agent import Agent, Portal, Times
 from leeward.policies.bimodal.mapping.rules import Method
 from leeward.policies.bimodal.model.resources import Account
@@ -54,17 +55,40 @@ def deliver(
 ) -> Counter[str]:  # fmt: skip
     """Deliver messages, (sender, what it sends), and what follows from them, until there is none; how many by kind.
 
-    Raises TooManyError after `most`.
+    Those to a server that is not there are lost. Raises TooManyError after `most`.
     """
     queue, counts, total = deque(sends), Counter[str](), 0
     while queue:
         sender, (to, message) = queue.popleft()
+        if to not in agents:
+            continue
         counts[type(message).__name__] += 1
         total += 1
         if total > most:
             raise TooManyError(f"more than {most} messages for one task.", remedy="Choose a rule that prunes.")
         queue.extend((to, send) for send in agents[to].receive(sender, message, now, rng))
     return counts
+
+
+class PlayedPost:
+    """A policy's letters to agents in one process (`control.ports.Post`). `now`: the agents' time, which tests set."""
+
+    CLIENT = -1
+
+    def __init__(self, agents: Mapping[int, Agent], rng: random.Random) -> None:
+        self.agents, self.now, self._rng = agents, 0.0, rng
+
+    def exchange(self, letters: Sequence[Letter]) -> Sequence[tuple[int, Any]]:
+        """Deliver them and all that follows; (server, answer) of each answer. An agent that is not there gives none."""
+        found: list[tuple[int, Any]] = []
+        for letter in letters:
+            if letter.to not in self.agents:
+                continue
+            sends = self.agents[letter.to].receive(self.CLIENT, letter.message, self.now, self._rng)
+            found += [(letter.to, send.message) for send in sends if send.to == self.CLIENT]
+            onward = [(letter.to, send) for send in sends if send.to != self.CLIENT]
+            deliver(self.agents, onward, now=self.now, rng=self._rng)
+        return found
 
 
 def map_task(
