@@ -1,9 +1,9 @@
-"""Lines that the sinks of a live dataflow wrote: the measured makespan, and whether anything was lost. Pure.
+"""Lines that the sinks of dataflows wrote on a real cluster: delays from source to sink, and each loss. Pure.
 
 A line is `sink path number sent_us lost doubled written_us node` (`bolts/dataflow/sink.py`).  Numbers on each path from
 a source to a sink are 1, 2, 3, ...
 
-The model's makespan is the longest path of a dataflow.  Its measured counterpart: of each path the median delay of its
+A model's makespan is the longest path of a dataflow.  Its measured counterpart: of each path the median delay of its
 events, and of these the greatest.
 """
 
