@@ -8,26 +8,16 @@ from typing import Any
 
 import pytest
 
-from leeward.local import processes
-from leeward.local.cluster import MARK
-from leeward.local.network import namespaces
-from tests.cluster.harness import leeward
-from tests.servers import port_block
+from tests.cluster.live_runs import WHY, play
 
-WHY = namespaces.hindrance()
 pytestmark = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")
 
 
 def run(folder: Path, *options: str, timeout_s: float) -> tuple[dict[str, float], list[dict[str, Any]]]:
     """The experiment with these options: its figures by metric, and the facts of each dataflow."""
-    places = ("--dir", str(folder / "cluster"), "--out", str(folder / "out"), "--base-port", str(port_block()))
-    done = leeward("experiment", "edge-cloud-live", *places, *options, timeout_s=timeout_s)
-    print(done.stderr, done.stdout)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert processes.marked(MARK, str(folder / "cluster")) == set() and namespaces.left(folder / "cluster") == []
-    figures = json.loads((folder / "out" / "edge-cloud-live.json").read_text())["rows"]
+    figures = play("edge-cloud-live", folder, *options, timeout_s=timeout_s)
     dataflows: list[dict[str, Any]] = json.loads((folder / "out" / "dataflows.json").read_text())
-    return {row["metric"]: row["ours"] for row in figures}, dataflows
+    return figures, dataflows
 
 
 def check(figures: dict[str, float], dataflows: list[dict[str, Any]], wanted: int) -> None:

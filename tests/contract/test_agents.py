@@ -122,6 +122,8 @@ def test_a_task_is_mapped_a_second_one_takes_the_other_way_and_a_third_has_to_wa
     code, found = run.map(task("a"))
     assert code == 0 and found["tasks"][0]["status"] == "running" and found["frames_per_task"] > 0
     first = found["tasks"][0]["servers"]
+    shown = run.leeward("ways", str(run.file), "--secret", str(run.secret))
+    assert shown.returncode == 0 and f"a hop 0: 0 to {first[0]} over 0 - {first[0]}" in shown.stdout, shown.stdout
     code, found = run.map(task("b"))
     assert code == 0
     assert sorted([*first, *found["tasks"][0]["servers"]]) == [1, 2, 4, 5], "the other two servers"

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import typer
 
+from leeward.cli._background import background, leeward_command
 from leeward.cli._experiment import tell
 from leeward.cli._output import Output
 from leeward.cli.agent import end_all, holding, map_all
-from leeward.cli.demo import background
 from leeward.policies.bimodal.experiments import agents as study
-from leeward.policies.bimodal.model.agents_file import read_agents
+from leeward.policies.bimodal.model.agents_file import Agents, agents_to_json, read_agents
 
 NAME = "bimodal-agents"
 METHODS = ("survey", "least-cost")
@@ -35,15 +35,15 @@ def run_agents(*, quick: bool, seed: int, base_port: int, output: Output, out: P
     out.mkdir(parents=True, exist_ok=True)
     began, rows = time.monotonic(), []
     for number, method in enumerate(METHODS):
-        addresses = {v: f"127.0.0.1:{base_port + number * servers + v}" for v in network.servers}
+        addresses = {v: ("127.0.0.1", base_port + number * servers + v) for v in network.servers}
         file, key = out / f"{method}.agents.json", secrets.token_hex(32)
-        file.write_text(json.dumps(study.agents_document(network, addresses), indent=1))
+        file.write_text(json.dumps(agents_to_json(Agents(network=network, addresses=addresses, nodes={})), indent=1))
         (secret := out / "secret").write_text(key)
         secret.chmod(0o600)
         agents = read_agents(file)
         with ExitStack() as stack:
             arguments = ["agent", "run", str(file), "--all", "--secret", str(secret), "--method", method]
-            stack.enter_context(background(arguments, out / f"{method}.log"))
+            stack.enter_context(background(leeward_command(arguments), out / f"{method}.log"))
             asyncio.run(holding(agents, key.encode()))  # all are there
             time.sleep(SETTLE_S)
             typer.echo(f"{method}: {servers} agents run, {tasks} tasks come", err=True)

@@ -20,9 +20,9 @@ import typer
 
 from leeward.adapters.nimbus import NimbusClient
 from leeward.adapters.zookeeper import ZooClusterStore, connect
+from leeward.cli._background import background, leeward_command
 from leeward.cli._experiment import tell
 from leeward.cli._output import Output
-from leeward.cli.demo import background
 from leeward.control.snapshot import read_snapshot
 from leeward.core import arrivals
 from leeward.core.control import ControlRecord, Paths
@@ -143,12 +143,16 @@ class Live:
         self.await_(lambda: bool(self.events.read() and self.events.named("serving")), "the service to be ready")
         self.say("the service is ready")
 
-    def start_command(self, arguments: Sequence[str], *, log: str) -> int:
+    def start_command(self, arguments: Sequence[str], *, log: str, node: str = "") -> int:
         """A `leeward` command beside the workers, favoured as the daemons are; its process id.
 
-        It is ended with the run.  What it prints goes to a file of that name in `out`.
+        It is ended with the run.  What it prints goes to a file of that name in `out`.  `node`: it runs in the
+        network of this node.
         """
-        process = self.stack.enter_context(background(list(arguments), self.out / log))
+        command = leeward_command(arguments)
+        if node and self.cluster.network is not None:
+            command = self.cluster.network.inside(node, command)
+        process = self.stack.enter_context(background(command, self.out / log))
         favour(process)
         return process
 

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +39,7 @@ def register(app: typer.Typer) -> None:
     agent.command("run")(run)
     agent.command("map")(map_command)
     agent.command("end")(end)
+    agent.command("ways")(ways)
     app.add_typer(agent, name="agent")
 
 
@@ -51,6 +53,13 @@ def run(
     method: Annotated[str, typer.Option(help="survey (ours), least-cost, annealed or random.")] = "survey",
     lease: Annotated[float, typer.Option(min=1.0, help="Seconds until a dead server is left out.")] = 30.0,
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+    reallocate: Annotated[
+        float, typer.Option(min=0.0, help="Seconds between two times that stream hops get ways anew; 0: never.")
+    ] = 0.0,
+    cluster: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Local cluster with a public network: set routes, and learn what hops carry."),
+    ] = None,
 ) -> None:
     """Run the agent of one server, or of all on this machine, until stopped.
 
@@ -62,14 +71,18 @@ def run(
     try:
         if everyone == (server is not None):
             raise LeewardError("which agent is not clear.", remedy="Give either --server N or --all.")
-        agents, key, chosen = read_agents(file), read_secret(secret), _method(method)
-        numbers = sorted(agents.addresses) if server is None else [server]
-        if server is not None and server not in agents.addresses:
+        common = _Common(
+            agents=read_agents(file), key=read_secret(secret), method=_method(method), lease_s=lease, seed=seed,
+            reallocate_s=reallocate or None, cluster=cluster,
+        )  # fmt: skip
+        if server is None:
+            _serve_all(common)
+            return
+        if server not in common.agents.addresses:
             raise LeewardError(f"--server {server}: there is no such server.", remedy=f"It is in {file}.")
-        if server is not None:
-            _serve(agents, server, key, chosen, lease, seed)
-        else:
-            _serve_all(agents, numbers, key, chosen, lease, seed)
+        if cluster and server not in common.agents.nodes:
+            raise LeewardError(f"--server {server}: it has no node.", remedy=f"Give each server in {file} a node.")
+        _serve(common, server)
     except (LeewardError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
@@ -138,42 +151,91 @@ def end(
         raise typer.Exit(EXIT_BAD_INPUT) from None
 
 
+def ways(file: AgentsFile, secret: Secret, output: OutputOption = Output.table) -> None:
+    """Show how each stream hop travels now, and what was learned of public paths.
+
+    Example: leeward agent ways agents.json --secret key
+    """
+    from leeward.core.errors import LeewardError
+    from leeward.policies.bimodal.model.agents_file import read_agents, read_secret
+
+    try:
+        document = asyncio.run(ways_of(read_agents(file), read_secret(secret)))
+    except (LeewardError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+    if output is not Output.table:
+        typer.echo(document_text(document, output), nl=False)
+        return
+    for hop in document["hops"]:
+        way = " - ".join(map(str, hop["way"])) or "the public network"
+        typer.echo(f"{hop['task']} hop {hop['hop']}: {hop['sender']} to {hop['receiver']} over {way}")
+    for path in document["paths"]:
+        typer.echo(f"public path {path['sender']} to {path['receiver']}: carries {path['part']:.0%} of what is wanted")
+
+
 # --- agents
 
 
-def _serve(agents: Agents, me: int, key: bytes, method: Method, lease_s: float, seed: int) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Common:
+    """Options that all agents of a command share."""
+
+    agents: Agents
+    key: bytes
+    method: Method
+    lease_s: float
+    seed: int
+    reallocate_s: float | None
+    cluster: Path | None
+
+
+def _serve(common: _Common, me: int) -> None:
     """Until Ctrl-C or SIGTERM."""
     from leeward.adapters.peers import TICK_S, PeerProcess
     from leeward.policies.bimodal.mapping.agent import Agent, Times
     from leeward.policies.bimodal.mapping.messages import KINDS
 
+    agents, lease_s = common.agents, common.lease_s
     peers = tuple(sorted(agents.addresses))
     times = Times(
         lease=lease_s, renewal=lease_s / 3, probe=lease_s / 6, mapping=lease_s / 3, silence=lease_s,
-        gossip=lease_s / ROUNDS,
+        gossip=lease_s / ROUNDS, reallocation=common.reallocate_s,
     )  # fmt: skip
-    agent = Agent(me, agents.network.around(me), method=method, times=times, peers=peers, born=time.time_ns())
+    agent = Agent(me, agents.network.around(me), method=common.method, times=times, peers=peers, born=time.time_ns())
     process = PeerProcess(
-        agent, KINDS, agents.addresses, key, seed=seed * len(peers) + me, tick_s=min(TICK_S, times.gossip)
-    )
+        agent, KINDS, agents.addresses, common.key, seed=common.seed * len(peers) + me,
+        tick_s=min(TICK_S, times.gossip),
+    )  # fmt: skip
+    beside = None
+    if common.cluster is not None:
+        from leeward.cli._agent_ways import WaysOfCluster
+
+        beside = WaysOfCluster(agent, agents, common.cluster).run
 
     async def work() -> None:
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await process.run(stop)
+        ways = asyncio.create_task(beside()) if beside else None
+        try:
+            await process.run(stop)
+        finally:
+            if ways is not None:
+                ways.cancel()
+                await asyncio.gather(ways, return_exceptions=True)
 
     asyncio.run(work())
 
 
-def _serve_all(agents: Agents, numbers: list[int], key: bytes, method: Method, lease_s: float, seed: int) -> None:
+def _serve_all(common: _Common) -> None:
     """A child for each, of this process, which ends them all."""
     children: list[int] = []
-    for number in numbers:
+    for number in sorted(common.agents.addresses):
         child = os.fork()
         if child == 0:
             with suppress(KeyboardInterrupt):
-                _serve(agents, number, key, method, lease_s, seed)
+                _serve(common, number)
             os._exit(0)
         children.append(child)
     typer.echo(f"{len(children)} agents run", err=True)
@@ -254,6 +316,23 @@ async def end_all(agents: Agents, tasks: Mapping[str, int], key: bytes) -> None:
             await client.send(delivery, End(task=name))
     finally:
         client.close()
+
+
+async def ways_of(agents: Agents, key: bytes) -> dict[str, Any]:
+    """Stream hops of all servers with their ways, and the parts that public paths carry."""
+    from leeward.adapters.peers import PeerClient
+    from leeward.policies.bimodal.mapping.messages import KINDS, AskedWays
+
+    client = PeerClient(KINDS, agents.addresses, key, number=-os.getpid())
+    hops, paths = [], []
+    try:
+        for server in sorted(agents.addresses):
+            told = await client.ask(server, AskedWays())
+            hops += [{**route._asdict(), "sender": server, "way": list(route.servers)} for route in told.routes]
+            paths += [{"sender": server, "receiver": to, "part": part} for to, part in told.paths]
+    finally:
+        client.close()
+    return {"hops": sorted(hops, key=lambda hop: (hop["task"], hop["hop"])), "paths": paths}
 
 
 async def holding(agents: Agents, key: bytes) -> list[int]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._background import background, leeward_command
 from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR, EXIT_INTERRUPTED
 from leeward.cli.cluster import BasePort
 from leeward.core.errors import ConfigError, LeewardError
@@ -183,7 +182,7 @@ class Demo:
         for option in self.options:
             serve += ["-o", option]
         with step("scheduler service: plans with S-EDRP"):
-            self.stack.enter_context(background(serve, self.out / "serve.log"))
+            self.stack.enter_context(background(leeward_command(serve), self.out / "serve.log"))
             self._await(
                 lambda: self.events.read() and self.events.named("leading"), 30, "the service to lead", "serve.log"
             )
@@ -244,8 +243,8 @@ class Demo:
         console = Console()
         watch = self._watch()
         command = ["replay", "run", str(self.out / "slices"), "--redis", self.cluster.redis_url]
-        command += ["--secrets", str(self.cluster.secrets_file)]
-        self.stack.enter_context(background([*command, "--speed", str(self.speed), "--quiet"], self.out / "replay.log"))
+        command += ["--secrets", str(self.cluster.secrets_file), "--speed", str(self.speed), "--quiet"]
+        self.stack.enter_context(background(leeward_command(command), self.out / "replay.log"))
         self._await(lambda: self.results.sent() > 0, 60, "the replay's first row", "replay.log")
         self.started = time.time()
         drained, ended = "", 0.0
@@ -379,32 +378,7 @@ def _files(csv: list[Path]) -> list[Path]:
 def run_leeward(arguments: list[str], log: Path) -> None:
     """A `leeward` command to its end. Raises DemoError with the end of what it printed."""
     with log.open("w") as file:
-        code = subprocess.run([*_leeward(), *arguments], stdout=file, stderr=subprocess.STDOUT).returncode
+        code = subprocess.run(leeward_command(arguments), stdout=file, stderr=subprocess.STDOUT).returncode
     if code:
         tail = "\n".join(log.read_text().splitlines()[-12:])
         raise DemoError(f"leeward {' '.join(arguments)}: exit code {code}.\n{tail}\n", remedy=f"Look into {log}.")
-
-
-@contextmanager
-def background(arguments: list[str], log: Path) -> Iterator[int]:
-    """A `leeward` command in a process group of its own, by its id; ended with all its children after the block."""
-    with log.open("w") as file:
-        process = subprocess.Popen(
-            [*_leeward(), *arguments], stdout=file, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    try:
-        yield process.pid
-    finally:
-        for sign, patience_s in ((signal.SIGTERM, 15), (signal.SIGKILL, 5)):
-            try:
-                os.killpg(process.pid, sign)
-                process.wait(patience_s)
-            except ProcessLookupError:
-                break
-            except subprocess.TimeoutExpired:
-                continue
-        process.poll()
-
-
-def _leeward() -> list[str]:
-    return [str(Path(sys.executable).with_name("leeward"))]

@@ -53,6 +53,7 @@ def register(app: typer.Typer) -> None:
         experiment.command(name, help=f"{about}\n\nExample: leeward experiment {name} --quick")(_simulated(name))
     experiment.command("edge-cloud-live")(edge_cloud_live)
     experiment.command("bimodal-agents")(bimodal_agents)
+    experiment.command("bimodal-live")(bimodal_live)
     app.add_typer(experiment, name="experiment")
 
 
@@ -184,6 +185,33 @@ def bimodal_agents(
     try:
         run_agents(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
     except (LeewardError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def bimodal_live(
+    scenario: Annotated[
+        Path | None, typer.Option(help="Scenario file. [default: storm_conf/scenarios/bimodal.toml]")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Three streams on four nodes, in some two minutes.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Of network and streams, instead of the scenario's.")] = None,
+    cluster: Annotated[Path, typer.Option("--dir", help="Run folder of the cluster that is started.")] = OUT
+    / "bimodal-live-cluster",
+    base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
+    output: OutputOption = Output.table,
+    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, picture, events and the sinks' lines.")] = OUT
+    / "bimodal-live",
+) -> None:
+    """Bi-modal links on a real Storm: agents map streams and re-allocate links; delivered rates beside the agreed ones.
+
+    Needs root and a checkout. Example: leeward experiment bimodal-live --quick
+    """
+    from leeward.cli._bimodal_live import run_live
+    from leeward.core.errors import LeewardError
+
+    try:
+        run_live(scenario, quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
+    except LeewardError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
 

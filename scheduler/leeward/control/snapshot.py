@@ -36,6 +36,23 @@ class ClusterSnapshot:
     others: frozenset[str] = frozenset()  #: ids of the other topologies that run
 
 
+def ports_of(text: str | None) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Topology id -> node -> ports of the slots in which its workers are, of all topologies; raises ProtocolError."""
+    try:
+        document = json.loads(text) if text else {"topologies": []}
+        return {topology["id"]: _ports(topology["executors"]) for topology in document["topologies"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProtocolError(f"not a snapshot: {error!r}.", remedy="Only the plugin writes it.") from None
+
+
+def _ports(executors: list[dict[str, Any]]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, set[int]] = {}
+    for executor in executors:
+        if executor["node"] is not None:
+            found.setdefault(executor["node"], set()).add(executor["port"])
+    return {node: tuple(sorted(ports)) for node, ports in found.items()}
+
+
 def read_snapshot(text: str | None, topology_id: str) -> ClusterSnapshot:
     """Raises NotReadyError if the plugin has not published this topology yet, ProtocolError for what it cannot read."""
     if not text:

@@ -19,6 +19,14 @@ from leeward.core.model import Component
 from leeward.policies.bimodal.model.stream_file import HEADROOM, Stream
 from leeward.policies.bimodal.model.values import Task
 
+#: In the name of a task between the topology's id and the number of the try, from the second on.
+TRY = "/try-"
+
+
+def topology_of(task: str) -> str:
+    """The id of a task's topology."""
+    return task.partition(TRY)[0]
+
 
 def task_of(
     name: str, components: Sequence[Component], streams: Sequence[tuple[str, str]], servers: Mapping[str, int]

@@ -21,7 +21,7 @@ from leeward.core.model import ClusterView
 from leeward.core.peers import Directory, Letter
 from leeward.core.placing import carry, present_deployment
 from leeward.core.plan import Plan, Refusal
-from leeward.policies.bimodal.facts import chain_of, task_of
+from leeward.policies.bimodal.facts import TRY, chain_of, task_of, topology_of
 from leeward.policies.bimodal.mapping.messages import KINDS, Asked, End, Submit, Told
 from leeward.policies.bimodal.model.agents_file import Agents, read_agents, read_secret
 from leeward.policies.bimodal.model.values import Task, check_ends, why_impossible
@@ -131,9 +131,8 @@ class BiModal:
             known.again_at = now + self._settings.retry_s
         elif now >= known.again_at:
             assert known.task is not None
-            base = known.task.name.rpartition("/try-")[0] or known.task.name
             known.tries, known.again_at, known.status, known.waits = known.tries + 1, 0.0, "", False
-            known.task = replace(known.task, name=f"{base}/try-{known.tries}")
+            known.task = replace(known.task, name=f"{topology_of(known.task.name)}{TRY}{known.tries}")
 
     def _answer(self, view: ClusterView, known: _Known, agents: Agents) -> Plan | Refusal | None:
         if known.fault:

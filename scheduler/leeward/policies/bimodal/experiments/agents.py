@@ -24,30 +24,14 @@ ALL_S = 60.0
 RATE, CPU = 0.1, 10
 
 
-def made(servers: int, tasks: int, seed: int) -> tuple[Network, list[Task]]:
+def made(servers: int, count: int, seed: int) -> tuple[Network, list[Task]]:
     """Servers with one dedicated link more than a tree has for every fifth, and the tasks."""
     rng = random.Random(seed)
-    platform = Platform(servers=servers, links=servers - 1 + servers // 5, direction="each", tasks=tasks)
-    return network(platform, rng), [task for _, task, _ in arrivals(platform, rng)]
-
-
-def agents_document(net: Network, addresses: Mapping[int, str]) -> dict[str, Any]:
-    """The file that agents start from."""
-    return {
-        "format": "bimodal-agents/1",
-        "direction": net.direction,
-        "servers": [
-            {
-                "id": v, "cpu": CPU * server.cpu, "services": sorted(server.services), "uplink": server.uplink,
-                "address": addresses[v],
-            }
-            for v, server in sorted(net.servers.items())
-        ],
-        "links": [
-            {"a": one.a, "b": one.b, "bandwidth": one.bandwidth, "cost": one.cost, "delay": one.delay}
-            for _, one in sorted(net.links.items())
-        ],
-    }  # fmt: skip
+    platform = Platform(servers=servers, links=servers - 1 + servers // 5, direction="each", tasks=count)
+    net = network(platform, rng)
+    tasks = [task for _, task, _ in arrivals(platform, rng)]
+    roomy = [replace(server, cpu=CPU * server.cpu) for server in net.servers.values()]
+    return Network(roomy, net.links, direction=net.direction), tasks
 
 
 def task_of(task: Task) -> Task:

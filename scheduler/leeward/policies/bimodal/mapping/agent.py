@@ -27,6 +27,7 @@ from leeward.policies.bimodal.mapping.gossip import Fact, Knowledge, fact_of
 from leeward.policies.bimodal.mapping.messages import (
     Ack,
     Asked,
+    AskedWays,
     Diverted,
     End,
     Gossip,
@@ -39,6 +40,7 @@ from leeward.policies.bimodal.mapping.messages import (
     Reserve,
     Submit,
     Told,
+    ToldWays,
     Undo,
 )
 from leeward.policies.bimodal.mapping.paths import PathRates, weight_of
@@ -189,13 +191,17 @@ class Agent:
                 return self.submit(message.spec, now)
             case End():
                 return self.end(message.task)
-            case Asked():
-                portal = self.portals.get(message.task)
-                status, walk = (portal.status, portal.walk) if portal else ("", None)
-                held = len(self.reservations.tasks)
-                return [Send(sender, Told(task=message.task, status=status, walk=walk, held=held))]
+            case Asked() | AskedWays():
+                return [Send(sender, self._told_to_client(message))]
             case _:  # an answer that nobody has asked for
                 return []
+
+    def _told_to_client(self, question: Asked | AskedWays) -> Told | ToldWays:
+        if isinstance(question, AskedWays):
+            return ToldWays(routes=tuple(sorted(self.flows.routes())), paths=tuple(self.paths.quantiles().items()))
+        portal = self.portals.get(question.task)
+        status, walk = (portal.status, portal.walk) if portal else ("", None)
+        return Told(task=question.task, status=status, walk=walk, held=len(self.reservations.tasks))
 
     def gossip(self, peers: Sequence[int], now: float, rng: random.Random) -> list[Send]:
         """Tell each neighbour, and two of the `peers` over the public network, what is new for them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from leeward.policies.bimodal.mapping.gossip import Fact
 from leeward.policies.bimodal.model.values import Task
@@ -154,12 +155,34 @@ class Told:
     held: int = 0
 
 
+class Route(NamedTuple):
+    """How a stream hop travels now: over dedicated links by these servers, both ends included; (): publicly."""
+
+    task: str
+    hop: int
+    receiver: int
+    servers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedWays:
+    """From a client to a server: how do the stream hops travel that it sends?"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldWays:
+    """The answer, and the quantiles of public paths that it has learned, by server."""
+
+    routes: tuple[Route, ...]
+    paths: tuple[tuple[int, float], ...]
+
+
 Message = (
     Gossip | Map | Ack | Reserve | Undo | Renew | Release | Granted | Submit | End | Asked | Divert | Blocked | Leave
-    | Diverted
+    | Diverted | AskedWays
 )  # fmt: skip
 #: All types, in the order of their numbers in frames.
 KINDS: tuple[type, ...] = (
     Gossip, Map, Ack, Reserve, Undo, Renew, Release, Granted, Submit, End, Asked, Told, Divert, Blocked, Leave,
-    Diverted,
+    Diverted, AskedWays, ToldWays,
 )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from leeward.core.peers import Send
 from leeward.policies.bimodal.mapping.flows import Flow, Way, Ways, flows_of, reallocate
 from leeward.policies.bimodal.mapping.gossip import Fact
-from leeward.policies.bimodal.mapping.messages import Blocked, Divert, Diverted, Leave, OnWay, Probe, Reserve
+from leeward.policies.bimodal.mapping.messages import Blocked, Divert, Diverted, Leave, OnWay, Probe, Reserve, Route
 from leeward.policies.bimodal.mapping.reserving import Name, Reservations
 from leeward.policies.bimodal.model.resources import Account, Resource
 from leeward.policies.bimodal.model.values import Network
@@ -30,15 +30,6 @@ class Key(NamedTuple):
     task: str
     attempt: int
     hop: int
-
-
-class Route(NamedTuple):
-    """How a stream hop travels now: over dedicated links by these servers, both ends included; (): publicly."""
-
-    task: str
-    hop: int
-    receiver: int
-    servers: tuple[int, ...]
 
 
 @dataclass(slots=True, kw_only=True)

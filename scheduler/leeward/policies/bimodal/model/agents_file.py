@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from leeward.core import fields
 from leeward.core.errors import ConfigError
@@ -66,6 +66,23 @@ def agents_from_json(document: object) -> Agents:
     links = fields.each("links", top["links"], link_from_json)
     network = Network(servers, links, direction=top["direction"])  # type: ignore[arg-type]
     return Agents(network=network, addresses=addresses, nodes=nodes)
+
+
+def agents_to_json(agents: Agents) -> dict[str, Any]:
+    """The document of these agents; `agents_from_json` reads it back."""
+    servers = [
+        {
+            "id": v, "cpu": server.cpu, "services": sorted(server.services), "uplink": server.uplink,
+            "address": "{}:{}".format(*agents.addresses[v]),
+        }
+        | ({"node": agents.nodes[v]} if v in agents.nodes else {})
+        for v, server in sorted(agents.network.servers.items())
+    ]  # fmt: skip
+    links = [
+        {"a": one.a, "b": one.b, "bandwidth": one.bandwidth, "cost": one.cost, "delay": one.delay}
+        for _, one in sorted(agents.network.links.items())
+    ]
+    return {"format": FORMAT, "direction": agents.network.direction, "servers": servers, "links": links}
 
 
 def read_secret(path: Path) -> bytes:
