@@ -12,8 +12,9 @@ from leeward.policies.bimodal.experiments.live_setup import Scenario
 from leeward.policies.bimodal.model.stream_file import Stream
 
 FIGURE = "Live"
-#: Bounds that we set: from submission to plan, s; delivered over agreed rate where all hops have dedicated links.
-PLAN_S, DEDICATED = 2.0, 0.95
+#: Bounds that we set: from submission to plan, s; delivered over agreed rate where all hops have dedicated links; mean
+#: difference between measured and modelled share where hops are public, points.
+PLAN_S, DEDICATED, POINTS = 2.0, 0.95, 10.0
 #: Bytes on the wire over those of the events: Storm's, TCP's and IP's headers, as seen in these runs.
 WIRE = 1.05
 #: (from node, to node); how a hop travels, () publicly.
@@ -141,6 +142,10 @@ def _rates(where: str, lived: Sequence[Lived]) -> list[Row]:
             _row(where, "public hops of these before", "", sum(one.public for one, _ in both), None, None),
             _row(where, "public hops of these after", "", sum(one.public for _, one in both), None, None),
         ]
+    windows = [w for one in lived for w in (one.full, one.freed) if w is not None and w.public]
+    if windows:
+        apart = 100 * fmean(abs(min(1.0, w.share) - w.model) for w in windows)
+        rows.append(_row(where, "measured from modelled share, mean of those", "points", apart, None, POINTS))
     lost = sum(not window.ways for one in lived for window in (one.full, one.freed) if window is not None)
     moved = sum(one.moved for one in lived)
     rows.append(_row(where, "streams without a reservation when they were measured", "", lost, None, 0))
