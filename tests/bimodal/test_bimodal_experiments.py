@@ -11,7 +11,7 @@ import pytest
 from leeward.core.experiment import Part, Row
 from leeward.policies.bimodal.exact.search import cheapest
 from leeward.policies.bimodal.experiments import acceptance, agents, deviation, mapping, reallocation
-from leeward.policies.bimodal.model.agents_file import agents_from_json
+from leeward.policies.bimodal.model.agents_file import Agents, agents_from_json, agents_to_json
 
 FIGURES = {"acceptance": 50.0, "deviation": 15.0, "elongation": 20.0, "cpu": 1.0, "links": 2.0, "throughput": 3.0,
            "public hops": 1.0, "messages": 9.0}  # fmt: skip
@@ -81,6 +81,7 @@ def test_maps_are_compared_on_one_network_and_their_rows_bound():
     assert by_metric["ours: messages over LeastCostMap's, gossip from nothing included"].met is True
 
 
+@pytest.mark.timeout(300)
 def test_generated_networks_and_tasks_are_as_tight_as_they_say():
     network = mapping.made_network(30, random.Random(1))
     assert len(network.links) == 1 + 28 * 2
@@ -90,14 +91,15 @@ def test_generated_networks_and_tasks_are_as_tight_as_they_say():
     tasks = [mapping.made_task(network, random.Random(seed)) for seed in range(50)]
     assert all(task.source != task.delivery for task in tasks)
     assert fmean(need for task in tasks for need in task.cpu) == pytest.approx(mapping.LOAD * cpu, rel=0.05)
-    mapped = sum(cheapest(task, network).walk is not None for task in tasks)
-    assert 0 < mapped < len(tasks), "needs are tight: some tasks fit, and some do not"
+    looked_at = tasks[:25]  # a search that finds nothing takes a second
+    mapped = sum(cheapest(task, network).walk is not None for task in looked_at)
+    assert 0 < mapped < len(looked_at), "needs are tight: some tasks fit, and some do not"
 
 
 def test_agents_get_a_file_that_they_can_read_and_figures_are_bound():
     network, tasks = agents.made(20, 10, 0)
-    addresses = {v: f"127.0.0.1:{7000 + v}" for v in network.servers}
-    read = agents_from_json(agents.agents_document(network, addresses))
+    addresses = {v: ("127.0.0.1", 7000 + v) for v in network.servers}
+    read = agents_from_json(agents_to_json(Agents(network=network, addresses=addresses, nodes={})))
     assert read.addresses[3] == ("127.0.0.1", 7003) and len(read.network.links) == len(network.links)
     assert len({task.name for task in tasks}) == 10
     found = {"tasks": [{"status": "running"}, {"status": "refused"}], "seconds": 61.0, "frames_per_task": 9.0,
