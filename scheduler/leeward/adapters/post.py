@@ -7,11 +7,13 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leeward.adapters.peers import PeerClient
 from leeward.core.errors import LeewardError
 from leeward.core.peers import Directory, Letter
+
+if TYPE_CHECKING:
+    from leeward.adapters.peers import PeerClient
 
 #: Between two exchanges, s: peers need time to decide.
 PAUSE_S = 0.05
@@ -60,6 +62,8 @@ class PeerPost:
 
     def _client(self, server: int) -> PeerClient:
         """One for each server and connection, with a number of its own, as a server answers to the newest of it."""
+        from leeward.adapters.peers import PeerClient  # its frames need msgspec, which a service without peers does not
+
         if server not in self._clients:
             self._number += 1
             number = -(os.getpid() * 1000 + self._number % 1000)
