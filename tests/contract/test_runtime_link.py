@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
+from kazoo.exceptions import NotEmptyError
 
 from leeward.adapters.zookeeper import ZooControlStore, connect
 from leeward.control.errors import LostLeadershipError
@@ -137,7 +139,7 @@ def test_a_record_that_was_deleted_is_not_taken_for_the_first_one(store, task, s
     one = task(source=source)
     store.control.write_record(record(7))
     one.hears(7)
-    store.client.delete(store.paths.base, recursive=True)
+    delete_all(store.client, store.paths.base)
     time.sleep(5 * LEISURE_S)
     assert one.records[-1][0] == 7, "no default record"
     store.control.write_record(record(8))
@@ -146,10 +148,16 @@ def test_a_record_that_was_deleted_is_not_taken_for_the_first_one(store, task, s
     one.hears(9)
 
 
+def delete_all(client, path):
+    """A znode with its children, of which the task may write one again meanwhile."""
+    with suppress(NotEmptyError):
+        client.delete(path, recursive=True)
+
+
 def test_a_task_whose_joined_znode_was_deleted_still_counts_as_started(store, task):
     """Else its next process would be taken for its first, and run without the state of this one."""
     one = task()
-    store.client.delete(store.paths.base, recursive=True)
+    delete_all(store.client, store.paths.base)
     end = time.monotonic() + 10
     while not store.client.exists(f"{store.paths.joined}/1"):
         assert time.monotonic() < end, "joined again"
@@ -160,7 +168,7 @@ def test_a_task_whose_joined_znode_was_deleted_still_counts_as_started(store, ta
 
 def test_a_report_is_written_though_all_barriers_were_deleted(store, task):
     one = task()
-    store.client.delete(store.paths.barriers, recursive=True)
+    delete_all(store.client, store.paths.barriers)
     one.link.report("ahead-3", Report(task=1, component="work"))
     end = time.monotonic() + 10
     while not store.client.exists(f"{store.paths.barrier('ahead-3')}/1"):
