@@ -34,6 +34,8 @@ SIMULATED = {
     "bimodal-deviation": "Bi-modal links, Figs. 9(g) to 9(i): deviation from the agreed rate, and longer execution.",
     "bimodal-mapping": "Bi-modal links, Fig. 7: cost and messages of the rules of mapping, and of ours.",
     "bimodal-reallocation": "Bi-modal links, Fig. 8: the platform with re-allocation of links, and without.",
+    "dssp-scale": "DSSP, Table VI: the load that each order of queues sustains, up to 18,000 nodes.",
+    "dssp-testbed": "DSSP, Table IV: the same on the testbed of 4 domains with 8 nodes.",
     "edge-cloud-makespan": "Edge and cloud, Fig. 3: the sum of makespans of each strategy, without rebalance.",
     "edge-cloud-rebalance": "Edge and cloud, Figs. 4 and 6: the gain of rebalancing, and the moves for it.",
     "edge-cloud-stabilization": "Edge and cloud, Fig. 7: how long moved queries take to catch up.",

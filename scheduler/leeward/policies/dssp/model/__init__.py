@@ -1,0 +1,1 @@
+"""The paper's formulas, scalar and slow, for reading and for tests."""

@@ -1,0 +1,1 @@
+"""Many queues at once: queries that fan out to domains and nodes, compiled, and the load that they sustain."""

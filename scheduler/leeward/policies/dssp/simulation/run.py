@@ -1,0 +1,138 @@
+"""Latencies of queries at a rate and under a discipline, and the largest rate at which all classes keep theirs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from leeward.policies.dssp.disciplines import Ordered, Salvage
+from leeward.policies.dssp.model.budgets import Distribution, task_percent, unloaded_s
+from leeward.policies.dssp.simulation.kernel_queues import CONSTANT, EXPONENTIAL, UNIFORM, serve
+from leeward.policies.dssp.simulation.kernel_salvage import serve_salvaging
+from leeward.policies.dssp.simulation.setup import PERCENT, Floats, Ints, Queries, Shape
+
+SHAPES = {"uniform": UNIFORM, "exponential": EXPONENTIAL, "constant": CONSTANT}
+#: Stages of an Erlang distribution that is as variable.
+STAGES = {"uniform": 3, "exponential": 1, "constant": 50}
+#: Queries at the beginning that do not count: queues are still empty.
+WARM = 0.05
+#: The search for a rate ends at this part of it.
+NEAR = 0.002
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subtasks:
+    """The facts that a discipline orders by (`disciplines.Item`): those of all tasks, as arrays."""
+
+    arrived: Floats
+    rank: Ints
+    due: Floats
+    unloaded: Floats
+    execution: Floats
+    stages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Of the queries that count."""
+
+    latency_s: Floats
+    kind: Ints
+    passed: float  #: part of the queries of which some subtask was served before one of an earlier deadline
+
+    def worst(self, objectives: Floats) -> float:
+        """Of the classes the largest percentile over its objective; 1 or less where all keep theirs."""
+        return max(self.percentile(n) / float(x) for n, x in enumerate(objectives) if (self.kind == n).any())
+
+    def percentile(self, kind: int) -> float:
+        """The 99th of a class, s."""
+        return float(np.percentile(self.latency_s[self.kind == kind], PERCENT))
+
+
+class Simulation:
+    """The same queries at any rate and under any discipline."""
+
+    def __init__(self, queries: Queries) -> None:
+        self.queries = queries
+
+    def outcome(self, rate: float, discipline: Ordered) -> Outcome:
+        """Latencies at `rate` queries/s."""
+        ones, setting = self.queries, self.queries.setting
+        arrived = np.cumsum(ones.gaps) / rate
+        comes = arrived[ones.query] + ones.before
+        order = np.lexsort((comes, ones.domain))
+        query = ones.query[order]
+        starts = np.searchsorted(ones.domain[order], np.arange(len(setting.means) + 1))
+        items = Subtasks(
+            arrived=arrived[query], rank=np.array([one.rank for one in setting.classes])[ones.kind[query]],
+            due=(arrived + ones.objectives())[query], unloaded=self.unloaded[order], execution=self.execution[order],
+            stages=STAGES[setting.shape],
+        )  # fmt: skip
+        ends, passed = np.zeros(len(arrived)), np.zeros(len(arrived), np.int64)
+        common = (
+            ones.seed, SHAPES[setting.shape], setting.means, starts, query, comes[order], ones.after[order],
+            ones.first_node, ones.nodes, np.asarray(discipline.key(items), float),
+        )  # fmt: skip
+        if isinstance(discipline, Salvage):
+            serve_salvaging(*common, items.stages, ends, passed)
+        else:
+            serve(*common, ends)
+        counts = slice(int(WARM * len(arrived)), None)
+        return Outcome(
+            latency_s=(ends - arrived)[counts], kind=ones.kind[counts], passed=float((passed[counts] > 0).mean())
+        )
+
+    @cached_property
+    def execution(self) -> Floats:
+        """Mean execution time of each task's nodes, s."""
+        return np.array([self._means(*where).mean() for where in self._places[0]])[self._places[1]]
+
+    @cached_property
+    def unloaded(self) -> Floats:
+        """x_u of each task, s."""
+        ones, shape = self.queries, self.queries.setting.shape
+        percents = np.array([task_percent(PERCENT, int(k)) for k in range(1, len(ones.setting.means) + 1)])
+        cases, which = np.unique(
+            np.column_stack((self._places[1], ones.domains[ones.query])), axis=0, return_inverse=True
+        )
+        found = [unloaded_of(self._means(*self._places[0][place]), float(percents[k - 1]), shape) for place, k in cases]
+        return np.array(found)[which.ravel()]
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints]:
+        """Distinct (domain, first node, count of nodes), and which of them each task has."""
+        ones = self.queries
+        rows = np.column_stack((ones.domain, ones.first_node[ones.query], ones.nodes[ones.query]))
+        places, which = np.unique(rows, axis=0, return_inverse=True)
+        return places, which.ravel()
+
+    def _means(self, domain: int, first: int, count: int) -> Floats:
+        return self.queries.setting.means[domain, first : first + count]
+
+    def sustained(self, discipline: Ordered, low: float, high: float) -> float:
+        """The largest rate, queries/s, between two, at which every class keeps its objective, by bisection."""
+        objectives = np.array([one.objective_s for one in self.queries.setting.classes])
+        while high - low > NEAR * high:
+            middle = (low + high) / 2
+            kept = self.outcome(middle, discipline).worst(objectives) <= 1
+            low, high = (middle, high) if kept else (low, middle)
+        return low
+
+
+def unloaded_of(means: Floats, percent: float, shape: Shape) -> float:
+    """x_u, s, of nodes with these mean execution times: by inversion where they are alike, else by the formula."""
+    if len(set(means)) > 1:
+        return unloaded_s(percent, [_distribution(float(mean), shape) for mean in means])
+    each, mean = math.pow(percent / 100, 1.0 / len(means)), float(means[0])
+    return {"uniform": 2 * mean * each, "exponential": -mean * math.log1p(-each), "constant": mean}[shape]
+
+
+def _distribution(mean: float, shape: Shape) -> Distribution:
+    if shape == "uniform":
+        return lambda t: min(1.0, t / (2 * mean))
+    if shape == "exponential":
+        return lambda t: -math.expm1(-t / mean)
+    return lambda t: float(t >= mean)
