@@ -59,7 +59,7 @@ class Bag:
             self.send(server, agent.gossip(sorted(self.alive()), self.now, self.rng))
 
     def wanted(self, server: int) -> dict[Resource, float]:
-        """What a server is to have reserved: the maps of the tasks that run, their hops by their present ways."""
+        """A server is to have reserved so much: the maps of running tasks, their hops by their present ways."""
         found: dict[Resource, float] = defaultdict(float)
         for agent in self.alive().values():
             for name, portal in agent.portals.items():

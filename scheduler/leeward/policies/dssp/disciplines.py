@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 
-class Item(Protocol):
-    """Facts of a waiting subtask; times in s on one clock."""
+class Dated(Protocol):
+    """Facts of a waiting subtask by which it has its place; times in s on one clock."""
 
     @property
     def arrived(self) -> Any:
@@ -31,6 +31,10 @@ class Item(Protocol):
     def unloaded(self) -> Any:
         """x_u: the time that its task takes on idle nodes, at its percentile."""
 
+
+class Item(Dated, Protocol):
+    """And those of its node."""
+
     @property
     def execution(self) -> Any:
         """Mean execution time of its node."""
@@ -43,7 +47,7 @@ class Item(Protocol):
 class Ordered:
     """By a key, the least first; ties go to the older one."""
 
-    def key(self, item: Item) -> Any:
+    def key(self, item: Dated) -> Any:
         """Its place in the order."""
         raise NotImplementedError
 
@@ -55,7 +59,7 @@ class Ordered:
 class Fifo(Ordered):
     """First in, first out."""
 
-    def key(self, item: Item) -> Any:
+    def key(self, item: Dated) -> Any:
         return item.arrived
 
 
@@ -66,21 +70,21 @@ class StrictPriority(Ordered):
     #: More than any time, s.
     apart_s: float = 1e9
 
-    def key(self, item: Item) -> Any:
+    def key(self, item: Dated) -> Any:
         return item.rank * self.apart_s + item.arrived
 
 
 class EarliestDeadline(Ordered):
     """EDF: by the time at which the query is to be answered."""
 
-    def key(self, item: Item) -> Any:
+    def key(self, item: Dated) -> Any:
         return item.due
 
 
 class QueueingDeadline(Ordered):
     """EDFQ, the paper's: by t_D, the time by which the subtask has to start (model/budgets.py)."""
 
-    def key(self, item: Item) -> Any:
+    def key(self, item: Dated) -> Any:
         return item.due - item.unloaded
 
 

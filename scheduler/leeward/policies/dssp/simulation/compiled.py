@@ -6,4 +6,5 @@ from pathlib import Path
 
 from leeward.policies.compiled import compiler
 
-kernel = compiler(Path(__file__).resolve().parent)
+#: A file beside this folder of which a function is compiled, too.
+kernel = compiler(Path(__file__).resolve().parent, "../disciplines.py")

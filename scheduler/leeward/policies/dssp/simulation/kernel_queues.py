@@ -1,7 +1,4 @@
-"""Compiled: the queues of all nodes, one after the other, as nothing that one node does changes what another gets.
-
-A subtask's execution time follows from seed, node and query alone, so every discipline meets the same ones.
-"""
+"""Compiled: a heap of waiting subtasks, the least key first, and the draws of execution times."""
 
 from __future__ import annotations
 
@@ -68,43 +65,3 @@ def drop_first(keys, items, count):  # type: ignore[no-untyped-def]
         keys[at], items[at] = keys[child], items[child]
         at = child
     keys[at], items[at] = key, item
-
-
-@kernel
-def serve(  # type: ignore[no-untyped-def]
-    seed, shape, means, starts, queries, comes, after, first, count, keys, ends
-):
-    """All nodes, each by the least key: `ends` becomes the latest end of each query's subtasks, with delays after it.
-
-    `means[d, n]`: mean execution time of node n in domain d.  Tasks of domain d are those from `starts[d]` to
-    `starts[d + 1]`, by time: of `queries`, at the nodes when it `comes`, with the delays `after` it, with its place in
-    the order (`keys`).  Of each query: `first` node and `count` of nodes in each domain.
-    """
-    heap, items = np.empty(64), np.empty(64, np.int64)
-    domains, nodes = means.shape
-    for d in range(domains):
-        begin, end = starts[d], starts[d + 1]
-        for n in range(nodes):
-            base = mixed(np.uint64(seed) + STEP * np.uint64(d * nodes + n + 1))
-            waiting, free, at = 0, 0.0, begin
-            while True:
-                while at < end:
-                    q = queries[at]
-                    if first[q] <= n < first[q] + count[q]:
-                        if comes[at] > free:
-                            if waiting:
-                                break
-                            free = comes[at]
-                        if waiting == len(heap):
-                            heap, items = np.concatenate((heap, heap)), np.concatenate((items, items))
-                        push(heap, items, waiting, keys[at], at)
-                        waiting += 1
-                    at += 1
-                if not waiting:
-                    break
-                item = items[0]
-                drop_first(heap, items, waiting)
-                waiting -= 1
-                q = queries[item]
-                free += drawn(shape, means[d, n], base + STEP * np.uint64(q))
-                ends[q] = max(ends[q], free + after[item])

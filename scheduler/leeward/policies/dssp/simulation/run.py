@@ -10,8 +10,8 @@ import numpy as np
 
 from leeward.policies.dssp.disciplines import Ordered, Salvage
 from leeward.policies.dssp.model.budgets import Distribution, task_percent, unloaded_s
-from leeward.policies.dssp.simulation.kernel_queues import CONSTANT, EXPONENTIAL, UNIFORM, serve
-from leeward.policies.dssp.simulation.kernel_salvage import serve_salvaging
+from leeward.policies.dssp.simulation.kernel_nodes import serve
+from leeward.policies.dssp.simulation.kernel_queues import CONSTANT, EXPONENTIAL, UNIFORM
 from leeward.policies.dssp.simulation.setup import PERCENT, Floats, Ints, Queries, Shape
 
 SHAPES = {"uniform": UNIFORM, "exponential": EXPONENTIAL, "constant": CONSTANT}
@@ -25,14 +25,12 @@ NEAR = 0.002
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subtasks:
-    """The facts that a discipline orders by (`disciplines.Item`): those of all tasks, as arrays."""
+    """The facts that a discipline orders by (`disciplines.Dated`): those of all tasks, as arrays."""
 
     arrived: Floats
     rank: Ints
     due: Floats
     unloaded: Floats
-    execution: Floats
-    stages: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,27 +66,18 @@ class Simulation:
         starts = np.searchsorted(ones.domain[order], np.arange(len(setting.means) + 1))
         items = Subtasks(
             arrived=arrived[query], rank=np.array([one.rank for one in setting.classes])[ones.kind[query]],
-            due=(arrived + ones.objectives())[query], unloaded=self.unloaded[order], execution=self.execution[order],
-            stages=STAGES[setting.shape],
+            due=(arrived + ones.objectives())[query], unloaded=self.unloaded[order],
         )  # fmt: skip
         ends, passed = np.zeros(len(arrived)), np.zeros(len(arrived), np.int64)
-        common = (
+        serve(
             ones.seed, SHAPES[setting.shape], setting.means, starts, query, comes[order], ones.after[order],
             ones.first_node, ones.nodes, np.asarray(discipline.key(items), float),
+            STAGES[setting.shape] if isinstance(discipline, Salvage) else 0, ends, passed,
         )  # fmt: skip
-        if isinstance(discipline, Salvage):
-            serve_salvaging(*common, items.stages, ends, passed)
-        else:
-            serve(*common, ends)
         counts = slice(int(WARM * len(arrived)), None)
         return Outcome(
             latency_s=(ends - arrived)[counts], kind=ones.kind[counts], passed=float((passed[counts] > 0).mean())
         )
-
-    @cached_property
-    def execution(self) -> Floats:
-        """Mean execution time of each task's nodes, s."""
-        return np.array([self._means(*where).mean() for where in self._places[0]])[self._places[1]]
 
     @cached_property
     def unloaded(self) -> Floats:

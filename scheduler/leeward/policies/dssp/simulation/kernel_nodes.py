@@ -1,0 +1,61 @@
+"""Compiled: the queues of all nodes, one after the other, as nothing that one node does changes what another gets.
+
+A subtask's execution time follows from seed, node and query alone, so every discipline meets the same ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leeward.policies.dssp.simulation.compiled import kernel
+from leeward.policies.dssp.simulation.kernel_queues import STEP, drawn, drop_first, mixed, push
+from leeward.policies.dssp.simulation.kernel_salvage import chosen, take_in
+
+
+@kernel
+def serve(  # type: ignore[no-untyped-def]
+    seed, shape, means, starts, queries, comes, after, first, count, keys, stages, ends, passed
+):
+    """All nodes: `ends` becomes the latest end of each query's subtasks, with the delays after it.
+
+    `means[d, n]`: mean execution time of node n in domain d.  Tasks of domain d are those from `starts[d]` to
+    `starts[d + 1]`, by time: of `queries`, at the nodes when it `comes`, with the delays `after` it, with its place in
+    the order (`keys`).  Of each query: `first` node and `count` of nodes in each domain.  `stages`: of the execution
+    time where the order is Salvage's, and keys are times at which they are due; `passed` counts for each query how
+    often it was served before a more urgent one.  0: the least key is served.
+    """
+    line, items = np.empty(64), np.empty(64, np.int64)
+    domains, nodes = means.shape
+    for d in range(domains):
+        begin, end = starts[d], starts[d + 1]
+        for n in range(nodes):
+            base = mixed(np.uint64(seed) + STEP * np.uint64(d * nodes + n + 1))
+            waiting, free, at = 0, 0.0, begin
+            while True:
+                while at < end:
+                    q = queries[at]
+                    if first[q] <= n < first[q] + count[q]:
+                        if comes[at] > free:
+                            if waiting:
+                                break
+                            free = comes[at]
+                        if waiting == len(line):
+                            line, items = np.concatenate((line, line)), np.concatenate((items, items))
+                        if stages:
+                            take_in(line, items, waiting, keys[at], at)
+                        else:
+                            push(line, items, waiting, keys[at], at)
+                        waiting += 1
+                    at += 1
+                if not waiting:
+                    break
+                if stages:
+                    item, passes = chosen(line, items, waiting, free, means[d, n], stages)
+                    passed[queries[item]] += passes
+                else:
+                    item = items[0]
+                    drop_first(line, items, waiting)
+                waiting -= 1
+                q = queries[item]
+                free += drawn(shape, means[d, n], base + STEP * np.uint64(q))
+                ends[q] = max(ends[q], free + after[item])
