@@ -157,12 +157,12 @@ def test_an_agent_that_does_not_answer_is_named(tmp_path):
         ({"services": (0, 7)}, "service 7 is hosted nowhere"),
         ({"cpu": (5.0, 1.0)}, "the largest server that hosts it has 1"),
         ({"mbps": (9.0, 9.0, 9.0)}, "the widest link has 2"),
-        ({"delivery": "v9"}, "pinned: value 'v9'"),
+        ({"delivery": "v9"}, "pinned = 'v9': has no agent"),
     ],
 )
 def test_a_topology_that_no_network_can_carry_is_refused_with_the_bound(tmp_path, changes, why):
     reason = World(tmp_path).decide(view_of(replace(STREAM, **changes))).reason
-    assert why in reason or why.split(":")[0] in reason, reason
+    assert why in reason
 
 
 def test_a_topology_that_is_no_chain_is_refused(tmp_path):

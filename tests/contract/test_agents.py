@@ -19,8 +19,10 @@ import pytest
 
 from leeward.adapters.frames import LENGTH, Sealer
 from leeward.adapters.peers import AskTraffic, PeerClient
-from leeward.cli.agent import holding
-from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Asked
+from leeward.adapters.post import PeerPost
+from leeward.cli.agent import _tasks_of, holding
+from leeward.core.peers import Directory, Letter
+from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Asked, Submit
 from leeward.policies.bimodal.model.agents_file import Agents, agents_from_json
 from tests.servers import port_block
 
@@ -136,6 +138,20 @@ def test_a_task_is_mapped_a_second_one_takes_the_other_way_and_a_third_has_to_wa
     for name in ("b", "d"):
         run.leeward("end", str(run.file), name, "3", "--secret", str(run.secret))
     eventually(lambda: run.holding() == [], 5)
+
+
+@pytest.mark.timeout(120)
+def test_a_policys_letters_are_answered_but_for_an_agent_that_is_away(run: Running):
+    post = PeerPost(Directory(kinds=KINDS, addresses=run.agents.addresses, key=SECRET.encode()))
+    questions = [Letter(server, Asked(task="t"), answered=True) for server in (2, 3)]
+    submitted = Letter(3, Submit(spec=_tasks_of([task("t")])[0]), answered=False)
+    assert [(server, told.status) for server, told in post.exchange(questions)] == [(2, ""), (3, "")]
+    eventually(lambda: [told.status for _, told in post.exchange([submitted, questions[1]])] == ["running"], 10)
+    run.stop(2, signal.SIGKILL)
+    for seconds in (2.5, 0.5):  # it is waited for once, and then left alone for a while
+        began = time.monotonic()
+        assert [server for server, _ in post.exchange(questions)] == [3]
+        assert time.monotonic() - began < seconds
 
 
 @pytest.mark.timeout(120)

@@ -247,6 +247,12 @@ def test_once_says_what_it_waits_for_and_ends_in_time(bots):
     assert "waiting: no free slot: 6 of 6 are taken by big (6)" in err and "no answer after 2 s" in err
 
 
+def test_once_asks_a_joint_policy_too(bots):
+    """Its nodes have no class, which edge and cloud needs: the policy is asked, and says so."""
+    code, out, err = finish(leeward("serve", "app", "--once", "-o", "window_s=1", "-o", "policy=edge-cloud"))
+    assert code == 2 and out == "" and "meta.class" in err and "Traceback" not in err
+
+
 def test_a_full_cluster_is_called_full(bots):
     bots.fill(others="big")
     code, out, _ = finish(leeward("status", "app"))
