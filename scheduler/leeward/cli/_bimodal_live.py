@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from leeward.adapters.peers import PeerClient
-from leeward.cli._live import TIMES, Live, LiveError, project_of, run_steps, scenario_document
+from leeward.cli._live import TIMES, Live, LiveError, run_scenario
 from leeward.cli._output import Output
 from leeward.cli.agent import ways_of
 from leeward.core import arrivals
@@ -67,12 +67,12 @@ def run_live(
     file: Path | None, *, quick: bool, seed: int | None, folder: Path, base_port: int, output: Output, out: Path
 ) -> None:
     """The whole run; its figures are written and printed also where a step fails. Raises LeewardError."""
-    file = file or project_of(NAME) / "storm_conf" / "scenarios" / f"bimodal{'-quick' if quick else ''}.toml"
-    scenario = scenario_of(scenario_document(file, seed))
-    with ExitStack() as stack:
-        run = LiveRun(scenario, out=out, folder=folder, base_port=base_port, stack=stack)
-        command = f"leeward experiment {NAME} --scenario {file.name} --seed {scenario.seed}"
-        run_steps(run.live, run, command=command, seed=scenario.seed, output=output)
+
+    def make(document: dict[str, Any], stack: ExitStack) -> tuple[Live, LiveRun]:
+        run = LiveRun(scenario_of(document), out=out, folder=folder, base_port=base_port, stack=stack)
+        return run.live, run
+
+    run_scenario(NAME, file, make, quick=quick, seed=seed, output=output)
 
 
 class LiveRun:

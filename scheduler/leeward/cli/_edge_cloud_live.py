@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from leeward.cli._live import FIRST, TIMES, Live, LiveError, project_of, run_steps, scenario_document
+from leeward.cli._live import FIRST, TIMES, Live, LiveError, run_scenario
 from leeward.cli._output import Output
 from leeward.core import arrivals
 from leeward.core.experiment import Finding
@@ -42,12 +42,12 @@ def run_live(
     file: Path | None, *, quick: bool, seed: int | None, folder: Path, base_port: int, output: Output, out: Path
 ) -> None:
     """The whole run; its figures are written and printed also where a step fails. Raises LeewardError."""
-    file = file or project_of(NAME) / "storm_conf" / "scenarios" / f"edge-cloud{'-quick' if quick else ''}.toml"
-    scenario = scenario_of(scenario_document(file, seed))
-    with ExitStack() as stack:
-        run = LiveRun(scenario, out=out, folder=folder, base_port=base_port, stack=stack)
-        command = f"leeward experiment {NAME} --scenario {file.name} --seed {scenario.seed}"
-        run_steps(run.live, run, command=command, seed=scenario.seed, output=output)
+
+    def make(document: dict[str, Any], stack: ExitStack) -> tuple[Live, LiveRun]:
+        run = LiveRun(scenario_of(document), out=out, folder=folder, base_port=base_port, stack=stack)
+        return run.live, run
+
+    run_scenario(NAME, file, make, quick=quick, seed=seed, output=output)
 
 
 class LiveRun:

@@ -262,6 +262,23 @@ class Live:
         typer.echo(f"{time.monotonic() - self.began:6.1f} s  {line}", err=True)
 
 
+def run_scenario(
+    name: str, file: Path | None, make: Callable[[dict[str, Any], ExitStack], tuple[Live, Steps]], *, quick: bool,
+    seed: int | None, output: Output,
+) -> None:  # fmt: skip
+    """The experiment `name` by a scenario file; None: the checkout's, a small one if `quick`. Raises LeewardError.
+
+    `make`: from the file's document, with `seed` if one is given; the stack ends what it starts.
+    """
+    size = "-quick" if quick else ""
+    file = file or project_of(name) / "storm_conf" / "scenarios" / f"{name.removesuffix('-live')}{size}.toml"
+    document = scenario_document(file, seed)
+    with ExitStack() as stack:
+        live, steps = make(document, stack)
+        command = f"leeward experiment {name} --scenario {file.name} --seed {document['seed']}"
+        run_steps(live, steps, command=command, seed=document["seed"], output=output)
+
+
 def run_steps(live: Live, steps: Steps, *, command: str, seed: int, output: Output) -> None:
     """A whole run; its figures are written and printed also where a step fails. Raises LeewardError, OSError.
 
