@@ -1,0 +1,198 @@
+"""A Starlette application in the running event loop, until it is told to stop; errors as JSON; limits of bodies.
+
+Every error of a route is `{"error": ..., "remedy": ...}`: a LeewardError as 400, those of HTTP under their own number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from leeward.adapters.organisations.channels import PING_S
+from leeward.adapters.organisations.frames import LARGEST
+from leeward.adapters.organisations.tokens import Tokens
+from leeward.core.errors import LeewardError
+
+#: Bytes of a request's body.
+LARGEST_BODY = 1 << 20
+#: Of a body that is refused so many bytes are still read, for so long, s.
+LINGER, LINGER_S = 16 << 20, 2.0
+#: Requests that are being answered at the end have so long, s.
+GRACE_S = 5
+#: Tasks and connections that uvicorn takes at a time, links included; more are answered 503.
+CONNECTIONS = 4096
+
+REMEDIES = {
+    401: "Send the header Authorization: Bearer TOKEN, with a token that this organisation knows.",
+    403: "Use a token that is allowed to do this.",
+    404: "Check the path and what it names.",
+    405: "Use one of the methods in the header Allow.",
+    413: "Send less in one request.",
+    503: "Try again later.",
+}
+
+_log = logging.getLogger(__name__)
+
+
+# --- errors
+
+
+def error(status: int, text: str, remedy: str = "", headers: dict[str, str] | None = None) -> JSONResponse:
+    """An answer in the one shape of errors; without a remedy, that of the status."""
+    content = {"error": text, "remedy": remedy or REMEDIES.get(status, "")}
+    return JSONResponse(content, status_code=status, headers=headers)
+
+
+async def _http_error(_: Request, raised: Exception) -> Response:
+    assert isinstance(raised, HTTPException)
+    return error(raised.status_code, raised.detail, headers=dict(raised.headers or {}))
+
+
+async def _our_error(_: Request, raised: Exception) -> Response:
+    assert isinstance(raised, LeewardError)
+    return error(400, raised.message, raised.remedy)
+
+
+async def _fault(_: Request, raised: Exception) -> Response:
+    return error(500, "the organisation failed to answer.", "Read its log.")
+
+
+def caller(connection: HTTPConnection, tokens: Tokens) -> str:
+    """The name that a request's token proves. Raises HTTPException (401) without a token that is known."""
+    name = tokens.name_of(connection.headers.get("authorization"))
+    if name is None:
+        raise HTTPException(401, "the token is missing or unknown.", headers={"WWW-Authenticate": "Bearer"})
+    return name
+
+
+class LimitBodies:
+    """Refuses requests whose body is over a limit, with 413; chunked ones when the limit is reached."""
+
+    def __init__(self, app: ASGIApp, largest: int = LARGEST_BODY) -> None:
+        self._app, self._largest = app, largest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As ASGI has it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refused = HTTPException(413, f"the body has more than {self._largest} bytes.", headers={"Connection": "close"})
+        headers = Headers(scope=scope)
+        told = headers.get("content-length", "")
+        if told.isdigit() and int(told) > self._largest:
+            if "expect" not in headers:  # otherwise the client waits to be told whether to send it
+                await _discard(receive)
+            await (await _http_error(Request(scope), refused))(scope, receive, send)
+            return
+        taken = 0
+
+        async def counted() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self._largest:
+                if message.get("more_body"):
+                    await _discard(receive)
+                raise refused  # in the route, which reads its body; Starlette answers
+            return message
+
+        await self._app(scope, counted, send)
+
+
+async def _discard(receive: Receive) -> None:
+    """The rest of a body, within limits: a connection that is closed before is reset, and the answer lost with it."""
+    left = LINGER
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
+
+
+def application(routes: Sequence[BaseRoute], largest_body: int = LARGEST_BODY) -> Starlette:
+    """With the one shape of errors, and the limit of bodies."""
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(LimitBodies, largest=largest_body)],
+        exception_handlers={HTTPException: _http_error, LeewardError: _our_error, Exception: _fault},
+    )
+
+
+# --- the server
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes a free one. Raises LeewardError if the address cannot be used."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=1024)
+    except (OSError, OverflowError) as raised:
+        raise LeewardError(
+            f"address {host}:{port} cannot be used: {getattr(raised, 'strerror', None) or raised}.",
+            remedy="Name an address of this machine and a port that is free, or port 0.",
+        ) from None
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the command that runs it, and tells when it listens."""
+
+    def __init__(self, config: uvicorn.Config, started: asyncio.Event) -> None:
+        super().__init__(config)
+        self._started = started
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """None of them."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn does."""
+        await super().startup(sockets)
+        self._started.set()
+
+
+async def serve(
+    app: ASGIApp, listener: socket.socket, stop: asyncio.Event, *, tls: ssl.SSLContext | None = None,
+    started: asyncio.Event | None = None, before_end: Callable[[], Awaitable[None]] | None = None,
+    largest_frame: int = LARGEST,
+) -> None:  # fmt: skip
+    """Answer until `stop`; then await `before_end`, end all connections, and return with no task left.
+
+    Logs warnings and errors through the logger `uvicorn.error`, whose handlers are the command's own.
+    """
+    config = uvicorn.Config(
+        app, log_config=None, log_level="warning", access_log=False, lifespan="off", http="h11",
+        ws="websockets-sansio", ws_max_size=largest_frame, ws_per_message_deflate=False, ws_ping_interval=PING_S,
+        ws_ping_timeout=PING_S, proxy_headers=False, server_header=False, limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=GRACE_S,
+    )  # fmt: skip
+    config.load()
+    config.ssl = tls  # a context, checked before; uvicorn would take the names of files
+    server = _Server(config, started or asyncio.Event())
+    serving = asyncio.create_task(server.serve([listener]), name="http server")
+    stopping = asyncio.create_task(stop.wait(), name="stop of the http server")
+    try:
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if before_end is not None:
+            await before_end()
+    finally:
+        stopping.cancel()
+        server.should_exit = True
+        await asyncio.gather(stopping, return_exceptions=True)
+        await serving
