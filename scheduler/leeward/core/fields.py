@@ -31,11 +31,22 @@ class FieldError(LeewardError):
 def read_json(path: Path) -> object:
     """The document in a file; raises `FieldError` where it cannot be read, is not JSON, or has a key twice."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_repeats)
+        document = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FieldError("file", str(path), f"cannot be read: {error}", remedy="name a readable file") from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise FieldError("file", str(path), f"is not JSON: {error}", remedy="correct the syntax") from None
+    return parse_json("file", document, value=str(path))
+
+
+def parse_json(field: str, document: str, *, value: object = None) -> object:
+    """The document in a text; raises `FieldError` where it is not JSON, or has a key twice in an object.
+
+    `value`: told by the error instead of the text.
+    """
+    try:
+        return json.loads(document, object_pairs_hook=lambda pairs: _without_repeats(field, pairs))
+    except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits
+        told = document if value is None else value
+        raise FieldError(field, told, f"is not JSON: {error}", remedy="correct the syntax") from None
 
 
 def mapping(
@@ -116,9 +127,9 @@ def check_number(field: str, value: float, *, positive: bool = False) -> None:
         raise FieldError(field, value, f"must be {wanted}", remedy=f"give a number that is {wanted}")
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(field: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entry = dict(pairs)
     if len(entry) < len(pairs):
         repeated = sorted({key for key, _ in pairs if sum(key == other for other, _ in pairs) > 1})
-        raise FieldError("file", repeated, "a key is given twice in one object", remedy="keep one of them")
+        raise FieldError(field, repeated, "a key is given twice in one object", remedy="keep one of them")
     return entry
