@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from leeward.core.fields import FieldError
 from leeward.policies.dssp.model.area import Area
 
-LONGITUDES, LATITUDES = st.integers(-18, 18).map(lambda n: 10.0 * n), st.integers(-9, 9).map(lambda n: 10.0 * n)
-
 
 @st.composite
-def areas(draw) -> Area:
-    south, north = sorted((draw(LATITUDES), draw(LATITUDES)))
-    return Area(draw(LONGITUDES), south, draw(LONGITUDES), north)
+def areas(draw, step: int = 10) -> Area:
+    """Edges on a grid of so many degrees: the wider it is, the more areas only touch."""
+    longitudes, latitudes = (
+        st.integers(-most // step, most // step).map(lambda n: 1.0 * step * n) for most in (180, 90)
+    )
+    south, north = sorted((draw(latitudes), draw(latitudes)))
+    return Area(draw(longitudes), south, draw(longitudes), north)
 
 
 def holds(area: Area, x: float, y: float) -> bool:

@@ -173,14 +173,14 @@ STEPS = st.one_of(
     st.tuples(
         st.just("register"),
         st.builds(
-            domain, NAMES, areas(), areas(), host=st.sampled_from(["h", "i"]),
+            domain, NAMES, areas(30), areas(30), host=st.sampled_from(["h", "i"]),
             capabilities=st.lists(CAPABILITIES, min_size=1, unique=True).map(tuple),
         ),
         OWNERS,
     ),
     st.tuples(st.just("leave"), NAMES, OWNERS),
     st.tuples(st.just("expire")),
-    st.tuples(st.just("discover"), CAPABILITIES, areas()),
+    st.tuples(st.just("discover"), CAPABILITIES, areas(30)),
 )  # fmt: skip
 
 

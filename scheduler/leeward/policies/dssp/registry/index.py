@@ -62,7 +62,7 @@ class CapabilityIndex:
         hits = np.concatenate([self._tree.query(shapely.box(*box)) for box in boxes])
         hits.sort()
         found = self._entries(self._slots[hits], now)
-        beside = self._entries(np.sort(self._beside(boxes)), now)
+        beside = self._entries(self._beside(boxes), now)
         if beside:
             found = sorted(found + beside, key=attrgetter("name"))
         return found
@@ -78,7 +78,7 @@ class CapabilityIndex:
         return float(west), float(south), float(east), float(north)
 
     def _beside(self, boxes: Iterable[Box]) -> Ints:
-        """Slots of boxes that are not in the tree and meet one of these."""
+        """Slots of boxes beside the tree that meet one of these; those of a domain are neighbours, as it added them."""
         edges, meet = self._edges[:, self._built : self._count], np.zeros(self._count - self._built, dtype=bool)
         for west, south, east, north in boxes:
             meet |= (edges[0] <= east) & (edges[2] >= west) & (edges[1] <= north) & (edges[3] >= south)
@@ -96,8 +96,10 @@ class CapabilityIndex:
         there = np.flatnonzero(self._table.until[self._slots[: self._count]] > GONE)
         names = [entry.name for entry in self._table.entries[self._slots[there]]]
         there = there[sorted(range(len(names)), key=names.__getitem__)]  # stable: a domain's boxes stay neighbours
+        # shapes of the tree before are kept: making them again would take most of the time
+        beside = shapely.box(*self._edges[:, self._built : self._count])
+        self._tree = shapely.STRtree(np.concatenate([self._tree.geometries, beside])[there])
         self._edges, self._slots = self._edges[:, there], self._slots[there]
-        self._tree = shapely.STRtree(shapely.box(*self._edges))
         self._count = self._built = len(there)
         self._left = 0
 
