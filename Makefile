@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -73,7 +73,7 @@ test-all: setup ## everything, slow tests too
 	WITH_SSHD=1 bash scripts/packages.sh
 	$(pytest) tests
 
-bench: bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle ## all measurements, into out/bench; many minutes
+bench: bench-migration bench-handover bench-replay bench-edrp bench-dssp bench-throughput bench-scaling bench-idle ## all measurements, into out/bench; many minutes
 
 bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
 	python tests/bench/migration.py
@@ -98,6 +98,9 @@ bench-footprint: setup ## disk, import and memory of a worker's Python environme
 
 bench-agreement: setup ## query 1 under S-EDRP on Storm and in the simulator, plan by plan; a quarter of an hour
 	python tests/bench/agreement.py
+
+bench-dssp: setup ## the services of DSSP: 1,000 of 100,000 domains found, in memory and over HTTP; seconds
+	python tests/bench/dssp.py
 
 bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
 	python tests/bench/edrp.py
