@@ -23,6 +23,7 @@ from starlette.routing import Route
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from leeward.adapters.organisations import channels, links, serving
 from leeward.adapters.organisations.frames import VERSION, Codec
 from leeward.adapters.organisations.links import LINK_PATH, LINKS_OF_ONE, Address, Rules
 from leeward.adapters.organisations.process import MemberProcess
@@ -542,6 +543,36 @@ def test_the_end_closes_links_with_1001_and_sends_what_waits():
         with pytest.raises(ConnectionClosed) as closed:
             await link.recv()
         assert closed.value.rcvd is not None and closed.value.rcvd.code == 1001
+
+    run(work)
+
+
+def test_requests_in_progress_are_answered_at_the_end_and_deaf_peers_left(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(serving, "GRACE_S", 0.1)
+    monkeypatch.setattr(links, "FLUSH_S", 0.1)
+    monkeypatch.setattr(channels, "CLOSE_S", 0.1)
+
+    async def work() -> None:
+        asked = asyncio.Event()
+
+        async def hangs(_: Request) -> JSONResponse:
+            asked.set()
+            return await asyncio.Future()
+
+        async with httpx.AsyncClient(trust_env=False) as client:
+            async with running("north", routes=[Route("/hangs", hangs)]) as north:
+                answer = asyncio.create_task(client.get(f"{north.process.url}/hangs"))
+                await asked.wait()
+                deaf = await dial(north, ping_interval=None)
+                deaf.transport.pause_reading()
+                await eventually(lambda: north.process.links.open_links() == {"client": 1})
+                large = [To("client", Note("x" * 900_000)) for _ in range(20)]
+                north.process.take(large)
+            assert (await answer).status_code == 503 and (await answer).json()["error"] == "the organisation ends."
+            dropped = north.traffic.dropped
+            assert dropped["lost"] and north.traffic.sent + dropped["lost"] + dropped["unsent"] == len(large)
+            deaf.transport.abort()
+            await deaf.wait_closed()
 
     run(work)
 

@@ -291,6 +291,9 @@ class _Line:
             traffic.dropped["lost"] += len(packed)
             self._detach(channel)
             return
+        except asyncio.CancelledError:  # at the end, when the peer does not read
+            traffic.dropped["lost"] += len(packed)
+            raise
         traffic.sent += len(packed)
         traffic.frames_sent += 1
         traffic.bytes_sent += len(frame)

@@ -52,6 +52,7 @@ class MemberProcess:
             refuse_plain("address to serve at", host, "Give a certificate and its key, or serve at 127.0.0.1.")
         self.member, self.rng, self.tokens = member, Random(seed), Tokens(tokens)
         self.started, self.port = asyncio.Event(), port  #: `port` is the real one when `started` is set
+        self.ending = asyncio.Event()  #: a route that waits for an answer waits for this, too
         self._host, self._server_tls, self._tick_s, self._on_effect = host, server_tls, tick_s, on_effect
         # chance of its own: when links break must not change what the member draws
         self.links = Links(
@@ -83,13 +84,12 @@ class MemberProcess:
         self._loop = asyncio.get_running_loop()
         listener = listen(self._host, self.port)
         self.port = listener.getsockname()[1]
-        ending = asyncio.Event()
         ticker = asyncio.create_task(self._tick(), name=f"ticks of {self.member.name}")
         stopping = asyncio.create_task(stop.wait(), name=f"stop of {self.member.name}")
         serving = asyncio.create_task(
             serve(
-                self._app, listener, ending, tls=self._server_tls, started=self.started, before_end=self.links.close,
-                largest_frame=self.links.rules.largest,
+                self._app, listener, self.ending, tls=self._server_tls, started=self.started,
+                before_end=self.links.close, largest_frame=self.links.rules.largest,
             )
         )  # fmt: skip
         try:
@@ -98,7 +98,7 @@ class MemberProcess:
             failed = ticker.exception() if ticker.done() and not ticker.cancelled() else None
             ticker.cancel()
             stopping.cancel()
-            ending.set()
+            self.ending.set()
             await asyncio.gather(ticker, stopping, return_exceptions=True)
             await serving
         if failed is not None:

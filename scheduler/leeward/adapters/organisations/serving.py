@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from leeward.adapters.organisations.channels import PING_S
+from leeward.adapters.organisations.channels import CLOSE_S, PING_S
 from leeward.adapters.organisations.frames import LARGEST
 from leeward.adapters.organisations.tokens import Tokens
 from leeward.core.errors import LeewardError
@@ -113,6 +113,29 @@ class LimitBodies:
         await self._app(scope, counted, send)
 
 
+class EndWithAnswer:
+    """A request that is cancelled because the organisation ends is told so, with 503."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As ASGI has it."""
+        begun = False
+
+        async def noticed(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noticed)
+        except asyncio.CancelledError:  # by the server, and this is the whole of its task
+            if begun or scope["type"] != "http":
+                raise
+            await error(503, "the organisation ends.")(scope, receive, send)
+
+
 async def _discard(receive: Receive) -> None:
     """The rest of a body, within limits: a connection that is closed before is reset, and the answer lost with it."""
     left = LINGER
@@ -129,7 +152,7 @@ def application(routes: Sequence[BaseRoute], largest_body: int = LARGEST_BODY) -
     """With the one shape of errors, and the limit of bodies."""
     return Starlette(
         routes=routes,
-        middleware=[Middleware(LimitBodies, largest=largest_body)],
+        middleware=[Middleware(EndWithAnswer), Middleware(LimitBodies, largest=largest_body)],
         exception_handlers={HTTPException: _http_error, LeewardError: _our_error, Exception: _fault},
     )
 
@@ -196,3 +219,7 @@ async def serve(
         server.should_exit = True
         await asyncio.gather(stopping, return_exceptions=True)
         await serving
+        if server.server_state.tasks:  # cancelled: they still answer
+            await asyncio.wait(server.server_state.tasks, timeout=CLOSE_S)
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()  # the other side reads nothing
