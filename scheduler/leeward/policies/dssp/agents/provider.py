@@ -1,0 +1,338 @@
+"""A provider: it makes a pool of domains for a service, sends each query to those that it concerns, and aggregates.
+
+A query ends once all its domains have answered or refused, or its patience is over; what is missing then is said.  A
+task whose answer does not come is sent once more under the same name, which its domain does not execute again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+from leeward.core.fields import FieldError, check_number
+from leeward.core.members import To
+from leeward.policies.dssp.agents.messages import (
+    Answer,
+    Ask,
+    Leaves,
+    Negotiate,
+    Offer,
+    Provision,
+    Refuse,
+    Release,
+    Tally,
+    Terms,
+)
+from leeward.policies.dssp.model.area import Area
+from leeward.policies.dssp.model.budgets import check_percent, task_percent
+
+#: Of the running mean of the time that a task spends between provider and domain.
+WEIGHT = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What queries of a name want. Raises FieldError for values that cannot be."""
+
+    name: str
+    capability: str
+    areas: tuple[Area, ...]
+    rate: float  #: queries/s that reach each node (messages.Terms)
+    percent: float  #: p_q
+    objective_s: float  #: x
+    rank: int = 0
+
+    def __post_init__(self) -> None:
+        check_percent("percent", self.percent)
+        check_number("rate", self.rate)
+        check_number("objective_s", self.objective_s, positive=True)
+        if not self.areas:
+            raise FieldError("areas", [], "names no area", remedy="give one or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSettings:
+    """How a provider works; times in s."""
+
+    patience_s: float = 2.0  #: a query waits so long beyond its objective for what is missing
+    repeat: float = 1.0  #: a task without answer is sent again after so many objectives
+    negotiate_s: float = 2.0  #: between two tries to hear a domain's terms
+    misses: int = 3  #: a domain that did not answer so many queries in a row is left out until it offers again
+
+
+class Result(NamedTuple):
+    """Effect: a query is over. `ticket`: of whoever asked."""
+
+    ticket: Any
+    query: str
+    service: str
+    tally: Tally
+    seconds: float
+    answered: tuple[str, ...]  #: domains
+    missing: tuple[tuple[str, str], ...]  #: domain, and why
+    failed: int  #: nodes without a reading in domains that answered
+    late: bool  #: a subtask started after its queueing deadline, or the query took longer than its objective
+
+
+@dataclass(slots=True)
+class Membership:
+    """A domain in a pool."""
+
+    areas: tuple[Area, ...]
+    offer: Offer | None = None  #: the newest; None while it is asked
+    provisioned: bool = False
+    asked: float = 0.0  #: when it was sent terms
+    misses: int = 0
+
+
+@dataclass(slots=True)
+class Pool:
+    """The domains of a service."""
+
+    service: Service
+    members: dict[str, Membership] = field(default_factory=dict)
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        """Domains that keep its terms, by name."""
+        return tuple(sorted(name for name, member in self.members.items() if member.provisioned))
+
+    @property
+    def settled(self) -> bool:
+        """Every domain has said whether it keeps its terms."""
+        return all(member.offer is not None for member in self.members.values())
+
+
+@dataclass(slots=True)
+class _Query:
+    """A query in work."""
+
+    ticket: Any
+    pool: Pool
+    began: float
+    asks: dict[str, Ask]  #: domain -> its task, until it has answered
+    tally: Tally = field(default_factory=Tally)
+    answered: list[str] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
+    failed: int = 0
+    late: bool = False
+    repeated: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """Since the start."""
+
+    queries: int = 0
+    late: int = 0
+    partial: int = 0
+    repeated: int = 0
+    discarded: int = 0  #: answers that came too late, twice, or from a domain that was not asked
+
+
+class Provider:
+    """See the module; a `Member` (core/members.py). `incarnation`: of its process; queries are named by it."""
+
+    def __init__(self, name: str, settings: ProviderSettings | None = None, *, incarnation: int = 0) -> None:
+        self.name, self.settings, self.counts = name, settings or ProviderSettings(), Counts()
+        self.pools: dict[str, Pool] = {}
+        self._queries: dict[str, _Query] = {}
+        self._between: dict[str, float] = {}  # domain -> s of a task beside what it spends inside
+        self._incarnation, self._number = incarnation, 0
+
+    # --- pools
+
+    def open(self, service: Service, domains: Iterable[tuple[str, Sequence[Area]]], now: float) -> list[Any]:
+        """Make a pool for a service, and ask these domains whether they keep its terms: each may get every query."""
+        pool = self.pools[service.name] = Pool(service)
+        pool.members = {name: Membership(tuple(areas)) for name, areas in domains}
+        return [self._negotiate(pool, name, now) for name in pool.members]
+
+    def join(self, service: str, domain: str, areas: Sequence[Area], now: float) -> list[Any]:
+        """A domain more; the others keep the terms they have agreed to. Raises FieldError for an unknown service."""
+        pool = self.pool(service)
+        pool.members[domain] = Membership(tuple(areas))
+        return [self._negotiate(pool, domain, now)]
+
+    def leave(self, service: str, domain: str) -> list[Any]:
+        """A domain less; tasks that it has are waited for."""
+        member = self.pool(service).members.pop(domain, None)
+        return [To(domain, Release(service=service))] if member else []
+
+    def close(self, service: str) -> list[Any]:
+        """The service is over. Raises FieldError for one that is not open."""
+        pool = self.pool(service)
+        del self.pools[service]
+        return [To(domain, Release(service=service)) for domain in pool.members]
+
+    def pool(self, service: str) -> Pool:
+        """The pool of a service. Raises FieldError for one that is not open."""
+        if service not in self.pools:
+            names = ", ".join(sorted(self.pools)) or "none"
+            raise FieldError("service", service, "is not open", remedy=f"open it first; open are: {names}")
+        return self.pools[service]
+
+    def _negotiate(self, pool: Pool, name: str, now: float) -> To:
+        pool.members[name].asked = now
+        return To(name, Negotiate(terms=self._terms(pool)))
+
+    def _terms(self, pool: Pool) -> Terms:
+        """Of one domain, as if every query went to all of the pool."""
+        service, domains = pool.service, len(pool.members)
+        return Terms(
+            service=service.name, capability=service.capability, areas=service.areas, rate=service.rate,
+            percent=task_percent(service.percent, domains), objective_s=service.objective_s, rank=service.rank,
+        )  # fmt: skip
+
+    # --- queries
+
+    def query(self, ticket: Any, service: str, areas: Sequence[Area], now: float) -> list[Any]:
+        """Send a query to all ready domains of these areas (none given: of all of the service).
+
+        Raises FieldError for a service that is not open, and for areas outside every domain of its pool.
+        """
+        pool = self.pool(service)
+        wanted = tuple(areas) or pool.service.areas
+        chosen = [
+            name for name in pool.ready
+            if any(here.intersects(one) for here in pool.members[name].areas for one in wanted)
+        ]  # fmt: skip
+        if not chosen:
+            raise FieldError(
+                "areas", [one.to_json() for one in wanted], "is outside every domain of the pool",
+                remedy="ask for an area that one covers, or wait until one has joined",
+            )  # fmt: skip
+        self._number += 1
+        number = f"{self._incarnation}-{self._number}"
+        terms, percent = pool.service, task_percent(pool.service.percent, len(chosen))
+        asks = {
+            name: Ask(
+                query=number, service=service, areas=wanted, percent=percent, rank=terms.rank,
+                objective_s=terms.objective_s - self._between.get(name, 0.0),
+            )
+            for name in chosen
+        }  # fmt: skip
+        self._queries[number] = _Query(ticket, pool, now, asks)
+        self.counts.queries += 1
+        return [To(name, ask) for name, ask in asks.items()]
+
+    @property
+    def open_queries(self) -> int:
+        """Not answered yet."""
+        return len(self._queries)
+
+    # --- a member
+
+    def receive(self, sender: str, message: Any, now: float, rng: Random) -> list[Any]:
+        """Take one message of a domain in; messages, and queries that are over by it."""
+        handler = _HANDLERS.get(type(message))
+        return list(handler(self, sender, message, now)) if handler else []
+
+    def tick(self, now: float, rng: Random) -> list[Any]:
+        """Send again what was not answered, and end what is overdue."""
+        found: list[Any] = [self._negotiate(pool, name, now) for pool, name in self._unsettled(now)]
+        for number, query in [*self._queries.items()]:
+            objective_s = query.pool.service.objective_s
+            if now - query.began > objective_s + self.settings.patience_s:
+                found.append(self._give_up(number, query, now))
+            elif not query.repeated and now - query.began > objective_s * self.settings.repeat:
+                query.repeated = True
+                self.counts.repeated += len(query.asks)
+                found += [To(name, ask) for name, ask in query.asks.items()]
+        return found
+
+    def _unsettled(self, now: float) -> list[tuple[Pool, str]]:
+        """Domains that are to be asked for terms again: no answer came, or they did not keep to it."""
+        return [
+            (pool, name)
+            for pool in self.pools.values()
+            for name, member in pool.members.items()
+            if not member.provisioned and now - member.asked > self.settings.negotiate_s
+            and (member.offer is None or member.offer.accepted)
+        ]  # fmt: skip
+
+    def _give_up(self, number: str, query: _Query, now: float) -> Result:
+        for name in query.asks:
+            query.missing.append((name, "it did not answer in time"))
+            member = query.pool.members.get(name)
+            if member is not None:
+                member.misses += 1
+                if member.misses >= self.settings.misses:
+                    member.offer, member.provisioned = None, False
+        return self._end(number, now)
+
+    def _answered(self, sender: str, message: Answer, now: float) -> Iterator[Any]:
+        query = self._asked(sender, message.query)
+        if query is None:
+            return
+        if not (message.tally.sane and message.failed >= 0 and 0 <= message.inside_s < math.inf):
+            query.missing.append((sender, "its answer makes no sense"))
+            yield from self._done(message.query, sender, now)
+            return
+        if (member := query.pool.members.get(sender)) is not None:
+            member.misses = 0
+        if not query.repeated:
+            apart = max(0.0, now - query.began - message.inside_s)
+            self._between[sender] = (1 - WEIGHT) * self._between.get(sender, apart) + WEIGHT * apart
+        query.tally += message.tally
+        query.answered.append(sender)
+        query.failed += message.failed
+        query.late |= message.late
+        yield from self._done(message.query, sender, now)
+
+    def _refused(self, sender: str, message: Refuse, now: float) -> Iterator[Any]:
+        query = self._asked(sender, message.query)
+        if query is not None:
+            query.missing.append((sender, message.why))
+            member = query.pool.members.get(sender)
+            if member is not None and not message.provisioned:  # it has started anew, say
+                member.offer, member.provisioned = None, False
+            yield from self._done(message.query, sender, now)
+
+    def _asked(self, sender: str, number: str) -> _Query | None:
+        query = self._queries.get(number)
+        if query is None or sender not in query.asks:
+            self.counts.discarded += 1
+            return None
+        return query
+
+    def _done(self, number: str, sender: str, now: float) -> Iterator[Result]:
+        query = self._queries[number]
+        del query.asks[sender]
+        if not query.asks:
+            yield self._end(number, now)
+
+    def _end(self, number: str, now: float) -> Result:
+        query = self._queries.pop(number)
+        seconds = now - query.began
+        late = query.late or seconds > query.pool.service.objective_s
+        self.counts.late += late
+        self.counts.partial += bool(query.missing or query.failed)
+        return Result(
+            query.ticket, number, query.pool.service.name, query.tally, seconds, tuple(sorted(query.answered)),
+            tuple(sorted(query.missing)), query.failed, late,
+        )  # fmt: skip
+
+    def _offered(self, sender: str, message: Offer, now: float) -> Iterator[Any]:
+        pool = self.pools.get(message.service)
+        if pool is None or sender not in pool.members:
+            return
+        member = pool.members[sender]
+        agreed = member.offer is not None and member.offer.accepted
+        member.offer, member.provisioned, member.misses = message, message.accepted and agreed, 0
+        if message.accepted and not agreed:
+            yield To(sender, Provision(terms=self._terms(pool)))
+
+    def _left(self, sender: str, message: Leaves, now: float) -> Iterator[Any]:
+        pool = self.pools.get(message.service)
+        if pool is not None:
+            pool.members.pop(sender, None)
+        yield from ()
+
+
+_HANDLERS: dict[type, Callable[[Provider, str, Any, float], Iterator[Any]]] = {
+    Offer: Provider._offered, Answer: Provider._answered, Refuse: Provider._refused, Leaves: Provider._left,
+}  # fmt: skip

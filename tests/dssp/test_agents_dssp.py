@@ -1,0 +1,340 @@
+"""Domains and providers by hand, and together in virtual time."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from leeward.core.fields import FieldError
+from leeward.core.members import To
+from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node, Scale, Start
+from leeward.policies.dssp.agents.messages import Answer, Ask, Negotiate, Offer, Provision, Refuse, Tally, Terms
+from leeward.policies.dssp.agents.play import Play, Weather
+from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Result, Service
+from leeward.policies.dssp.agents.scaling import ScalingSettings
+from leeward.policies.dssp.agents.subscriptions import Subscription, Subscriptions, Trigger
+from leeward.policies.dssp.disciplines import EarliestDeadline, QueueingDeadline
+from leeward.policies.dssp.model.area import Area
+
+HERE, THERE, NOWHERE = Area(0, 0, 10, 10), Area(20, 0, 30, 10), Area(-50, -50, -40, -40)
+RNG = Random(0)
+
+
+def domain(nodes=2, *, area=HERE, measured=200, **options):
+    made = Domain(
+        "d", ["air"], [Node(areas=(area,), execution_s=0.1)] * nodes,
+        DomainSettings(discipline=options.pop("discipline", QueueingDeadline()), **options),
+    )  # fmt: skip
+    rng = Random(1)
+    for node in range(nodes):
+        for _ in range(measured):
+            seconds = rng.expovariate(10)
+            made.windows.add(node, seconds)
+            made.queues[node].paced.add(seconds)
+    return made
+
+
+def terms(**changes):
+    of = {"service": "s", "capability": "air", "areas": (HERE,), "rate": 1.0, "percent": 99.0, "objective_s": 2.0}
+    return Terms(**of | changes)
+
+
+def ask(query="1", **changes):
+    of = {"query": query, "service": "s", "areas": (HERE,), "percent": 99.0, "objective_s": 2.0}
+    return Ask(**of | changes)
+
+
+def offer_of(made, wanted):
+    (sent,) = made.receive("p", Negotiate(terms=wanted), 0.0, RNG)
+    return sent.message
+
+
+def provisioned(*args, **options):
+    made = domain(*args, **options)
+    assert made.receive("p", Provision(terms=terms()), 0.0, RNG)[-1].message.accepted
+    return made
+
+
+@pytest.mark.parametrize(
+    "changes, why",
+    [
+        ({"capability": "noise"}, "does not offer 'noise'"),
+        ({"areas": (NOWHERE,)}, "covers none"),
+        ({"objective_s": 0.2}, "idle nodes already take"),
+        ({"rate": 9.0}, "at this rate its nodes need"),
+        ({"rate": 20.0}, "do not sustain"),
+    ],
+)
+def test_a_domain_says_why_it_refuses_terms(changes, why):
+    offer = offer_of(domain(), terms(**changes))
+    assert not offer.accepted and why in offer.why
+
+
+def test_what_it_says_is_the_least_is_then_promised():
+    made = domain()
+    for rate in (1.0, 7.0):
+        refused = offer_of(made, terms(objective_s=0.2, rate=rate))
+        while not refused.accepted:
+            refused = offer_of(made, terms(objective_s=refused.least_s * (1 + 1e-9), rate=rate))
+        assert refused.accepted
+
+
+def test_without_measurements_it_promises_nothing():
+    offer = offer_of(domain(measured=0), terms(objective_s=100.0))
+    assert not offer.accepted and offer.least_s is None and "not known" in offer.why
+
+
+def test_a_promise_counts_the_services_that_it_has():
+    made = domain()
+    for number in range(3):
+        made.receive("p", Provision(terms=terms(service=f"s{number}", rate=2.0)), 0.0, RNG)
+    assert not offer_of(made, terms(rate=5.0)).accepted
+    assert offer_of(domain(), terms(rate=5.0)).accepted
+
+
+def starts(found):
+    return [one.subtask for one in found if isinstance(one, Start)]
+
+
+def messages(found, kind):
+    return [one.message for one in found if isinstance(one, To) and isinstance(one.message, kind)]
+
+
+def test_a_task_is_answered_once_all_its_nodes_are_through():
+    made = provisioned(3)
+    begun = starts(made.receive("p", ask(), 1.0, RNG))
+    assert {one.node for one in begun} == {0, 1, 2}
+    assert all(one.due == 3.0 and one.deadline < 3.0 for one in begun)
+    assert made.executed(0, ("p", "1"), 0.1, 5.0, 1.1) == []
+    assert made.executed(1, ("p", "1"), 0.1, None, 1.1) == []
+    (answer,) = messages(made.executed(2, ("p", "1"), 0.2, 7.0, 1.2), Answer)
+    assert (answer.tally.count, answer.tally.mean, answer.failed, answer.late) == (2, 6.0, 1, False)
+    assert answer.inside_s == pytest.approx(0.2)
+    assert made.open_tasks == 0
+
+
+def test_a_repeated_task_is_not_executed_twice():
+    made = provisioned(1)
+    assert len(starts(made.receive("p", ask(), 1.0, RNG))) == 1
+    assert made.receive("p", ask(), 1.1, RNG) == []  # in work
+    made.executed(0, ("p", "1"), 0.1, 5.0, 1.2)
+    (again,) = made.receive("p", ask(), 1.3, RNG)
+    assert again.message.tally.total == 5.0 and made.counts.repeated == 2
+    made.tick(1000.0, RNG)
+    assert len(starts(made.receive("p", ask(), 1000.0, RNG))) == 1  # forgotten by then
+
+
+def test_an_unknown_service_and_a_foreign_area_are_refused():
+    made = provisioned(1)
+    (refused,) = messages(made.receive("q", ask(), 1.0, RNG), Refuse)
+    assert not refused.provisioned and "not provisioned" in refused.why
+    (refused,) = messages(made.receive("p", ask(areas=(NOWHERE,)), 1.0, RNG), Refuse)
+    assert refused.provisioned and "none of these areas" in refused.why
+
+
+def test_waiting_subtasks_are_ordered_and_a_passed_budget_comes_first():
+    made = provisioned(1, discipline=EarliestDeadline())
+    made.receive("p", ask("busy"), 0.0, RNG)
+    for query, left in (("b", 3.0), ("a", 2.0), ("passed", -1.0)):
+        made.receive("p", ask(query, objective_s=left), 0.0, RNG)
+    order = []
+    for query in ("busy", "passed", "a"):
+        order += [one.task[1] for one in starts(made.executed(0, ("p", query), 0.1, 1.0, 0.1))]
+    assert order == ["passed", "a", "b"]
+    assert made.counts.late == 1
+
+
+def test_a_stuck_node_does_not_hold_its_task_and_its_answer_is_discarded():
+    made = provisioned(2, patience_s=5.0)
+    made.receive("p", ask(), 0.0, RNG)
+    made.receive("p", ask("2"), 0.0, RNG)
+    made.executed(0, ("p", "1"), 0.1, 1.0, 0.1)
+    found = made.tick(5.1, RNG)  # both nodes hang
+    (answer,) = messages(found, Answer)
+    assert answer.failed == 1 and answer.tally.count == 1
+    assert made.executed(1, ("p", "1"), 9.0, 2.0, 9.0) == []
+    assert made.open_tasks == 1
+
+
+def test_a_domain_scales_a_node_on_its_late_starts_and_back():
+    scaling = ScalingSettings(period_s=1.0, calm=2, most_pods=3)
+    made = provisioned(1, scaling=scaling)
+    for number in range(20):
+        made.receive("p", ask(str(number), objective_s=0.01), 0.0, RNG)
+    for number in range(20):
+        made.executed(0, ("p", str(number)), 0.1, 1.0, 0.05 * number)
+    assert Scale(0, 2) in made.tick(1.1, RNG)
+    assert made.queues[0].pods == 2
+    for second in range(2, 9):
+        made.tick(1.1 * second, RNG)
+    assert made.queues[0].pods == 1
+
+
+# --- a provider
+
+
+def service(**changes):
+    of = {"name": "s", "capability": "air", "areas": (HERE, THERE), "rate": 1.0, "percent": 99.0, "objective_s": 2.0}
+    return Service(**of | changes)
+
+
+def opened(domains=("a", "b"), **settings):
+    made = Provider("p", ProviderSettings(**settings))
+    made.open(service(), [(name, (HERE,) if name == "a" else (THERE,)) for name in domains], 0.0)
+    for name in domains:
+        (sent,) = made.receive(name, Offer(service="s", accepted=True), 0.0, RNG)
+        assert isinstance(sent.message, Provision)
+        made.receive(name, Offer(service="s", accepted=True), 0.0, RNG)
+    return made
+
+
+def answer(query, **changes):
+    of = {"query": query, "tally": Tally(count=1, total=4.0, least=4.0, most=4.0), "inside_s": 0.1, "late": False}
+    return Answer(**of | changes)
+
+
+def test_a_query_goes_to_the_domains_of_its_areas_and_is_aggregated():
+    made = opened()
+    sent = made.query("ticket", "s", (), 10.0)
+    assert [one.name for one in sent] == ["a", "b"]
+    assert sent[0].message.percent == pytest.approx(100 * 0.99**0.5)
+    number = sent[0].message.query
+    assert made.receive("a", answer(number), 10.2, RNG) == []
+    (result,) = made.receive("b", answer(number), 10.3, RNG)
+    assert isinstance(result, Result) and result.answered == ("a", "b") and result.missing == ()
+    assert result.tally.count == 2 and result.seconds == pytest.approx(0.3) and not result.late
+    assert [one.name for one in made.query("t", "s", (THERE,), 11.0)] == ["b"]
+
+
+def test_delays_beside_the_domain_are_taken_off_the_budget():
+    made = opened(("a",))
+    (sent,) = made.query(0, "s", (), 0.0)
+    assert sent.message.objective_s == 2.0
+    made.receive("a", answer(sent.message.query, inside_s=0.1), 0.15, RNG)
+    (sent,) = made.query(0, "s", (), 1.0)
+    assert sent.message.objective_s == pytest.approx(1.95)
+
+
+def test_missing_answers_are_asked_for_once_more_and_then_named():
+    made = opened(patience_s=1.0)
+    number = made.query(0, "s", (), 0.0)[0].message.query
+    made.receive("a", answer(number), 0.1, RNG)
+    (again,) = made.tick(2.1, RNG)
+    assert again.name == "b" and again.message.query == number
+    assert made.tick(2.6, RNG) == []
+    (result,) = made.tick(3.1, RNG)
+    assert result.answered == ("a",) and result.missing == (("b", "it did not answer in time"),) and result.late
+    assert made.receive("b", answer(number), 3.2, RNG) == [] and made.counts.discarded == 1
+    assert made.open_queries == 0
+
+
+def test_answers_of_strangers_doubled_ones_and_garbage_do_no_harm():
+    made = opened()
+    number = made.query(0, "s", (), 0.0)[0].message.query
+    assert made.receive("stranger", answer(number), 0.1, RNG) == []
+    assert made.receive("a", answer(number), 0.1, RNG) == []
+    assert made.receive("a", answer(number), 0.1, RNG) == []
+    assert made.counts.discarded == 2
+    bad = Tally(count=1, total=float("nan"), least=1.0, most=1.0)
+    (result,) = made.receive("b", answer(number, tally=bad), 0.2, RNG)
+    assert result.missing == (("b", "its answer makes no sense"),) and result.tally.total == 4.0
+
+
+def test_a_domain_that_does_not_answer_is_left_out_and_asked_again():
+    made = opened(patience_s=1.0, misses=2)
+    for number in range(2):
+        made.query(0, "s", (THERE,), 10.0 * number)
+        made.tick(10.0 * number + 5, RNG)
+    with pytest.raises(FieldError, match="outside every domain"):
+        made.query(0, "s", (THERE,), 30.0)
+    assert [one for one in made.tick(31.0, RNG) if one.name == "b" and isinstance(one.message, Negotiate)]
+    for _ in range(2):
+        made.receive("b", Offer(service="s", accepted=True), 31.0, RNG)
+    assert made.query(0, "s", (THERE,), 32.0)
+
+
+def test_a_domain_that_has_started_anew_is_provisioned_again():
+    made = opened()
+    number = made.query(0, "s", (THERE,), 0.0)[0].message.query
+    (result,) = made.receive("b", Refuse(query=number, service="s", why="unknown", provisioned=False), 0.1, RNG)
+    assert result.missing == (("b", "unknown"),)
+    assert made.pools["s"].ready == ("a",)
+    assert any(one.name == "b" for one in made.tick(3.0, RNG))
+
+
+@pytest.mark.parametrize(
+    "changes, field",
+    [
+        ({"rate": -1.0}, "rate"),
+        ({"percent": 100.0}, "percent"),
+        ({"objective_s": 0.0}, "objective_s"),
+        ({"areas": ()}, "areas"),
+    ],
+)
+def test_a_bad_service_is_named(changes, field):
+    with pytest.raises(FieldError, match=field):
+        service(**changes)
+
+
+def test_queries_need_an_open_service_and_a_covered_area():
+    made = opened()
+    with pytest.raises(FieldError, match="open are: s"):
+        made.query(0, "other", (), 0.0)
+    with pytest.raises(FieldError, match="outside every domain"):
+        made.query(0, "s", (NOWHERE,), 0.0)
+
+
+def test_rounds_come_in_time_and_are_reported_if_the_trigger_holds():
+    made = opened(("a",))
+    many = Subscriptions(made)
+    many.add(
+        "t", Subscription(service="s", areas=(), period_s=1.0, rounds=3, trigger=Trigger(figure="mean", above=3.5)), 0.0
+    )
+    reported, now = [], 0.0
+    while now < 6.0:
+        for sent in many.tick(now):
+            value = 3.0 if now < 1.0 else 4.0
+            tally = Tally(count=1, total=value, least=value, most=value)
+            (result,) = made.receive("a", answer(sent.message.query, tally=tally), now + 0.1, RNG)
+            reported.append((result.ticket.number, many.report(result)))
+        now += 0.5
+    assert reported == [(0, False), (1, True), (2, True)] and len(many) == 0
+
+
+def test_a_trigger_needs_a_bound_and_a_reading():
+    with pytest.raises(FieldError, match="bound"):
+        Trigger(figure="mean")
+    assert not Trigger(figure="mean", above=1.0).holds(Tally())
+
+
+# --- together
+
+
+def test_queries_end_and_nothing_is_executed_twice_whatever_is_lost_or_doubled():
+    results, rng = [], Random(5)
+    play = Play(
+        rng, Weather(lost=0.05, doubled=0.1, failed=0.02, stuck=0.005), lambda _, effect: results.append(effect)
+    )
+    provider = Provider("p", incarnation=1)
+    for name, area in (("a", HERE), ("b", THERE)):
+        play.add(Domain(
+            name, ["air"], [Node(areas=(area,), execution_s=0.05)] * 3,
+            DomainSettings(discipline=QueueingDeadline(), patience_s=1.0),
+        ))  # fmt: skip
+        for node in range(3):
+            for _ in range(100):
+                play.members[name].windows.add(node, rng.expovariate(20))
+    play.add(provider)
+    play.take("p", provider.open(service(), [("a", (HERE,)), ("b", (THERE,))], 0.0))
+    play.run(10.0)
+    assert provider.pools["s"].ready == ("a", "b")
+    for number in range(500):
+        play.take("p", provider.query(number, "s", (), play.now))
+        play.run(play.now + rng.expovariate(1.0))
+    play.run(play.now + 30)
+    results = [one for one in results if isinstance(one, Result)]
+    assert sorted(one.ticket for one in results) == list(range(500))
+    assert set(play.executed.values()) == {1}
+    assert provider.open_queries == 0 and all(play.members[name].open_tasks == 0 for name in "ab")
+    assert sum(not one.missing and not one.failed for one in results) > 350
