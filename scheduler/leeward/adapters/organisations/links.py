@@ -126,6 +126,16 @@ class Links:
         self._known, self._lines = callers | self._urls.keys(), dict[str, _Line]()
         self._closing = False
 
+    def know(self, name: str, address: Address) -> None:
+        """A peer that links may be opened to, or its new address. Raises ConfigError as the constructor does."""
+        known = address.link_url(name), address.token
+        if known[0].startswith("wss:") and self.tls is None:
+            self.tls = client_tls()
+        self._urls[name] = known
+        self._known |= {name}
+        if name in self._lines:
+            self._lines[name].address = known
+
     def send(self, to: str, message: object) -> None:
         """Soon, or when the peer is there. Raises LeewardError if the protocol does not have the message's type."""
         packed = self.codec.pack(message)
@@ -172,7 +182,7 @@ class _Line:
     """One peer: messages that wait for it, and links to it."""
 
     def __init__(self, links: Links, name: str, address: tuple[str, str] | None) -> None:
-        self._links, self._name, self._address = links, name, address
+        self._links, self._name, self.address = links, name, address
         self.waiting: deque[bytes] = deque()
         self._bytes = 0  #: of these
         self.channels: list[Channel] = []  #: the newest last
@@ -261,8 +271,8 @@ class _Line:
             try:
                 if self.channels and self.waiting:
                     await self._gather()
-                elif not self.channels and self._address is not None:
-                    await self._connect(*self._address)
+                elif not self.channels and self.address is not None:
+                    await self._connect(*self.address)
                 else:
                     await self._changed.wait()
             except Exception:  # a fault must not stop the messages to this peer for good
