@@ -6,6 +6,8 @@ import sys
 
 #: Libraries of the replay; everything else that a command may miss comes with `service`.
 _REPLAY = {"pyspark", "py4j", "pika"}
+#: Those of organisations.
+_DSSP = {"httpx", "shapely", "starlette", "trustme", "uvicorn", "websockets"}
 
 
 def main() -> None:
@@ -18,7 +20,7 @@ def main() -> None:
         library = (error.name or "").partition(".")[0]
         if not library or library == "leeward":
             raise
-        extra = "replay" if library in _REPLAY else "service"
+        extra = "replay" if library in _REPLAY else "dssp" if library in _DSSP else "service"
         print(f"error: {library} is not installed. Run pip install 'leeward[{extra}]'.", file=sys.stderr)
         raise SystemExit(2) from None
 

@@ -16,9 +16,12 @@ registry, so one event loop is all the locking that it needs.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -27,6 +30,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from leeward.adapters.organisations.serving import listen, serve
+from leeward.adapters.organisations.tls import refuse_plain, server_tls
+from leeward.core.errors import ConfigError
 from leeward.core.fields import FieldError, mapping, parse_json
 from leeward.policies.dssp.model.area import Area
 from leeward.policies.dssp.registry.entries import DomainEntry, ProviderEntry
@@ -198,3 +204,24 @@ def _json(content: bytes | dict[str, Any], *, status: int = 200) -> Response:
     """ASCII alone: a value that a refusal repeats may have halves of surrogate pairs, which UTF-8 has not."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
     return Response(body, status_code=status, media_type="application/json")
+
+
+def serve_registry(
+    tokens: Mapping[str, str], *, host: str, port: int, certificate: Path | None, key: Path | None, lease_s: float,
+    stop: Callable[[], asyncio.Event],
+) -> None:  # fmt: skip
+    """Until the event that `stop` makes, in the loop, is set. Raises LeewardError."""
+    if (certificate is None) is not (key is None):
+        raise ConfigError("--certificate and --key go together.", remedy="Give both, or none.")
+    tls = server_tls(certificate, key) if certificate is not None and key is not None else None
+    if tls is None:
+        refuse_plain("--host", host, "Give --certificate and --key, or serve at 127.0.0.1.")
+    app = registry_app(Registry(lease_s), tokens, time.monotonic)
+
+    async def run() -> None:
+        listener, started = listen(host, port), asyncio.Event()
+        serving = asyncio.create_task(serve(app, listener, stop(), tls=tls, started=started))
+        await started.wait()
+        await serving
+
+    asyncio.run(run())

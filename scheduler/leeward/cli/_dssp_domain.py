@@ -1,0 +1,150 @@
+"""A domain of DSSP as a process: its agent, its nodes as workers, its registration.
+
+`GET /state`, for callers with the domain's own name, tells counts, queue lengths and late starts; no other
+organisation gets to see them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from leeward.adapters.executors import Done, Executors
+from leeward.adapters.organisations.process import MemberProcess
+from leeward.adapters.organisations.serving import caller
+from leeward.cli._dssp_registering import Registration, server_tls_of
+from leeward.control.registry import DISCIPLINES, load
+from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node, Scale, Start
+from leeward.policies.dssp.agents.messages import KINDS
+from leeward.policies.dssp.agents.scaling import ScalingSettings
+from leeward.policies.dssp.model.organisation_files import DomainFile
+from leeward.policies.dssp.simulation.emulated import execution_s, reading_of
+
+#: Calibrating executions of a node at a time.
+TOGETHER = 20
+
+
+def serve_domain(file: DomainFile, *, callers: dict[str, str], token: str, stop: Callable[[], asyncio.Event]) -> None:
+    """Until the event that `stop` makes, in the loop, is set. Raises LeewardError."""
+    domain = Domain(
+        file.name, file.capabilities,
+        [Node(areas=node.areas, execution_s=node.execution_s, pods=node.pods) for node in file.nodes],
+        DomainSettings(
+            discipline=load(file.discipline, DISCIPLINES)(), patience_s=file.patience_s, busy=file.busy,
+            scaling=ScalingSettings() if file.scaling else None,
+        ),
+        time.monotonic(),
+    )  # fmt: skip
+    executors = Executors(len(file.nodes), partial(_execute, file))  # forked before there is an event loop
+    asyncio.run(_Served(file, domain, executors, callers, token).run(stop))
+
+
+class _Served:
+    def __init__(
+        self, file: DomainFile, domain: Domain, executors: Executors, callers: dict[str, str], token: str
+    ) -> None:
+        self._file, self._domain, self._executors, self._token = file, domain, executors, token
+        self._process = MemberProcess(
+            domain, KINDS, tokens=callers, seed=0, on_effect=self._carry_out, host=file.listen.host,
+            port=file.listen.port, server_tls=server_tls_of(file.listen),
+            routes=[Route("/state", self._state, methods=["GET"])],
+        )  # fmt: skip
+
+    async def run(self, stop: Callable[[], asyncio.Event]) -> None:
+        """Calibrate, register, and serve; leaves the pools and the registry at the end."""
+        ending, ended = stop(), asyncio.Event()
+        async with self._executors:
+            await self._calibrate()
+            serving = asyncio.create_task(self._process.run(ended))
+            await self._process.started.wait()
+            areas = [area.to_json() for node in self._file.nodes for area in node.areas]
+            about = {"capabilities": [*self._file.capabilities], "areas": areas, "url": self._process.url}
+            async with Registration(self._file, "domains", about, self._token):
+                await asyncio.wait(
+                    {serving, waiting := asyncio.create_task(ending.wait())}, return_when=asyncio.FIRST_COMPLETED
+                )
+                waiting.cancel()
+            self._process.take(self._domain.leave())
+            ended.set()
+            await serving
+
+    async def _calibrate(self) -> None:
+        """Measure each node while it is idle: without measurements the domain promises nothing."""
+
+        async def one(number: int) -> None:
+            for first in range(0, self._file.calibrate, TOGETHER):
+                last = min(first + TOGETHER, self._file.calibrate)
+                done = await asyncio.gather(*(self._executed(number, -1 - piece) for piece in range(first, last)))
+                for found in done:
+                    if found.value is not None:
+                        self._domain.measured(number, found.seconds)
+
+        await asyncio.gather(*(one(number) for number in range(len(self._file.nodes))))
+
+    async def _executed(self, number: int, query: int) -> Done:
+        future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
+        self._executors.execute(number, query, future.set_result)
+        return await future
+
+    def _carry_out(self, effect: Any) -> None:
+        if isinstance(effect, Start):
+            subtask = effect.subtask
+            self._executors.execute(subtask.node, _number(subtask.task[1]), partial(self._over, effect))
+        else:
+            assert isinstance(effect, Scale)  # a worker takes as many subtasks at a time as it is given
+
+    def _over(self, start: Start, done: Done) -> None:
+        subtask = start.subtask
+        now = self._process.now()
+        self._process.take(self._domain.executed(subtask.node, subtask.task, done.seconds, done.value, now))
+
+    async def _state(self, request: Request) -> JSONResponse:
+        if caller(request, self._process.tokens) != self._domain.name:
+            raise HTTPException(403, "the state of a domain is its own.")
+        domain = self._domain
+        counts = {name: getattr(domain.counts, name) for name in domain.counts.__slots__}
+        nodes = [{"waiting": len(queue.waiting), "busy": queue.busy, "pods": queue.pods} for queue in domain.queues]
+        return JSONResponse(
+            {"name": domain.name, "counts": counts, "open_tasks": domain.open_tasks, "nodes": nodes,
+             "traffic": self._process.traffic.counts()}
+        )  # fmt: skip
+
+
+def _number(query: str) -> int:
+    """Of a query at its provider, from 0: emulated execution times follow from it."""
+    return int(query.rpartition("-")[2]) - 1
+
+
+async def _execute(file: DomainFile, number: int, query: int) -> float | None:
+    """In a worker: one subtask on its node."""
+    node, emulated = file.nodes[number], file.emulated
+    if node.command:
+        return await _run(node.command, file.patience_s)
+    assert emulated is not None
+    place = emulated.first + number
+    await asyncio.sleep(execution_s(emulated.shape, node.execution_s, emulated.seed, place, query))
+    return reading_of(emulated.seed, place, query)
+
+
+async def _run(command: tuple[str, ...], patience_s: float) -> float | None:
+    """The number that a program prints; None if it fails, prints another thing, or takes too long."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, start_new_session=True
+    )  # fmt: skip
+    try:
+        printed, _ = await asyncio.wait_for(process.communicate(), patience_s)
+        return float(printed) if process.returncode == 0 else None
+    except (TimeoutError, ValueError):
+        return None
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()

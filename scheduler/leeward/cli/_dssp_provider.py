@@ -1,0 +1,281 @@
+"""A service provider of DSSP as a process: its agent, and what its clients ask it over HTTP.
+
+| request | answer |
+| --- | --- |
+| PUT /services/NAME {"capability", "areas", "rate", "percent", "objective_s", "rank"} | 200, as below |
+| GET /services/NAME | 200 {"name", "ready", "members": {domain: {"accepted", "why", "least_s"}}} |
+| DELETE /services/NAME | 204 |
+| POST /queries {"service", "areas"} | 200 {"mean", "count", "seconds", "answered", "missing", "late", ...} |
+| POST /rounds {"service", "areas", "period_s", "rounds", "trigger"} | 200, a line of JSON for each that is reported |
+| GET /state | 200 {"services": {name: {"queries", "late", "p_s", "objective_s", ...}}, "domains", "traffic"} |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from leeward.adapters.organisations.links import Address
+from leeward.adapters.organisations.process import MemberProcess
+from leeward.adapters.organisations.serving import caller
+from leeward.cli._dssp_registering import Registration, authority_of, client_of, refusal, server_tls_of
+from leeward.core import fields
+from leeward.core.errors import LeewardError
+from leeward.core.fields import FieldError
+from leeward.policies.dssp.agents.messages import KINDS
+from leeward.policies.dssp.agents.provider import Provider, Result, Service
+from leeward.policies.dssp.agents.subscriptions import Round, Skipped, Subscription, Subscriptions, Trigger
+from leeward.policies.dssp.model.area import Area
+from leeward.policies.dssp.model.organisation_files import Organisation
+
+#: For all domains of a new pool to tell their terms, s.
+SETTLE_S = 5.0
+#: Latencies of a service that its figures are taken from.
+LATEST = 2000
+#: Of subscriptions, s.
+BEAT_S = 0.1
+
+
+def serve_provider(
+    file: Organisation, *, callers: dict[str, str], tokens: dict[str, str], stop: Callable[[], asyncio.Event]
+) -> None:
+    """Until the event that `stop` makes, in the loop, is set. Raises LeewardError."""
+    asyncio.run(_Served(file, callers, tokens).run(stop))
+
+
+@dataclass(slots=True)
+class _Figures:
+    """Of a service."""
+
+    latencies: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
+    queries: int = 0
+    late: int = 0
+    partial: int = 0
+
+
+class _Served:
+    def __init__(self, file: Organisation, callers: dict[str, str], tokens: dict[str, str]) -> None:
+        self._file, self._tokens = file, tokens
+        self._provider = Provider(file.name, incarnation=time.time_ns())
+        self._rounds = Subscriptions(self._provider)
+        self._figures: dict[str, _Figures] = {}
+        self._process = MemberProcess(
+            self._provider, KINDS, tokens=callers, seed=0, on_effect=self._carry_out, host=file.listen.host,
+            port=file.listen.port, server_tls=server_tls_of(file.listen), client_tls=authority_of(file),
+            routes=[
+                Route("/services/{name}", self._open, methods=["PUT"]),
+                Route("/services/{name}", self._show, methods=["GET"]),
+                Route("/services/{name}", self._close, methods=["DELETE"]),
+                Route("/queries", self._query, methods=["POST"]),
+                Route("/rounds", self._subscribe, methods=["POST"]),
+                Route("/state", self._state, methods=["GET"]),
+            ],
+        )  # fmt: skip
+
+    async def run(self, stop: Callable[[], asyncio.Event]) -> None:
+        """Register and serve; closes its services at the end."""
+        ending, ended = stop(), asyncio.Event()
+        serving = asyncio.create_task(self._process.run(ended))
+        await self._process.started.wait()
+        beat = asyncio.create_task(self._beat())
+        async with Registration(self._file, "providers", {"url": self._process.url}, self._tokens["registry"]):
+            waiting = asyncio.create_task(ending.wait())
+            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+        beat.cancel()
+        for name in [*self._provider.pools]:
+            self._process.take(self._provider.close(name))
+        ended.set()
+        await serving
+
+    async def _beat(self) -> None:
+        while True:
+            self._process.take(self._rounds.tick(self._process.now()))
+            await asyncio.sleep(BEAT_S)
+
+    # --- effects
+
+    def _carry_out(self, effect: Any) -> None:
+        if isinstance(effect, Skipped):
+            self._tell(effect.round, _refused(effect.error))
+            return
+        assert isinstance(effect, Result)
+        figures = self._figures[effect.service]
+        figures.queries += 1
+        figures.late += effect.late
+        figures.partial += bool(effect.missing or effect.failed)
+        figures.latencies.append(effect.seconds)
+        if isinstance(effect.ticket, Round):
+            self._tell(effect.ticket, _told(effect) if self._rounds.report(effect) else None)
+        elif not effect.ticket.done():
+            effect.ticket.set_result(effect)
+
+    def _tell(self, round_: Round, told: dict[str, Any] | None) -> None:
+        """A round's client; None: nothing to report, or, after the last round, the end."""
+        if told is not None:
+            round_.ticket.put_nowait({"round": round_.number, **told})
+        if round_.ticket not in self._rounds:
+            round_.ticket.put_nowait(None)
+
+    # --- services
+
+    async def _open(self, request: Request) -> Response:
+        caller(request, self._process.tokens)
+        service = _service(request.path_params["name"], await _json(request))
+        found = await self._discover(service)
+        for name, entry in found.items():
+            token = self._tokens.get(name)
+            if token is None:
+                remedy = f"add the token that {name!r} has given this provider, or ask for another area"
+                raise FieldError(f"tokens.{name}", None, "is missing", remedy=remedy)
+            self._process.links.know(name, Address(url=entry["url"], token=token))
+        self._figures.setdefault(service.name, _Figures())
+        domains = [(name, [Area(*area) for area in entry["areas"]]) for name, entry in sorted(found.items())]
+        self._process.take(self._provider.open(service, domains, self._process.now()))
+        pool, until = self._provider.pools[service.name], time.monotonic() + SETTLE_S
+        while time.monotonic() < until and not all(
+            member.provisioned or (member.offer is not None and not member.offer.accepted)
+            for member in pool.members.values()
+        ):
+            await asyncio.sleep(0.01)
+        return self._shown(service.name)
+
+    async def _discover(self, service: Service) -> dict[str, Any]:
+        """Domains with the capability in one of the areas."""
+        found: dict[str, Any] = {}
+        async with client_of(self._file, self._tokens["registry"]) as client:
+            for area in service.areas:
+                where = ",".join(map(repr, area.to_json()))
+                answer = await client.get("/domains", params={"capability": service.capability, "area": where})
+                if answer.is_error:
+                    raise refusal(answer)
+                found |= {entry["name"]: entry for entry in answer.json()["domains"]}
+        return found
+
+    async def _show(self, request: Request) -> Response:
+        caller(request, self._process.tokens)
+        name = request.path_params["name"]
+        self._provider.pool(name)
+        return self._shown(name)
+
+    def _shown(self, name: str) -> JSONResponse:
+        members = {
+            domain: {
+                "accepted": member.provisioned, "why": member.offer.why if member.offer else "",
+                "least_s": member.offer.least_s if member.offer else None,
+                "extrapolated": member.offer.extrapolated if member.offer else None,
+            }
+            for domain, member in sorted(self._provider.pools[name].members.items())
+        }  # fmt: skip
+        return JSONResponse({"name": name, "ready": self._provider.pools[name].ready, "members": members})
+
+    async def _close(self, request: Request) -> Response:
+        caller(request, self._process.tokens)
+        self._process.take(self._provider.close(request.path_params["name"]))
+        return Response(status_code=204)
+
+    # --- queries
+
+    async def _query(self, request: Request) -> Response:
+        caller(request, self._process.tokens)
+        top = fields.mapping("query", await _json(request), frozenset({"service", "areas"}), required=("service",))
+        service = fields.text("service", top["service"])
+        areas = fields.each("areas", top.get("areas", []), Area.from_json)
+        ticket: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._process.take(self._provider.query(ticket, service, areas, self._process.now()))
+        return JSONResponse(_told(await ticket))
+
+    async def _subscribe(self, request: Request) -> Response:
+        caller(request, self._process.tokens)
+        subscription = _subscription(await _json(request))
+        self._provider.pool(subscription.service)
+        ticket: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self._rounds.add(ticket, subscription, self._process.now())
+
+        async def lines() -> AsyncIterator[bytes]:
+            try:
+                while (told := await ticket.get()) is not None:
+                    yield json.dumps(told).encode() + b"\n"
+            finally:
+                self._rounds.end(ticket)
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    async def _state(self, request: Request) -> Response:
+        caller(request, self._process.tokens)
+        services = {}
+        for name, pool in sorted(self._provider.pools.items()):
+            figures, service = self._figures[name], pool.service
+            latencies = list(figures.latencies)
+            services[name] = {
+                "queries": figures.queries, "late": figures.late, "partial": figures.partial, "ready": pool.ready,
+                "percent": service.percent, "objective_s": service.objective_s,
+                "p_s": float(np.percentile(latencies, service.percent)) if latencies else None,
+                "median_s": float(np.median(latencies)) if latencies else None,
+            }  # fmt: skip
+        counts = self._provider.counts
+        return JSONResponse(
+            {"services": services, "open_queries": self._provider.open_queries,
+             "counts": {name: getattr(counts, name) for name in counts.__slots__},
+             "traffic": self._process.traffic.counts()}
+        )  # fmt: skip
+
+
+# --- bodies
+
+
+async def _json(request: Request) -> object:
+    return fields.parse_json("body", (await request.body()).decode(errors="replace"))
+
+
+def _service(name: str, body: object) -> Service:
+    required = ("capability", "areas", "rate", "percent", "objective_s")
+    top = fields.mapping("service", body, frozenset((*required, "rank")), required=required)
+    return Service(
+        name=name, capability=fields.text("capability", top["capability"]),
+        areas=fields.each("areas", top["areas"], Area.from_json), rate=fields.number("rate", top["rate"]),
+        percent=fields.number("percent", top["percent"]),
+        objective_s=fields.number("objective_s", top["objective_s"]), rank=fields.whole("rank", top.get("rank", 0)),
+    )  # fmt: skip
+
+
+def _subscription(body: object) -> Subscription:
+    optional = ("areas", "rounds", "trigger")
+    top = fields.mapping(
+        "rounds", body, frozenset(("service", "period_s", *optional)), required=("service", "period_s")
+    )  # fmt: skip
+    trigger = None
+    if top.get("trigger") is not None:
+        bounds = fields.mapping(
+            "trigger", top["trigger"], frozenset({"figure", "above", "below"}), required=("figure",)
+        )  # fmt: skip
+        given = {name: fields.number(f"trigger.{name}", bounds[name]) for name in ("above", "below") if name in bounds}
+        trigger = Trigger(figure=bounds["figure"], **given)
+    return Subscription(
+        service=fields.text("service", top["service"]), period_s=fields.number("period_s", top["period_s"]),
+        areas=fields.each("areas", top.get("areas", []), Area.from_json),
+        rounds=fields.whole("rounds", top["rounds"]) if top.get("rounds") is not None else None, trigger=trigger,
+    )  # fmt: skip
+
+
+def _told(result: Result) -> dict[str, Any]:
+    tally = result.tally
+    return {
+        "query": result.query, "service": result.service, "count": tally.count, "mean": tally.mean,
+        "least": tally.least, "most": tally.most, "seconds": result.seconds, "answered": list(result.answered),
+        "missing": dict(result.missing), "failed": result.failed, "late": result.late,
+    }  # fmt: skip
+
+
+def _refused(error: LeewardError) -> dict[str, Any]:
+    return {"error": error.message, "remedy": error.remedy}

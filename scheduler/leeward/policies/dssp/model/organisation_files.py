@@ -1,0 +1,156 @@
+"""The files of a domain and of a provider, JSON: what they offer, where they listen, whom they know.
+
+Paths in them are relative to the file.  Tokens are in files of their own (name -> token).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leeward.core import fields
+from leeward.core.fields import FieldError
+from leeward.policies.dssp.model.area import Area
+
+SHAPES = ("uniform", "exponential", "constant")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen:
+    """Where an organisation serves; with certificate and key by TLS."""
+
+    host: str
+    port: int
+    certificate: Path | None
+    key: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emulated:
+    """Nodes that wait for so long and give a random reading: `first` is the number of the first node in the whole
+    system, as execution times follow from seed, node and query (simulation/kernel_nodes.py).
+    """
+
+    shape: str
+    seed: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFile:
+    """An edge node; `command` is run for each subtask, and prints its reading."""
+
+    areas: tuple[Area, ...]
+    execution_s: float
+    pods: int
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organisation:
+    """The common part."""
+
+    name: str
+    listen: Listen
+    registry: str  #: URL
+    authority: Path | None  #: certificate that signs the others'; None: those that the machine trusts
+    callers: Path  #: tokens of those that may call
+    tokens: Path  #: tokens for those that it calls: the registry, as "registry", and members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainFile(Organisation):
+    """A domain."""
+
+    capabilities: tuple[str, ...]
+    discipline: str
+    nodes: tuple[NodeFile, ...]
+    emulated: Emulated | None
+    scaling: bool
+    busy: float | None  #: admit up to this part of a node's time; None: by the paper's formula
+    calibrate: int  #: executions of each node before it registers
+    patience_s: float
+
+
+def read_domain(path: Path) -> DomainFile:
+    """Raises FieldError naming field, value and remedy; ConfigError if the file cannot be read."""
+    optional = ("authority", "discipline", "emulated", "scaling", "busy", "calibrate", "patience_s")
+    top = _object("domain", fields.read_json(path), (*_COMMON, "capabilities", "nodes"), optional)
+    emulated = _emulated(top["emulated"]) if top.get("emulated") is not None else None
+    nodes = fields.each("nodes", top["nodes"], _node)
+    if not nodes:
+        raise FieldError("nodes", [], "are none", remedy="give one or more")
+    for number, node in enumerate(nodes):
+        if not node.command and emulated is None:
+            remedy = "give it a command that prints a reading, or give the domain `emulated`"
+            raise FieldError(f"nodes[{number}].command", [], "is missing", remedy=remedy)
+    busy = fields.number("busy", top["busy"]) if top.get("busy") is not None else None
+    return DomainFile(
+        **_common(top, path.parent), capabilities=fields.each("capabilities", top["capabilities"], fields.text),
+        discipline=fields.text("discipline", top.get("discipline", "dssp-salvage")), nodes=nodes, emulated=emulated,
+        scaling=_flag("scaling", top.get("scaling", False)), busy=busy,
+        calibrate=fields.whole("calibrate", top.get("calibrate", 200)),
+        patience_s=fields.number("patience_s", top.get("patience_s", 10.0)),
+    )  # fmt: skip
+
+
+def read_provider(path: Path) -> Organisation:
+    """As `read_domain`."""
+    top = _object("provider", fields.read_json(path), _COMMON, ("authority",))
+    return Organisation(**_common(top, path.parent))
+
+
+def _object(field: str, value: object, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
+    return fields.mapping(field, value, frozenset(required + optional), required=required)
+
+
+_COMMON = ("name", "listen", "registry", "callers", "tokens")
+
+
+def _common(top: dict[str, Any], folder: Path) -> dict[str, Any]:
+    listen = _object("listen", top["listen"], ("port",), ("host", "certificate", "key"))
+    if ("certificate" in listen) is not ("key" in listen):
+        raise FieldError("listen", sorted(listen), "has one of certificate and key", remedy="give both, or none")
+
+    def path(field: str, value: object) -> Path | None:
+        return folder / fields.text(field, value) if value is not None else None
+
+    return {
+        "name": fields.text("name", top["name"]), "registry": fields.text("registry", top["registry"]),
+        "authority": path("authority", top.get("authority")), "callers": path("callers", top["callers"]),
+        "tokens": path("tokens", top["tokens"]),
+        "listen": Listen(
+            host=fields.text("listen.host", listen.get("host", "127.0.0.1")),
+            port=fields.whole("listen.port", listen["port"]),
+            certificate=path("listen.certificate", listen.get("certificate")),
+            key=path("listen.key", listen.get("key")),
+        ),
+    }  # fmt: skip
+
+
+def _node(field: str, value: object) -> NodeFile:
+    top = _object(field, value, ("areas", "execution_s"), ("pods", "command"))
+    areas = fields.each(f"{field}.areas", top["areas"], Area.from_json)
+    if not areas:
+        raise FieldError(f"{field}.areas", [], "are none", remedy="give one or more")
+    execution_s = fields.number(f"{field}.execution_s", top["execution_s"])
+    fields.check_number(f"{field}.execution_s", execution_s, positive=True)
+    pods = fields.whole(f"{field}.pods", top.get("pods", 1))
+    fields.check_number(f"{field}.pods", pods, positive=True)
+    command = fields.each(f"{field}.command", top.get("command", []), fields.text)
+    return NodeFile(areas=areas, execution_s=execution_s, pods=pods, command=command)
+
+
+def _emulated(value: object) -> Emulated:
+    top = _object("emulated", value, ("shape",), ("seed", "first"))
+    if top["shape"] not in SHAPES:
+        raise FieldError("emulated.shape", top["shape"], "is unknown", remedy=f"choose one of {', '.join(SHAPES)}")
+    seed, first = (fields.whole(f"emulated.{name}", top.get(name, 0)) for name in ("seed", "first"))
+    return Emulated(shape=top["shape"], seed=seed, first=first)
+
+
+def _flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise fields.wrong_type(field, value, "true or false")
+    return value
