@@ -56,6 +56,7 @@ def register(app: typer.Typer) -> None:
     experiment.command("edge-cloud-live")(edge_cloud_live)
     experiment.command("bimodal-agents")(bimodal_agents)
     experiment.command("bimodal-live")(bimodal_live)
+    experiment.command("dssp-live")(dssp_live)
     app.add_typer(experiment, name="experiment")
 
 
@@ -187,6 +188,27 @@ def bimodal_agents(
     try:
         run_agents(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
     except (LeewardError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def dssp_live(
+    quick: Annotated[bool, typer.Option("--quick", help="A few queries at one rate, half a minute.")] = False,
+    seed: Annotated[int, typer.Option(help="Of arrivals, fan-outs and execution times.")] = 78,
+    base_port: Annotated[int, typer.Option(help="First port of the organisations.")] = 18400,
+    output: OutputOption = Output.table,
+    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, files and logs.")] = OUT / "dssp-live",
+) -> None:
+    """DSSP: the testbed as processes, HTTP and WebSocket between them; loads by discipline beside the model's.
+
+    A full run takes half an hour. Example: leeward experiment dssp-live --quick
+    """
+    from leeward.cli._dssp_live import run_live
+    from leeward.core.errors import LeewardError
+
+    try:
+        run_live(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
+    except (LeewardError, OSError, TimeoutError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
 
