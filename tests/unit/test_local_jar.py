@@ -30,7 +30,11 @@ def src(tmp_path: Path) -> Path:
         "scheduler/leeward/core/keys.py",
         "scheduler/leeward/core/__pycache__/keys.cpython-311.pyc",
         "scheduler/leeward/runtime/lua/export.lua",
+        "scheduler/leeward/policies/__init__.py",
         "scheduler/leeward/policies/edrp/milp/ilp.py",
+        "scheduler/leeward/policies/dssp/__init__.py",
+        "scheduler/leeward/policies/dssp/disciplines.py",
+        "scheduler/leeward/policies/dssp/model/budgets.py",
         "scheduler/leeward/local/data.py",
         "bolts/count.py",
         "bolts/tests/test_count.py",
@@ -53,13 +57,16 @@ def names(path: Path) -> list[str]:
 
 def test_symlinks_are_followed_and_services_stay_out(tmp_path: Path, src: Path, worker_jar: Path):
     out = tmp_path / "build" / "topology.jar"
-    assert build_jar(out, src=src, worker_jar=worker_jar) == 6
+    assert build_jar(out, src=src, worker_jar=worker_jar) == 9
     assert names(out) == [
         "leeward/grouping/KeyedGrouping.class",
         "resources/bolts/count.py",
         "resources/bolts/local/kept.py",
         "resources/leeward/__init__.py",
         "resources/leeward/core/keys.py",
+        "resources/leeward/policies/__init__.py",
+        "resources/leeward/policies/dssp/__init__.py",
+        "resources/leeward/policies/dssp/disciplines.py",
         "resources/leeward/runtime/lua/export.lua",
     ]
 
@@ -96,4 +103,6 @@ def test_a_project_without_our_package_gets_what_its_workers_need(tmp_path, work
     found = set(names(tmp_path / "topology.jar"))
     assert {"resources/count.py", "resources/leeward/__init__.py", "resources/leeward/core/keys.py"} <= found
     assert "resources/leeward/runtime/lua/export.lua" in found
+    rooms = {name.removeprefix("resources/leeward/policies/") for name in found if "leeward/policies" in name}
+    assert rooms == {"__init__.py", "dssp/__init__.py", "dssp/disciplines.py"}
     assert not [name for name in found if name.startswith(("resources/leeward/local", "resources/leeward/cli"))]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from leeward.local.topology_jar import WORKER_PACKAGES
+from leeward.local.topology_jar import WORKER_PACKAGES, discipline_files
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scheduler/leeward"
@@ -109,6 +109,15 @@ def test_no_system_imports_another():
 
 def test_workers_get_all_that_a_task_imports():
     assert set(WORKER_PACKAGES) == {"runtime", *MAY_IMPORT["runtime"]}
+
+
+def test_disciplines_run_in_workers():
+    """They are in the jar without the rest of their rooms."""
+    assert "leeward/policies/dssp/disciplines.py" in discipline_files()
+    for name in sorted(discipline_files()):
+        for other in imported(PACKAGE.parent / name):
+            top = other.split(".")[0]
+            assert top in sys.stdlib_module_names or other.startswith("leeward.core"), f"{name} imports {other}"
 
 
 def test_the_core_is_standard_library_without_clock_or_chance():

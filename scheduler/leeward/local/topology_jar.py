@@ -4,7 +4,9 @@
     resources/**                 the tree of src/, symlinks followed
     resources/leeward/**         this package, if src/ does not have it
 
-Only of the package `leeward` what a worker needs is in it. The same input gives the same bytes.
+Only of the package `leeward` what a worker needs is in it: the rooms of the runtime, and of the policies' rooms the
+modules of disciplines, so that a bolt orders its queue by the very object that the simulator runs. The same input gives
+the same bytes.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath
 
+from leeward.control.registry import DISCIPLINES
 from leeward.core.errors import ConfigError
 from leeward.local.errors import NotInstalledError
 from leeward.local.places import PACKAGE
@@ -73,9 +78,24 @@ def package_tree() -> Iterator[tuple[str, Path]]:
         for name, path in python_tree(PACKAGE / part):
             yield f"leeward/{part}/{name}", path
     yield "leeward/__init__.py", PACKAGE / "__init__.py"
+    for name in sorted(discipline_files()):
+        yield name, PACKAGE.parent / name
 
 
 def is_for_workers(relative: PurePosixPath) -> bool:
     """Everything but those parts of the package `leeward` that only services use."""
     parts = relative.parts
-    return parts[0] != "leeward" or len(parts) == 2 or parts[1] in WORKER_PACKAGES
+    inside = parts[0] == "leeward" and len(parts) > 2 and parts[1] not in WORKER_PACKAGES
+    return not inside or str(relative) in discipline_files()
+
+
+@cache
+def discipline_files() -> frozenset[str]:
+    """This package's modules of disciplines, by their entry points, and the packages that they are in."""
+    found: set[str] = set()
+    for point in entry_points(group=DISCIPLINES):
+        *packages, module = point.module.split(".")
+        if packages[:1] == ["leeward"]:
+            found.add("/".join([*packages, f"{module}.py"]))
+            found |= {"/".join([*packages[:depth], "__init__.py"]) for depth in range(2, len(packages) + 1)}
+    return frozenset(found)
