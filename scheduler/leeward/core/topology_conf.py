@@ -44,11 +44,12 @@ SERVICE_TIMES = Key(
 SWAP_DIR = Key("leeward.swap.dir", "topology", "path", "beside the worker", "where state waits for the next task")
 DIRECT = Key("leeward.handover.direct", "topology", "true or false", "true", "state moves by TCP; false: by Redis")
 AWAY_SECS = Key("leeward.away.secs", "topology", "s", "2", "silence after which a worker ends its lost process")
+QUEUE = Key("leeward.queue", "internal", "map", "none", "the discipline that orders its waiting tuples, with its facts")
 KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful or stateless")
 
 KEYS = (
     REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, FACTS, SERVICE_RATE,
-    SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, KIND,
+    SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, QUEUE, KIND,
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, policies or Spark.
 """
 
+from leeward.runtime.dsl.queues import ordered_by
 from leeward.runtime.dsl.specs import balanced, keyed
 from leeward.runtime.dsl.topology import DEFAULTS, Topology
 from leeward.runtime.state.fencing import FencedRedis, FencingToken
@@ -22,5 +23,6 @@ __all__ = [
     "balanced",
     "keyed",
     "open_redis",
+    "ordered_by",
     "secrets_of",
 ]

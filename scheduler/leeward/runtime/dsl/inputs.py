@@ -76,6 +76,19 @@ def with_marker_inputs(receiver: Receiver, inputs: Any) -> dict[Any, Any]:
     return result
 
 
+def refuse_missing_fields(receiver: Receiver, inputs: Any, facts: Mapping[str, str]) -> None:
+    """Raises ConfigError for an input without a field that the receiver's queue is ordered by. `facts`: by field."""
+    for source, _ in _pairs(receiver, inputs):
+        given = _input(receiver, source)
+        for field, fact in facts.items():
+            if field not in given.fields:
+                declared = ", ".join(map(repr, given.fields)) or "no field"
+                raise ConfigError(
+                    f"{receiver.name} orders its queue by {field!r} ({fact}), but {given} declares {declared}.",
+                    remedy=f"Name one of these, add the field to its outputs, or leave {fact} out of ordered_by.",
+                )
+
+
 def refuse_tables_for_stock_bolts(specs: Iterable[ComponentSpec]) -> None:
     """Raises ConfigError for a bolt of streamparse, or in Java, behind `keyed` or `balanced`: it is in no table."""
     for spec in specs:

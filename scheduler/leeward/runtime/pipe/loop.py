@@ -10,17 +10,19 @@ import gc
 import itertools
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pystorm.component import Tuple
 
 from leeward.core.alignment import Channel
+from leeward.core.instructions import Instruction
 from leeward.core.protocol import TaskProtocol
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.pipe.forms import DEFINE_CHANNEL
 from leeward.runtime.pipe.pipe import PipeSerializer
+from leeward.runtime.pipe.waiting import Waiting
 from leeward.runtime.state.keyed import NO_GROUP, KeyedState
 from leeward.runtime.state.sampling import GroupLoad
 
@@ -48,6 +50,11 @@ class Meter:
     tuples: int = 0  #: processed or, by a source, emitted
     busy_s: float = 0.0
 
+    @property
+    def mean_s(self) -> float:
+        """Time for one tuple; a guess until one was processed."""
+        return max(self.busy_s / self.tuples, 1e-6) if self.tuples else 0.001
+
 
 class Bolt(Protocol):
     """The methods of a bolt that the loop calls."""
@@ -62,8 +69,8 @@ class Bolt(Protocol):
     def control(self, tup: Tuple) -> None:
         """A tuple that is no data."""
 
-    def pass_on(self, tup: Tuple, group: int | None) -> None:
-        """A data tuple that may have to wait."""
+    def pass_on(self, tup: Tuple, group: int | None, waiting: Waiting | None = None) -> None:
+        """A data tuple that may have to wait; `waiting`: the same with its facts, if the bolt has a queue."""
 
     def attend(self) -> None:
         """Work posted by other threads or due by the clock."""
@@ -114,6 +121,15 @@ class Loop:
     def changing(self) -> None:
         """The protocol has decided something: which channels were clear is not known any more."""
         self._clear.clear()
+
+    @property
+    def waiting(self) -> int:
+        """Tuples that were read and wait for their turn."""
+        return 0
+
+    def in_turn(self, instructions: Iterable[Instruction]) -> Iterable[Instruction]:
+        """Instructions of the protocol as they are to be carried out."""
+        return instructions
 
     def received(self) -> Counter[str]:
         """Data tuples that came, by upstream component; any thread may ask."""

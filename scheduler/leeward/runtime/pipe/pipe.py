@@ -101,6 +101,13 @@ class PipeSerializer:
             if piece and (pairs := self.form.take(piece)):
                 return pairs
 
+    def at_hand(self) -> list[Any]:
+        """The next pairs of input, flat, if they are there; does not wait. Raises StormWentAwayError at its end."""
+        if self._pairs:
+            return self.batch()
+        piece = self._read()
+        return self.form.take(piece) if piece else []
+
     def task_ids(self) -> list[int]:
         """The tasks that got the tuple just emitted; input that comes before stays for later."""
         while True:

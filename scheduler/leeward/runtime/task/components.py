@@ -27,6 +27,9 @@ State is kept in `self.state` alone. Attributes beside it that tuples change sta
 hook rebuilds them; a task notices them, and a reconfiguration that would move them is refused. The class attribute
 `transient` names those that may be lost, as a cache; `transient = ()` says that a component without state has none.
 
+`queue = ordered_by(...)` in the class of a bolt, or `spec(queue=...)`, orders the tuples that wait in front of it;
+docs/protocol.md says what may overtake what. Without a worker it has no effect.
+
 Look a list or dict in `self.state` up each time before you change it; do not keep it from one tuple to the next:
 checkpoints and handovers copy state while work goes on.
 """
@@ -37,14 +40,17 @@ import copy
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from streamparse import Bolt, Spout
 
 from leeward.core.errors import NotOwnedError
-from leeward.core.instructions import Deliver, DeliverPulse, Kind, Marker, Send
+from leeward.core.instructions import Deliver, DeliverPulse, Instruction, Kind, Marker, Send
+from leeward.core.topology_conf import QUEUE
 from leeward.runtime.dsl.inputs import Receiver, most_replicas, with_marker_inputs
+from leeward.runtime.dsl.queues import Ordering, discipline_of, queue_conf
 from leeward.runtime.dsl.specs import (
     BOLT_CLASS,
     KIND,
@@ -56,8 +62,11 @@ from leeward.runtime.dsl.specs import (
     command_of,
     with_marker_output,
 )
+from leeward.runtime.pipe.forms import BinaryForm
 from leeward.runtime.pipe.loop import Loop
+from leeward.runtime.pipe.ordered_loop import OrderedLoop
 from leeward.runtime.pipe.output import BoltOutput, SpoutOutput
+from leeward.runtime.pipe.waiting import Queue, Waiting, line_of
 from leeward.runtime.state.keyed import NO_GROUP, Entries
 from leeward.runtime.task.elastic import Elastic, Pulse
 from leeward.runtime.task.mixins import (
@@ -66,6 +75,7 @@ from leeward.runtime.task.mixins import (
     is_batching,
     process_batches,
     refuse_mixins,
+    refuse_queue,
     run_workerless,
 )
 
@@ -87,20 +97,27 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
 
     @classmethod
     def spec(
-        cls, name: str | None = None, inputs: Any = None, par: int | None = None, config: dict[str, Any] | None = None
-    ) -> Any:
-        """As streamparse's `Bolt.spec`; `par` is the number of tasks, the most replicas there can be.
+        cls, name: str | None = None, inputs: Any = None, par: int | None = None,
+        config: dict[str, Any] | None = None, queue: Ordering | None = None,
+    ) -> Any:  # fmt: skip
+        """As streamparse's `Bolt.spec`; `par` is the number of tasks, the most replicas there can be. `queue`: from
+        `ordered_by`, instead of the class's own.
 
-        Adds the marker stream to outputs and inputs. Raises ConfigError for inputs that no table can route.
+        Adds the marker stream to outputs and inputs. Raises ConfigError for inputs that no table can route, and for a
+        queue that cannot be.
         """
         conf, par, stateful = {**(cls.config or {}), **(config or {})}, par or cls.par, cls.kind == "stateful"
         receiver = Receiver(name or cls.__name__, most_replicas(par, conf), stateful=stateful)
+        routed = with_marker_inputs(receiver, inputs)
+        ordering = queue_conf(cls, receiver, inputs, routed, queue)
+        if ordering and cls._batching:
+            refuse_queue(cls)
         spec = ElasticBoltSpec(
             cls,
             name=name,
-            inputs=with_marker_inputs(receiver, inputs),
+            inputs=routed,
             par=par,
-            config=conf | {KIND: cls.kind},
+            config=conf | {KIND: cls.kind} | ({QUEUE.name: ordering} if ordering else {}),
             outputs=with_marker_output(receiver.name, cls.outputs),
             **command_of(cls),
         )
@@ -111,10 +128,24 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
 
     def _before_start(self) -> None:
         stateful = self.kind == "stateful"
-        self._loop = Loop(
+        conf = self.storm_conf.get(QUEUE.name)
+        loop: Callable[..., Loop] = partial(OrderedLoop, queue=self._make_queue(conf), wall=time.time) if conf else Loop
+        self._loop = loop(
             self.serializer, self._protocol, _LoopEnd(self), self._meter, inbox=self._inbox, copier=self._handovers,
             state=self.state if stateful else None, load=self._group_load, plain=not self._server.seconds,
         )  # fmt: skip
+
+    def _make_queue(self, conf: Mapping[str, Any]) -> Queue:
+        framed = isinstance(self.serializer.form, BinaryForm)
+        meter, server = self._meter, self._server
+        return Queue(
+            discipline_of(conf, type(self), self.component_name),
+            conf["facts"],
+            component=self.component_name,
+            most=conf["most"],
+            line=line_of(stateful=self.kind == "stateful", keyed=conf["keyed"], told=framed),
+            mean_s=lambda: server.seconds or meter.mean_s,
+        )
 
     def _run(self) -> None:
         if not self._connected:
@@ -173,15 +204,22 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
         self._tick()
         super()._changed()
 
-    def _pass_on(self, tup: Any, group: int | None) -> None:
+    def _in_turn(self, instructions: Iterable[Instruction]) -> Iterable[Instruction]:
+        return self._loop.in_turn(instructions)
+
+    def _pass_on(self, tup: Any, group: int | None, waiting: Waiting | None = None) -> None:
         """A data tuple that may have to wait."""
-        self._carry_out(self._protocol.on_tuple(tup.task, (group, tup)))
+        self._carry_out(self._protocol.on_tuple(tup.task, (group, tup if waiting is None else waiting)))
         if self._handovers.epoch:
             self._handovers.look()
 
     @property
     def _in(self) -> Counter[str]:
         return self._loop.received()
+
+    @property
+    def _read_ahead(self) -> int:
+        return self._loop.waiting
 
     def _process(self, tup: Any) -> None:
         self._current_tups = [tup]
@@ -206,13 +244,16 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
 
     def _deliver(self, instruction: Deliver) -> None:
         start = time.perf_counter()
+        group, tup = instruction.item
+        if isinstance(tup, Waiting):
+            self._current_tups = [tup.tup]
+            tup = tup.checked()
         if self._server.seconds:
             if self.serializer.waited:
                 self._server.rest()
             self.serializer.waited = False
             self.serializer.flush_all()
             time.sleep(max(0.0, self._server.serve(start) - start))
-        group, tup = instruction.item
         if self.kind == "stateful":
             self.state.here = NO_GROUP if group is None else group
         self._process(tup)

@@ -156,7 +156,7 @@ class Elastic(Output):
         )  # fmt: skip
         self._server = Server(service_time(conf))
         self._user = UserCode(self, self._protocol, self._server.rest)
-        self._task = Task(_Shell(self), self._user, self._protocol, courier, pacing=self._pacing)
+        self._task = Task(_Shell(self), self._user, self._protocol, courier, pacing=self._pacing, in_turn=self._in_turn)
         self._handovers = self._task.handovers
         paths = Paths(conf.get(ZOOKEEPER_ROOT.name) or "/leeward", conf["storm.id"])
         store = TaskStore(
@@ -252,6 +252,10 @@ class Elastic(Output):
     def _carry_out(self, instructions: Iterable[Instruction]) -> None:
         self._task.carry_out(instructions)
 
+    def _in_turn(self, instructions: Iterable[Instruction]) -> Iterable[Instruction]:
+        """As they are to be carried out; bolts with a queue order the tuples among them."""
+        return instructions
+
     def _changing(self) -> None:
         """The protocol has decided something: bolts forget which channels were clear."""
         self._user.changing()
@@ -304,6 +308,11 @@ class Elastic(Output):
         """Data tuples that came, by upstream component."""
         return Counter()
 
+    @property
+    def _read_ahead(self) -> int:
+        """Data tuples that wait for their turn in a bolt's queue."""
+        return 0
+
     def _metrics(self) -> str:
         load, outside, unused = self._group_load, self._user.outside(self._meter.tuples), False
         if self.kind != "stateless" and self._meter.tuples and not self.state:
@@ -325,7 +334,7 @@ class Elastic(Output):
             dropped=self._dropped,
             processed=self._meter.tuples,
             busy_s=self._meter.busy_s,
-            buffered=self._protocol.buffered,
+            buffered=self._protocol.buffered + self._read_ahead,
             groups=dict(load.tuples) if load else {},
             looked_at=load.looked_at if load else 0,
             state_bytes=self._task.state_bytes,

@@ -34,6 +34,14 @@ def refuse_mixins(component: type) -> None:
         )
 
 
+def refuse_queue(component: type) -> None:
+    """Raises ConfigError: a batch is processed as a whole, at its tick, so no order of its tuples shows."""
+    raise ConfigError(
+        f"{component.__name__} has a queue, and derives from BatchingBolt, which processes what waits as one batch.",
+        remedy="Take away the queue, or the mixin.",
+    )
+
+
 def is_batching(component: type) -> bool:
     """It collects tuples until a tick."""
     return issubclass(component, BatchingBolt)

@@ -38,6 +38,9 @@ from leeward.runtime.state.durable import Durable
 from leeward.runtime.state.fencing import FencingToken
 from leeward.runtime.state.keyed import Entries
 
+#: From instructions to the same in the order in which they are carried out.
+InTurn = Callable[[Iterable[Instruction]], Iterable[Instruction]]
+
 log = logging.getLogger(__name__)
 
 
@@ -48,10 +51,11 @@ class Task:
 
     def __init__(
         self, shell: Shell, user: UserCode, protocol: TaskProtocol, courier: StateTransfer,
-        *, around: Surroundings | None = None, pacing: Pacing = Pacing(),
+        *, around: Surroundings | None = None, pacing: Pacing = Pacing(), in_turn: InTurn = iter,
     ) -> None:  # fmt: skip
+        """`in_turn`: of a bolt whose waiting tuples have an order of their own; it moves no other instruction."""
         self.shell, self.user, self.protocol = shell, user, protocol
-        self.around, self.pacing = around or Surroundings(), pacing
+        self.around, self.pacing, self._in_turn = around or Surroundings(), pacing, in_turn
         self.handovers = Handovers(self, courier, self.around, pacing)
         self.state_bytes = 0  #: as of the last export
         self._durable = Durable()
@@ -102,7 +106,7 @@ class Task:
     def carry_out(self, instructions: Iterable[Instruction]) -> None:
         """In order."""
         self.shell.changing()
-        for instruction in instructions:
+        for instruction in self._in_turn(instructions):
             self._actions[type(instruction)](self, instruction)
         self.shell.changed()
 
