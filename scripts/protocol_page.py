@@ -57,6 +57,26 @@ in waits: its items are queued, and processed in order later.
 - Each source reads the record at a time of its own, so after an abort some sources have sent a marker and others have
   not. A checkpoint's marker is dropped where a newer one has come. A pause's marker waits for the record of the abort.
 """
+OVERTAKING = """Storm keeps order per sender, and a bolt without a queue processes tuples as they come. One with
+`queue = ordered_by(...)` reads ahead, and asks a discipline for the next tuple whenever it is free
+(`runtime/pipe/ordered_loop.py`). The tuples wait in front of the protocol: the order in which they are chosen is to it
+the order in which they came, so counts, cuts, handovers and resets hold as they are.
+
+- *Markers* of any kind, on any channel, and *ticks* are fences: all tuples that were read before are processed first,
+  then the marker, then what is behind it.
+- *Heartbeats* are passed: they cut nothing, and are answered as soon as they are read.
+- *Tuples of the same key* keep their order where it is promised: in a `StatefulBolt`, and where some input is routed by
+  `keyed(...)`. So do those of the same key group, as a task is told the group and not the key; others overtake.
+- *Tuples whose key is not known* neither overtake nor are overtaken where order per key is promised: input of
+  a `StatefulBolt` by `balanced()`, and keyed input over Storm's JSON.
+- In a stateless bolt without keyed input any tuple overtakes any other.
+- Tuples that the protocol holds back (behind a marker that is not in from all, during a pause, until their key group is
+  in) come out by the same rules when it releases them. Nothing is read meanwhile, so what comes then is behind them.
+- A reset drops tuples that wait as it drops those that the protocol holds back. No discipline drops any.
+- At most 1,000 tuples are read ahead (`most`), and what is behind them waits in order. A worker sends 1,024 ahead, so a
+  marker has no more tuples in front of it than without a queue.
+- Pulses and checkpoints cut the queue, too: an urgent tuple is served after all that came before the last of them.
+"""
 COURSES = """A *restart*: `announce` (PAUSE), every task exports at the pause marker, barrier 1, `move` (the plugin
 places, Storm rebalances), `restore` (RESTORE: groups, state, probes), barrier 2, RUN.
 
@@ -226,6 +246,7 @@ def page() -> str:
         "Each marker also has a count: how many tuples, pulses and route markers its sender sent on that channel.\n",
         markers(),
         "### Alignment\n", ALIGNMENT,
+        "### Order of waiting tuples\n", OVERTAKING,
         "## A task\n", members(Mode, "State"),
         "### Facts\n", members(Fact, "Fact"),
         "### Transitions of a task\n", diagram(Mode.STARTING, protocol.TRANSITIONS, of_fact),
