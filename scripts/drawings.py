@@ -295,11 +295,12 @@ def tuple_way() -> Picture:
     return picture
 
 
-# --- a handover ---
+# --- sequences ---
 
+#: From, to, text. A step without `to` is a note beside its line.
+Steps = tuple[tuple[str, str, str], ...]
 LIVES = ("coordinator", "upstream tasks", "donor", "receiver", "sink")
-#: From, to, text. A step without `to` is a note beside its line; a tuple of targets is one arrow for each.
-HANDOVER: tuple[tuple[str, str | tuple[str, ...], str], ...] = (
+HANDOVER: Steps = (
     ("coordinator", "donor", "record: epoch e will come, with its tables"),
     ("donor", "receiver", "pieces, copied ahead"),
     ("donor", "", "works on; packs changed keys again"),
@@ -320,16 +321,48 @@ HANDOVER: tuple[tuple[str, str | tuple[str, ...], str], ...] = (
 )
 
 
+ORGANISATIONS = ("client", "provider", "registry", "domain", "node")
+QUERY: Steps = (
+    ("domain", "node", "measure while it is idle"),
+    ("domain", "registry", "register: capabilities, areas"),
+    ("client", "provider", "open a service"),
+    ("provider", "registry", "discover"),
+    ("provider", "domain", "negotiate: rate, p_t, x"),
+    ("domain", "", "x_u < x, and the pods suffice?"),
+    ("domain", "provider", "offer, or the least that it can promise"),
+    ("client", "provider", "query"),
+    ("provider", "", "p_t = 100 (p_q / 100)^(1 / k_q)"),
+    ("provider", "domain", "task: areas, p_t, what is left of x"),
+    ("domain", "", "t_D = now + x - x_u; queues by discipline"),
+    ("domain", "node", "subtask, in its turn"),
+    ("node", "domain", "reading, or none"),
+    ("domain", "provider", "answer: tally, late or not"),
+    ("provider", "client", "aggregate, and the domains that are missing"),
+)
+
+
 def handover() -> Picture:
-    """As a sequence diagram."""
+    """From the announcement to the closed journal."""
+    note = "Tuples flow all the while. The coordinator's arrows are znodes; reports are children of a barrier's znode."
+    return sequence("A handover", LIVES, HANDOVER, note)
+
+
+def query() -> Picture:
+    """Of DSSP, from the registration on."""
+    note = "Domain and provider are pure state machines; WebSocket carries their messages, HTTP the client's."
+    return sequence("The way of a query", ORGANISATIONS, QUERY, note)
+
+
+def sequence(title: str, lives: Sequence[str], steps: Steps, note: str) -> Picture:
+    """Lines of life with arrows between them."""
     gap, first, step = 196, 92, 34
-    picture = Picture("A handover", gap * (len(LIVES) - 1) + 190, 90 + step * len(HANDOVER) + 50)
-    at = {name: first + number * gap for number, name in enumerate(LIVES)}
+    picture = Picture(title, gap * (len(lives) - 1) + 190, 90 + step * len(steps) + 50)
+    at = {name: first + number * gap for number, name in enumerate(lives)}
     end = picture.height - 46
     for name, x in at.items():
         picture.shapes.append(Arrow(((x, 54), (x, end)), head=False, dashed=True))
         picture.box(Box(x - 68, 18, 136, 36, SAND if name == "coordinator" else BLUE), (name,))
-    for number, (source, target, text) in enumerate(HANDOVER):
+    for number, (source, target, text) in enumerate(steps):
         y = 92 + number * step
         if not target:
             width = 6.3 * len(text) + 22
@@ -345,12 +378,11 @@ def handover() -> Picture:
             label = (start + stop) / 2
         picture.shapes.append(Box(label - width / 2, y - 19, width, 16, PAPER, outline=False))
         picture.shapes.append(Text(label, y - 7, text, 11))
-    note = "Tuples flow all the while. The coordinator's arrows are znodes; reports are children of a barrier's znode."
     picture.shapes.append(Text(picture.width / 2, picture.height - 16, note, 11))
     return picture
 
 
-PICTURES = {"house.svg": house, "tuple.svg": tuple_way, "handover.svg": handover}
+PICTURES = {"house.svg": house, "tuple.svg": tuple_way, "handover.svg": handover, "dssp.svg": query}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ import pytest
 from leeward.core.fields import FieldError
 from leeward.core.members import To
 from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node, Scale, Start
-from leeward.policies.dssp.agents.messages import Answer, Ask, Negotiate, Offer, Provision, Refuse, Tally, Terms
+from leeward.policies.dssp.agents.messages import Answer, Apart, Ask, Negotiate, Offer, Provision, Refuse, Tally, Terms
 from leeward.policies.dssp.agents.play import Play, Weather
 from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Result, Service
 from leeward.policies.dssp.agents.scaling import ScalingSettings
@@ -189,6 +189,16 @@ def opened(domains=("a", "b"), **settings):
     return made
 
 
+def asked(made, *args):
+    """A query's messages, one for each domain."""
+    (sent,) = made.query(*args)
+    return [To(name, sent.message) for name in sent.names]
+
+
+def results(found):
+    return [one for one in found if isinstance(one, Result)]
+
+
 def answer(query, **changes):
     of = {"query": query, "tally": Tally(count=1, total=4.0, least=4.0, most=4.0), "inside_s": 0.1, "late": False}
     return Answer(**of | changes)
@@ -196,68 +206,72 @@ def answer(query, **changes):
 
 def test_a_query_goes_to_the_domains_of_its_areas_and_is_aggregated():
     made = opened()
-    sent = made.query("ticket", "s", (), 10.0)
+    sent = asked(made, "ticket", "s", (), 10.0)
     assert [one.name for one in sent] == ["a", "b"]
     assert sent[0].message.percent == pytest.approx(100 * 0.99**0.5)
     number = sent[0].message.query
-    assert made.receive("a", answer(number), 10.2, RNG) == []
-    (result,) = made.receive("b", answer(number), 10.3, RNG)
+    assert results(made.receive("a", answer(number), 10.2, RNG)) == []
+    (result,) = results(made.receive("b", answer(number), 10.3, RNG))
     assert isinstance(result, Result) and result.answered == ("a", "b") and result.missing == ()
     assert result.tally.count == 2 and result.seconds == pytest.approx(0.3) and not result.late
-    assert [one.name for one in made.query("t", "s", (THERE,), 11.0)] == ["b"]
+    assert [one.name for one in asked(made, "t", "s", (THERE,), 11.0)] == ["b"]
 
 
 def test_delays_beside_the_domain_are_taken_off_the_budget():
     made = opened(("a",))
-    (sent,) = made.query(0, "s", (), 0.0)
-    assert sent.message.objective_s == 2.0
-    made.receive("a", answer(sent.message.query, inside_s=0.1), 0.15, RNG)
-    (sent,) = made.query(0, "s", (), 1.0)
-    assert sent.message.objective_s == pytest.approx(1.95)
+    (sent,) = asked(made, 0, "s", (), 0.0)
+    told, _ = made.receive("a", answer(sent.message.query, inside_s=0.1), 0.15, RNG)
+    assert told == To("a", Apart(seconds=pytest.approx(0.05)))
+    at = provisioned(1)
+    at.receive("p", told.message, 0.2, RNG)
+    (begun,) = starts(at.receive("p", sent.message, 1.0, RNG))
+    assert begun.due == pytest.approx(1.0 + 2.0 - 0.05)
 
 
 def test_missing_answers_are_asked_for_once_more_and_then_named():
     made = opened(patience_s=1.0)
-    number = made.query(0, "s", (), 0.0)[0].message.query
+    number = asked(made, 0, "s", (), 0.0)[0].message.query
     made.receive("a", answer(number), 0.1, RNG)
     (again,) = made.tick(2.1, RNG)
-    assert again.name == "b" and again.message.query == number
+    assert again.names == ("b",) and again.message.query == number
     assert made.tick(2.6, RNG) == []
     (result,) = made.tick(3.1, RNG)
     assert result.answered == ("a",) and result.missing == (("b", "it did not answer in time"),) and result.late
-    assert made.receive("b", answer(number), 3.2, RNG) == [] and made.counts.discarded == 1
+    assert results(made.receive("b", answer(number), 3.2, RNG)) == [] and made.counts.discarded == 1
     assert made.open_queries == 0
 
 
 def test_answers_of_strangers_doubled_ones_and_garbage_do_no_harm():
     made = opened()
-    number = made.query(0, "s", (), 0.0)[0].message.query
+    number = asked(made, 0, "s", (), 0.0)[0].message.query
     assert made.receive("stranger", answer(number), 0.1, RNG) == []
-    assert made.receive("a", answer(number), 0.1, RNG) == []
-    assert made.receive("a", answer(number), 0.1, RNG) == []
+    assert results(made.receive("a", answer(number), 0.1, RNG)) == []
+    assert results(made.receive("a", answer(number), 0.1, RNG)) == []
     assert made.counts.discarded == 2
     bad = Tally(count=1, total=float("nan"), least=1.0, most=1.0)
-    (result,) = made.receive("b", answer(number, tally=bad), 0.2, RNG)
+    (result,) = results(made.receive("b", answer(number, tally=bad), 0.2, RNG))
     assert result.missing == (("b", "its answer makes no sense"),) and result.tally.total == 4.0
 
 
 def test_a_domain_that_does_not_answer_is_left_out_and_asked_again():
     made = opened(patience_s=1.0, misses=2)
     for number in range(2):
-        made.query(0, "s", (THERE,), 10.0 * number)
+        asked(made, 0, "s", (THERE,), 10.0 * number)
         made.tick(10.0 * number + 5, RNG)
     with pytest.raises(FieldError, match="outside every domain"):
-        made.query(0, "s", (THERE,), 30.0)
+        asked(made, 0, "s", (THERE,), 30.0)
     assert [one for one in made.tick(31.0, RNG) if one.name == "b" and isinstance(one.message, Negotiate)]
     for _ in range(2):
         made.receive("b", Offer(service="s", accepted=True), 31.0, RNG)
-    assert made.query(0, "s", (THERE,), 32.0)
+    assert asked(made, 0, "s", (THERE,), 32.0)
 
 
 def test_a_domain_that_has_started_anew_is_provisioned_again():
     made = opened()
-    number = made.query(0, "s", (THERE,), 0.0)[0].message.query
-    (result,) = made.receive("b", Refuse(query=number, service="s", why="unknown", provisioned=False), 0.1, RNG)
+    number = asked(made, 0, "s", (THERE,), 0.0)[0].message.query
+    (result,) = results(
+        made.receive("b", Refuse(query=number, service="s", why="unknown", provisioned=False), 0.1, RNG)
+    )
     assert result.missing == (("b", "unknown"),)
     assert made.pools["s"].ready == ("a",)
     assert any(one.name == "b" for one in made.tick(3.0, RNG))
@@ -280,9 +294,9 @@ def test_a_bad_service_is_named(changes, field):
 def test_queries_need_an_open_service_and_a_covered_area():
     made = opened()
     with pytest.raises(FieldError, match="open are: s"):
-        made.query(0, "other", (), 0.0)
+        asked(made, 0, "other", (), 0.0)
     with pytest.raises(FieldError, match="outside every domain"):
-        made.query(0, "s", (NOWHERE,), 0.0)
+        asked(made, 0, "s", (NOWHERE,), 0.0)
 
 
 def test_rounds_come_in_time_and_are_reported_if_the_trigger_holds():
@@ -296,7 +310,7 @@ def test_rounds_come_in_time_and_are_reported_if_the_trigger_holds():
         for sent in many.tick(now):
             value = 3.0 if now < 1.0 else 4.0
             tally = Tally(count=1, total=value, least=value, most=value)
-            (result,) = made.receive("a", answer(sent.message.query, tally=tally), now + 0.1, RNG)
+            (result,) = results(made.receive("a", answer(sent.message.query, tally=tally), now + 0.1, RNG))
             reported.append((result.ticket.number, many.report(result)))
         now += 0.5
     assert reported == [(0, False), (1, True), (2, True)] and len(many) == 0

@@ -1,7 +1,7 @@
 """Workers as child processes: each carries out pieces of work that its parent hands it, several at a time.
 
-A worker is forked before the parent's event loop begins, and again whenever it has died: what it had in work then is
-reported as failed.  Parent and worker speak JSON, one message a packet.
+A worker is forked before the parent's event loop begins, and again whenever it has died: its work is reported as failed
+then.  Parent and worker speak JSON, one message a packet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-#: What a worker makes of its number and a piece of work: a reading, None for none.
+#: From the worker's number and a piece of work to a reading; None if there is none.
 Work = Callable[[int, Any], Awaitable[float | None]]
 #: Bytes of a message at most.
 LARGEST = 1 << 16

@@ -57,9 +57,11 @@ def serve_provider(
 class _Figures:
     """Of a service."""
 
+    objective_s: float
     latencies: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
     queries: int = 0
     late: int = 0
+    over: int = 0  #: took longer than the objective
     partial: int = 0
 
 
@@ -113,6 +115,7 @@ class _Served:
         figures = self._figures[effect.service]
         figures.queries += 1
         figures.late += effect.late
+        figures.over += effect.seconds > figures.objective_s
         figures.partial += bool(effect.missing or effect.failed)
         figures.latencies.append(effect.seconds)
         if isinstance(effect.ticket, Round):
@@ -139,7 +142,7 @@ class _Served:
                 remedy = f"add the token that {name!r} has given this provider, or ask for another area"
                 raise FieldError(f"tokens.{name}", None, "is missing", remedy=remedy)
             self._process.links.know(name, Address(url=entry["url"], token=token))
-        self._figures.setdefault(service.name, _Figures())
+        self._figures.setdefault(service.name, _Figures(service.objective_s)).objective_s = service.objective_s
         domains = [(name, [Area(*area) for area in entry["areas"]]) for name, entry in sorted(found.items())]
         self._process.take(self._provider.open(service, domains, self._process.now()))
         pool, until = self._provider.pools[service.name], time.monotonic() + SETTLE_S
@@ -218,7 +221,8 @@ class _Served:
             figures, service = self._figures[name], pool.service
             latencies = list(figures.latencies)
             services[name] = {
-                "queries": figures.queries, "late": figures.late, "partial": figures.partial, "ready": pool.ready,
+                "queries": figures.queries, "late": figures.late, "over": figures.over,
+                "partial": figures.partial, "ready": pool.ready,
                 "percent": service.percent, "objective_s": service.objective_s,
                 "p_s": float(np.percentile(latencies, service.percent)) if latencies else None,
                 "median_s": float(np.median(latencies)) if latencies else None,

@@ -173,7 +173,7 @@ async def open_services(client: httpx.AsyncClient, setting: Setting, rate: float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What came of a query; `seconds`: at its client, None if it failed."""
+    """The outcome of a query; `seconds`: at its client, None if it failed."""
 
     asked: Asked
     seconds: float | None

@@ -82,7 +82,7 @@ async def _load(
 
 
 class Watch:
-    """What the page shows."""
+    """Keeps the figures of the page."""
 
     def __init__(self, setting: Setting, *, profile: str, discipline: str, rate: float) -> None:
         self._about = {"profile": profile, "discipline": discipline, "rate": rate}
@@ -151,7 +151,7 @@ class Watch:
         return {
             **self._about, "seconds": elapsed, "served": recent / min(RECENT_S, max(elapsed, 1.0)),
             "done": self._done, "partial": self._partial, "running": True,
-            "classes": [{key: one[key] for key in _CLASS_KEYS} for one in self._classes],
+            "classes": [{key: one[name] for key, name in _CLASS_KEYS.items()} for one in self._classes],
             "domains": [
                 {key: value for key, value in one.items() if key != "before"}
                 for _, one in sorted(self._domains.items())
@@ -171,5 +171,8 @@ class Watch:
         return "\n".join(lines)
 
 
-_CLASS_KEYS = ("name", "objective_s", "percent", "p_s", "median_s", "queries", "late")
+#: Key on the page -> in the provider's state.
+_CLASS_KEYS = {
+    name: name for name in ("name", "objective_s", "percent", "p_s", "median_s", "queries")
+} | {"late": "over"}  # fmt: skip
 _NOTHING: dict[str, Any] = {"started": 0, "late": 0, "waiting": [], "busy": [], "pods": [], "before": (0, 0)}

@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     systems = typer.Typer(no_args_is_help=True, help="A paper's quantities for a given instance and placement.")
     systems.command("edge-cloud")(edge_cloud_command)
     systems.command("bimodal")(bimodal_command)
+    systems.command("dssp")(dssp_command)
     app.add_typer(systems, name="evaluate")
 
 
@@ -71,6 +72,33 @@ def bimodal_command(
         return
     for name, found in document.items():
         typer.echo(f"{name.replace('_', ' ')}: " + (_map_line(found) if found else "no map"))
+
+
+def dssp_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="A query, and the nodes of one of its tasks.")],
+    output: OutputOption = Output.table,
+) -> None:
+    """Percentile, unloaded latency, queueing deadline and affordable execution time of a query that fans out.
+
+    Example: leeward evaluate dssp case.json --output json
+    """
+    from leeward.core.errors import LeewardError
+    from leeward.policies.dssp.model.document import evaluate, read_case
+
+    try:
+        document = evaluate(read_case(file))
+    except LeewardError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+    if output is not Output.table:
+        typer.echo(document_text(document, output), nl=False)
+        return
+    for name, found in document.items():
+        if name != "violations" and found is not None:
+            unit = "%" if name == "task_percent" else "s"
+            typer.echo(f"{name.removesuffix('_s').replace('_', ' ')}: {found:.6g} {unit}")
+    for name in document["violations"]:
+        typer.echo(f"broken: {name.replace('_', ' ')}")
 
 
 def _map_line(found: dict[str, Any]) -> str:

@@ -19,11 +19,18 @@ class To(NamedTuple):
     message: Any
 
 
+class ToAll(NamedTuple):
+    """The same message to several other members: a shell packs it once."""
+
+    names: tuple[str, ...]
+    message: Any
+
+
 class Member(Protocol):
     """One organisation's part. Reads no clock and draws from `rng` alone; `now` in seconds, never going back.
 
-    Both methods return messages (`To`) and effects. An effect is any other value: the shell gives it to the wiring,
-    which knows what it asks for (start a subtask, answer a client).
+    Both methods return messages (`To`, `ToAll`) and effects. An effect is any other value: the shell gives it to the
+    wiring, which knows what it asks for (start a subtask, answer a client).
     """
 
     name: str

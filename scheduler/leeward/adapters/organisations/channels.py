@@ -10,6 +10,8 @@ from typing import Protocol
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
 
 #: Pings find a peer that went away without a word, s; an answer may take as long again.
 PING_S = 10.0
@@ -27,11 +29,19 @@ class Channel(Protocol):
     async def send(self, frame: bytes) -> None:
         """Waits while the other side does not read. Raises GoneError."""
 
+    def write(self, wire: bytes) -> bool:
+        """Send the bytes of a whole frame (`wire_of`) at once; False, and nothing is sent, if that is not possible."""
+
     async def receive(self) -> bytes | None:
         """The next frame; None for one that is text. Raises GoneError."""
 
     async def close(self, code: int, reason: str) -> None:
         """Returns when the other side knows, or after CLOSE_S."""
+
+
+def wire_of(frame: bytes) -> bytes:
+    """The bytes of a frame on any connection that this process has opened: framed and masked once for all."""
+    return Frame(Opcode.BINARY, frame).serialize(mask=True)
 
 
 class Dialled:
@@ -55,6 +65,14 @@ class Dialled:
             await self._connection.send(frame)
         except ConnectionClosed as error:
             raise GoneError(str(error)) from None
+
+    def write(self, wire: bytes) -> bool:
+        """See Channel; not while the peer is slow to read."""
+        transport = self._connection.transport
+        if transport.is_closing() or transport.get_write_buffer_size() or self._connection.state is not State.OPEN:
+            return False
+        transport.write(wire)
+        return True
 
     async def receive(self) -> bytes | None:
         """See Channel."""
@@ -81,6 +99,10 @@ class Accepted:
             await self._websocket.send_bytes(frame)
         except (WebSocketDisconnect, RuntimeError) as error:
             raise GoneError(str(error)) from None
+
+    def write(self, wire: bytes) -> bool:
+        """See Channel: the server does not let go of its connection."""
+        return False
 
     async def receive(self) -> bytes | None:
         """See Channel."""

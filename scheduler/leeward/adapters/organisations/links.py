@@ -16,13 +16,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
 from websockets.exceptions import InvalidStatus, WebSocketException
 
-from leeward.adapters.organisations.channels import Channel, Dialled, GoneError
+from leeward.adapters.organisations.channels import Channel, Dialled, GoneError, wire_of
 from leeward.adapters.organisations.frames import HEAD, LARGEST, Codec
 from leeward.adapters.organisations.tls import client_tls, refuse_plain
 from leeward.core.errors import ConfigError
@@ -124,6 +125,7 @@ class Links:
         secure = any(url.startswith("wss:") for url, _ in self._urls.values())
         self.tls = client_tls() if tls is None and secure else tls
         self._known, self._lines = callers | self._urls.keys(), dict[str, _Line]()
+        self._common: dict[tuple[str, ...], list[bytes]] = {}  # packed messages that wait to go to all of these peers
         self._closing = False
 
     def know(self, name: str, address: Address) -> None:
@@ -147,6 +149,42 @@ class Links:
             self.traffic.dropped["unsent"] += 1
         else:
             self._line(to).put(packed)
+
+    def send_all(self, names: tuple[str, ...], message: object) -> None:
+        """The same message to several peers, soon: packed once, and in one frame with all that follows to the same.
+
+        A peer that other messages wait for, or that has no link yet, gets it in its turn.
+        """
+        packed = self.codec.pack(message)
+        if self._closing or len(packed) + HEAD > self.rules.largest or not self._known.issuperset(names):
+            for name in names:
+                self.send(name, message)
+            return
+        waiting = self._common.get(names)
+        if waiting is None:
+            waiting = self._common[names] = []
+            loop, gather_s = asyncio.get_running_loop(), self.rules.gather_s
+            flush = partial(self._flush_all, names)
+            if gather_s:
+                loop.call_later(gather_s, flush)
+            else:
+                loop.call_soon(flush)
+        waiting.append(packed)
+
+    def _flush_all(self, names: tuple[str, ...]) -> None:
+        waiting = self._common.pop(names)
+        frame = self.codec.frame(waiting)
+        wire = wire_of(frame) if len(frame) <= self.rules.largest and not self._closing else None
+        lines, written = [self._line(name) for name in names], 0
+        for line in lines:
+            if wire is not None and line.write(wire):
+                written += 1
+                continue
+            for packed in waiting:
+                line.put(packed)
+        self.traffic.sent += written * len(waiting)
+        self.traffic.frames_sent += written
+        self.traffic.bytes_sent += written * len(frame)
 
     async def serve(self, name: str, channel: Channel) -> None:
         """A link that a peer has opened, until it ends."""
@@ -200,6 +238,10 @@ class _Line:
             self._bytes -= len(self.waiting.popleft())
             self._links.traffic.dropped["unsent"] += 1
         self._changed.set()
+
+    def write(self, wire: bytes) -> bool:
+        """Send a whole frame at once, past nothing that waits; False if that is not possible."""
+        return not self.waiting and bool(self.channels) and self.channels[-1].write(wire)
 
     async def close(self) -> None:
         """See Links.close."""

@@ -26,7 +26,7 @@ from leeward.adapters.organisations.serving import LARGEST_BODY, application, ca
 from leeward.adapters.organisations.tls import refuse_plain
 from leeward.adapters.organisations.tokens import Tokens
 from leeward.core.errors import LeewardError
-from leeward.core.members import Member, To
+from leeward.core.members import Member, To, ToAll
 
 TICK_S = 0.05
 
@@ -147,7 +147,9 @@ class MemberProcess:
         self._guarded(lambda: self.take(call(self.now(), self.rng)))
 
     def _put(self, output: Any) -> None:
-        if not isinstance(output, To):
+        if isinstance(output, ToAll):
+            self.links.send_all(output.names, output.message)
+        elif not isinstance(output, To):
             self._on_effect(output)
         elif output.name == self.member.name:
             self._outputs.extendleft(

@@ -17,6 +17,7 @@ from leeward.core.members import To
 from leeward.core.policy import Discipline
 from leeward.policies.dssp.agents.messages import (
     Answer,
+    Apart,
     Ask,
     Leaves,
     Negotiate,
@@ -118,6 +119,7 @@ class Domain:
         self._answered: OrderedDict[Key, tuple[Answer, float]] = OrderedDict()
         self._running: dict[tuple[Key, int], float] = {}  # since when
         self._sets: dict[tuple[int, ...], int] = {}  # nodes -> number of the kept sum
+        self._apart: dict[str, float] = {}  # provider -> s
         self._matched: dict[tuple[Area, ...], tuple[int, ...]] = {}
 
     # --- a member
@@ -218,16 +220,22 @@ class Domain:
             return
         self.counts.tasks += 1
         self._tasks[key] = _Task(message, now, set(nodes))
+        due = now + message.objective_s - self._apart.get(sender, 0.0)
         unloaded = self._slowest(nodes, message.percent).seconds or 0.0  # not known: the order of plain deadlines
         for number in nodes:
             queue = self.queues[number]
             queue.waiting.append(
                 Subtask(
-                    task=key, node=number, arrived=now, rank=message.rank, due=now + message.objective_s,
+                    task=key, node=number, arrived=now, rank=message.rank, due=due,
                     unloaded=unloaded, execution=queue.paced.mean, stages=queue.paced.stages,
                 )
             )  # fmt: skip
             yield from self._begin(queue, now)
+
+    def _set_apart(self, sender: str, message: Apart, now: float) -> Iterator[Any]:
+        if 0 <= message.seconds < math.inf:
+            self._apart[sender] = message.seconds
+        yield from ()
 
     def _begin(self, queue: NodeQueue, now: float) -> Iterator[Start]:
         for subtask in queue.start(now):
@@ -268,7 +276,7 @@ class Domain:
         return found
 
     def _give_up(self, key: Key, task: _Task, now: float) -> Iterator[Any]:
-        """Answer with what is there; what waits of it is not executed any more."""
+        """Answer with what is there; its waiting subtasks are not executed any more."""
         task.failed += len(task.left)
         for number in task.left:
             self.queues[number].drop(key)
@@ -319,4 +327,5 @@ class Domain:
 MOST_SETS = 64
 _HANDLERS: dict[type, Callable[[Any, str, Any, float], Iterator[Any]]] = {
     Negotiate: Domain._negotiate, Provision: Domain._provision, Release: Domain._release, Ask: Domain._ask,
+    Apart: Domain._set_apart,
 }  # fmt: skip

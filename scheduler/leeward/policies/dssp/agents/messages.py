@@ -13,7 +13,7 @@ from leeward.policies.dssp.model.area import Area
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a provider wants of a service: tasks of one capability, at a rate, within a latency at a percentile."""
+    """Terms of a service: tasks of one capability, at a rate, within a latency at a percentile."""
 
     service: str
     capability: str
@@ -58,14 +58,24 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Provider to domain: a task of a query. The same query sent again is not executed again."""
+    """Provider to domain: a task of a query. The same query sent again is not executed again.
+
+    All domains of a query get the same message; each takes off `objective_s` its time between the two (`Apart`).
+    """
 
     query: str
     service: str
     areas: tuple[Area, ...]
     percent: float  #: p_t
-    objective_s: float  #: what is left of x
+    objective_s: float  #: the rest of x
     rank: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apart:
+    """Provider to domain: so long is a task of this provider between the two, on both ways together."""
+
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,4 +146,4 @@ class Leaves:
     service: str
 
 
-KINDS: tuple[type, ...] = (Negotiate, Offer, Provision, Release, Ask, Answer, Refuse, Leaves)
+KINDS: tuple[type, ...] = (Negotiate, Offer, Provision, Release, Ask, Answer, Refuse, Leaves, Apart)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from leeward.core.members import Member, To
+from leeward.core.members import Member, To, ToAll
 from leeward.policies.dssp.agents.domain import Domain, Start
 
 #: Between two ticks of a member, s.
@@ -20,7 +20,7 @@ TICK_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weather:
-    """What goes wrong, as probabilities; times in s."""
+    """Faults, as probabilities; times in s."""
 
     delay_s: float = 0.003  #: of a message, exponential
     lost: float = 0.0
@@ -45,7 +45,7 @@ class Play:
         self.at(self.now + self._rng.uniform(0, TICK_S), lambda: self._tick(member))
 
     def remove(self, name: str) -> None:
-        """It dies: what was on its way to it is lost, and its executions are."""
+        """It dies: messages on their way to it are lost, and its executions."""
         del self.members[name]
 
     def at(self, when: float, event: Callable[[], None]) -> None:
@@ -56,7 +56,10 @@ class Play:
     def take(self, name: str, outputs: Sequence[Any]) -> None:
         """Carry out what a member has returned."""
         for output in outputs:
-            if isinstance(output, To):
+            if isinstance(output, ToAll):
+                for to in output.names:
+                    self._send(name, To(to, output.message))
+            elif isinstance(output, To):
                 self._send(name, output)
             elif isinstance(output, Start):
                 self._start(name, output)

@@ -1,7 +1,7 @@
 """A provider: it makes a pool of domains for a service, sends each query to those that it concerns, and aggregates.
 
-A query ends once all its domains have answered or refused, or its patience is over; what is missing then is said.  A
-task whose answer does not come is sent once more under the same name, which its domain does not execute again.
+A query ends once all its domains have answered or refused, or its patience is over; its result names the missing ones.
+A task whose answer does not come is sent once more under the same name, which its domain does not execute again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from leeward.core.fields import FieldError, check_number
-from leeward.core.members import To
+from leeward.core.members import To, ToAll
 from leeward.policies.dssp.agents.messages import (
     Answer,
+    Apart,
     Ask,
     Leaves,
     Negotiate,
@@ -31,11 +32,15 @@ from leeward.policies.dssp.model.budgets import check_percent, task_percent
 
 #: Of the running mean of the time that a task spends between provider and domain.
 WEIGHT = 0.1
+#: A domain is told of it when it has changed by so much, s and as a part.
+NOTABLE_S, NOTABLE = 0.001, 0.2
+#: Areas of queries whose domains are remembered.
+REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What queries of a name want. Raises FieldError for values that cannot be."""
+    """Terms of all queries of a name. Raises FieldError for values that cannot be."""
 
     name: str
     capability: str
@@ -64,7 +69,7 @@ class ProviderSettings:
 
 
 class Result(NamedTuple):
-    """Effect: a query is over. `ticket`: of whoever asked."""
+    """Effect: a query is over. `ticket`: of the client."""
 
     ticket: Any
     query: str
@@ -89,11 +94,39 @@ class Membership:
 
 
 @dataclass(slots=True)
+class Asked:
+    """The domains of a query, and the part of p_q that each has to keep."""
+
+    names: tuple[str, ...]
+    members: frozenset[str]
+    percent: float
+
+
+@dataclass(slots=True)
 class Pool:
     """The domains of a service."""
 
     service: Service
     members: dict[str, Membership] = field(default_factory=dict)
+    _asked: dict[tuple[Area, ...], Asked] = field(default_factory=dict)
+
+    def asked(self, areas: tuple[Area, ...]) -> Asked | None:
+        """Those that keep its terms in these areas; None if there are none."""
+        if areas not in self._asked:
+            names = tuple(
+                name for name in self.ready
+                if any(here.intersects(one) for here in self.members[name].areas for one in areas)
+            )  # fmt: skip
+            if not names:
+                return None
+            if len(self._asked) >= REMEMBERED:
+                self._asked.pop(next(iter(self._asked)))
+            self._asked[areas] = Asked(names, frozenset(names), task_percent(self.service.percent, len(names)))
+        return self._asked[areas]
+
+    def changed(self) -> None:
+        """Another domain keeps its terms, or one less."""
+        self._asked.clear()
 
     @property
     def ready(self) -> tuple[str, ...]:
@@ -113,13 +146,20 @@ class _Query:
     ticket: Any
     pool: Pool
     began: float
-    asks: dict[str, Ask]  #: domain -> its task, until it has answered
+    ask: Ask
+    asked: Asked
+    heard: set[str] = field(default_factory=set)
     tally: Tally = field(default_factory=Tally)
     answered: list[str] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
     failed: int = 0
     late: bool = False
     repeated: bool = False
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Domains that have not answered."""
+        return tuple(name for name in self.asked.names if name not in self.heard)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -141,6 +181,7 @@ class Provider:
         self.pools: dict[str, Pool] = {}
         self._queries: dict[str, _Query] = {}
         self._between: dict[str, float] = {}  # domain -> s of a task beside what it spends inside
+        self._told: dict[str, float] = {}  # the same, as the domain was told it
         self._incarnation, self._number = incarnation, 0
 
     # --- pools
@@ -155,11 +196,14 @@ class Provider:
         """A domain more; the others keep the terms they have agreed to. Raises FieldError for an unknown service."""
         pool = self.pool(service)
         pool.members[domain] = Membership(tuple(areas))
+        pool.changed()
         return [self._negotiate(pool, domain, now)]
 
     def leave(self, service: str, domain: str) -> list[Any]:
         """A domain less; tasks that it has are waited for."""
-        member = self.pool(service).members.pop(domain, None)
+        pool = self.pool(service)
+        member = pool.members.pop(domain, None)
+        pool.changed()
         return [To(domain, Release(service=service))] if member else []
 
     def close(self, service: str) -> list[Any]:
@@ -196,28 +240,22 @@ class Provider:
         """
         pool = self.pool(service)
         wanted = tuple(areas) or pool.service.areas
-        chosen = [
-            name for name in pool.ready
-            if any(here.intersects(one) for here in pool.members[name].areas for one in wanted)
-        ]  # fmt: skip
-        if not chosen:
+        asked = pool.asked(wanted)
+        if asked is None:
             raise FieldError(
                 "areas", [one.to_json() for one in wanted], "is outside every domain of the pool",
                 remedy="ask for an area that one covers, or wait until one has joined",
             )  # fmt: skip
         self._number += 1
         number = f"{self._incarnation}-{self._number}"
-        terms, percent = pool.service, task_percent(pool.service.percent, len(chosen))
-        asks = {
-            name: Ask(
-                query=number, service=service, areas=wanted, percent=percent, rank=terms.rank,
-                objective_s=terms.objective_s - self._between.get(name, 0.0),
-            )
-            for name in chosen
-        }  # fmt: skip
-        self._queries[number] = _Query(ticket, pool, now, asks)
+        terms = pool.service
+        ask = Ask(
+            query=number, service=service, areas=wanted, percent=asked.percent, rank=terms.rank,
+            objective_s=terms.objective_s,
+        )  # fmt: skip
+        self._queries[number] = _Query(ticket, pool, now, ask, asked)
         self.counts.queries += 1
-        return [To(name, ask) for name, ask in asks.items()]
+        return [ToAll(asked.names, ask)]
 
     @property
     def open_queries(self) -> int:
@@ -240,8 +278,8 @@ class Provider:
                 found.append(self._give_up(number, query, now))
             elif not query.repeated and now - query.began > objective_s * self.settings.repeat:
                 query.repeated = True
-                self.counts.repeated += len(query.asks)
-                found += [To(name, ask) for name, ask in query.asks.items()]
+                self.counts.repeated += len(silent := query.silent)
+                found.append(ToAll(silent, query.ask))
         return found
 
     def _unsettled(self, now: float) -> list[tuple[Pool, str]]:
@@ -255,13 +293,14 @@ class Provider:
         ]  # fmt: skip
 
     def _give_up(self, number: str, query: _Query, now: float) -> Result:
-        for name in query.asks:
+        for name in query.silent:
             query.missing.append((name, "it did not answer in time"))
             member = query.pool.members.get(name)
             if member is not None:
                 member.misses += 1
                 if member.misses >= self.settings.misses:
                     member.offer, member.provisioned = None, False
+                    query.pool.changed()
         return self._end(number, now)
 
     def _answered(self, sender: str, message: Answer, now: float) -> Iterator[Any]:
@@ -276,7 +315,11 @@ class Provider:
             member.misses = 0
         if not query.repeated:
             apart = max(0.0, now - query.began - message.inside_s)
-            self._between[sender] = (1 - WEIGHT) * self._between.get(sender, apart) + WEIGHT * apart
+            between = (1 - WEIGHT) * self._between.get(sender, apart) + WEIGHT * apart
+            self._between[sender] = between
+            if abs(between - self._told.get(sender, 0.0)) > max(NOTABLE_S, NOTABLE * between):
+                self._told[sender] = between
+                yield To(sender, Apart(seconds=between))
         query.tally += message.tally
         query.answered.append(sender)
         query.failed += message.failed
@@ -290,19 +333,20 @@ class Provider:
             member = query.pool.members.get(sender)
             if member is not None and not message.provisioned:  # it has started anew, say
                 member.offer, member.provisioned = None, False
+                query.pool.changed()
             yield from self._done(message.query, sender, now)
 
     def _asked(self, sender: str, number: str) -> _Query | None:
         query = self._queries.get(number)
-        if query is None or sender not in query.asks:
+        if query is None or sender not in query.asked.members or sender in query.heard:
             self.counts.discarded += 1
             return None
         return query
 
     def _done(self, number: str, sender: str, now: float) -> Iterator[Result]:
         query = self._queries[number]
-        del query.asks[sender]
-        if not query.asks:
+        query.heard.add(sender)
+        if len(query.heard) == len(query.asked.names):
             yield self._end(number, now)
 
     def _end(self, number: str, now: float) -> Result:
@@ -323,6 +367,7 @@ class Provider:
         member = pool.members[sender]
         agreed = member.offer is not None and member.offer.accepted
         member.offer, member.provisioned, member.misses = message, message.accepted and agreed, 0
+        pool.changed()
         if message.accepted and not agreed:
             yield To(sender, Provision(terms=self._terms(pool)))
 
@@ -330,6 +375,7 @@ class Provider:
         pool = self.pools.get(message.service)
         if pool is not None:
             pool.members.pop(sender, None)
+            pool.changed()
         yield from ()
 
 

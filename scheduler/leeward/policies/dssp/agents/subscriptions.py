@@ -42,7 +42,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What comes again. Raises FieldError for a period or a number of rounds that is not positive."""
+    """A query that comes again. Raises FieldError for a period or a number of rounds that is not positive."""
 
     service: str
     areas: tuple[Area, ...]

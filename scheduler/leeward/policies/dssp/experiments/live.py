@@ -75,7 +75,7 @@ class Search:
         return (self.low + self.high) / 2
 
     def learn(self, kept: bool) -> None:
-        """What came of it."""
+        """All objectives were kept at that rate, or not."""
         self.low, self.high = (self.rate, self.high) if kept else (self.low, self.rate)
 
 

@@ -1,4 +1,4 @@
-"""What a domain can promise: objectives that idle nodes keep, and rates that its nodes sustain (spec, section 1)."""
+"""Promises of a domain: objectives that idle nodes keep, and rates that its nodes sustain (spec, section 1)."""
 
 from __future__ import annotations
 

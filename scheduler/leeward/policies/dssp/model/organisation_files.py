@@ -1,4 +1,4 @@
-"""The files of a domain and of a provider, JSON: what they offer, where they listen, whom they know.
+"""The files of a domain and of a provider, JSON: capabilities, nodes, addresses, tokens.
 
 Paths in them are relative to the file.  Tokens are in files of their own (name -> token).
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from leeward.core import fields
 from leeward.core.fields import FieldError
 from leeward.policies.dssp.model.area import Area
-
-SHAPES = ("uniform", "exponential", "constant")
+from leeward.policies.dssp.model.distributions import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,7 @@ class Emulated:
     system, as execution times follow from seed, node and query (simulation/kernel_nodes.py).
     """
 
-    shape: str
+    shape: Shape
     seed: int
     first: int
 
@@ -144,8 +143,10 @@ def _node(field: str, value: object) -> NodeFile:
 
 def _emulated(value: object) -> Emulated:
     top = _object("emulated", value, ("shape",), ("seed", "first"))
-    if top["shape"] not in SHAPES:
-        raise FieldError("emulated.shape", top["shape"], "is unknown", remedy=f"choose one of {', '.join(SHAPES)}")
+    if top["shape"] not in get_args(Shape):
+        raise FieldError(
+            "emulated.shape", top["shape"], "is unknown", remedy=f"choose one of {', '.join(get_args(Shape))}"
+        )
     seed, first = (fields.whole(f"emulated.{name}", top.get(name, 0)) for name in ("seed", "first"))
     return Emulated(shape=top["shape"], seed=seed, first=first)
 

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from leeward.policies.dssp.disciplines import Ordered, Salvage
-from leeward.policies.dssp.model.budgets import Distribution, task_percent, unloaded_s
+from leeward.policies.dssp.model.budgets import task_percent, unloaded_s
+from leeward.policies.dssp.model.distributions import Shape, distribution
 from leeward.policies.dssp.simulation.kernel_nodes import serve
 from leeward.policies.dssp.simulation.kernel_queues import CONSTANT, EXPONENTIAL, UNIFORM
-from leeward.policies.dssp.simulation.setup import PERCENT, Floats, Ints, Queries, Shape
+from leeward.policies.dssp.simulation.setup import PERCENT, Floats, Ints, Queries
 
 SHAPES = {"uniform": UNIFORM, "exponential": EXPONENTIAL, "constant": CONSTANT}
 #: Stages of an Erlang distribution that is as variable.
@@ -114,14 +115,6 @@ class Simulation:
 def unloaded_of(means: Floats, percent: float, shape: Shape) -> float:
     """x_u, s, of nodes with these mean execution times: by inversion where they are alike, else by the formula."""
     if len(set(means)) > 1:
-        return unloaded_s(percent, [_distribution(float(mean), shape) for mean in means])
+        return unloaded_s(percent, [distribution(float(mean), shape) for mean in means])
     each, mean = math.pow(percent / 100, 1.0 / len(means)), float(means[0])
     return {"uniform": 2 * mean * each, "exponential": -mean * math.log1p(-each), "constant": mean}[shape]
-
-
-def _distribution(mean: float, shape: Shape) -> Distribution:
-    if shape == "uniform":
-        return lambda t: min(1.0, t / (2 * mean))
-    if shape == "exponential":
-        return lambda t: -math.expm1(-t / mean)
-    return lambda t: float(t >= mean)

@@ -9,14 +9,14 @@ middle nodes have every query.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leeward.policies.dssp.model.distributions import Shape
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Shape = Literal["uniform", "exponential", "constant"]
 
 #: Mean times of the segments, s.
 QUERY_EVALUATION, TASK_EVALUATION, COMMUNICATION, EXECUTION, AGGREGATION = 2.57e-3, 1.33e-3, 2.87e-3, 97.64e-3, 0.31e-3
