@@ -7,5 +7,5 @@ exec 9>"$logs/lock"
 flock -n 9 || { echo 'setup: another one runs here; waiting for it'; flock 9; }
 start=$(now_ms)
 echo 'Set-up'
-for part in packages python storm jars solver; do bash "scripts/$part.sh" 9>&-; done
+for part in packages python storm jars web solver; do bash "scripts/$part.sh" 9>&-; done
 printf '  %-34s        %6.1f s\n' 'in all' "$(elapsed "$start")"

@@ -23,6 +23,7 @@ def test_a_checkout_keeps_its_files(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "PACKAGE", tmp_path / "scheduler" / "leeward")
     assert places.kept() == tmp_path / ".storm"
     assert places.jars() == tmp_path / "build" / "jars"
+    assert places.web() == tmp_path / "build" / "web"
     assert places.storm_conf() == tmp_path / "storm_conf"
     assert places.written("cluster", here=tmp_path) == Path("out", "cluster")
     assert places.written("cluster", here=tmp_path / "docs") == tmp_path / "out" / "cluster"
@@ -30,6 +31,7 @@ def test_a_checkout_keeps_its_files(monkeypatch, tmp_path):
 
 def test_a_wheel_has_its_files_inside_and_keeps_others_in_the_users_cache(installed):
     assert places.jars() == places.PACKAGE / "shipped" / "jars"
+    assert places.web() == places.PACKAGE / "shipped" / "web"
     assert places.storm_conf() == places.PACKAGE / "shipped" / "storm_conf"
     assert places.kept({"HOME": str(installed)}) == installed / ".cache" / "leeward"
     assert places.kept({"HOME": str(installed), "XDG_CACHE_HOME": "/c"}) == Path("/c/leeward")

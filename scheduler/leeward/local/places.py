@@ -1,7 +1,7 @@
 """Where files are: those that the package ships, those kept between runs, and those of one run.
 
-A wheel has jars, `storm_conf`, the project of `leeward quickstart` and the Maven projects that fetch Storm's own jars
-in `leeward/shipped` (pyproject.toml says so). In a checkout they stay where they are edited and built.
+A wheel has jars, `storm_conf`, the project of `leeward quickstart`, the Maven projects that fetch Storm's own jars, and
+uPlot in `leeward/shipped` (pyproject.toml says so). In a checkout they stay where they are edited and built.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ def jars() -> Path:
     """Folder of our two jars; a checkout has them after its set-up only."""
     root = checkout()
     return root / "build" / "jars" if root else PACKAGE / "shipped" / "jars"
+
+
+def web() -> Path:
+    """Folder of uPlot, which draws the charts of live pages; a checkout has it after its set-up only."""
+    root = checkout()
+    return root / "build" / "web" if root else PACKAGE / "shipped" / "web"
 
 
 def storm_conf() -> Path:
