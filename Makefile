@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -24,11 +24,11 @@ demo: setup ## local cluster, taxi replay, scheduler, live view, verdict; CSV=pa
 down: ## end the local cluster, also after a crash
 	leeward cluster down
 
-test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, deployment, cluster, without slow ones
+test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, browser, deployment, cluster, without slow ones
 	$(MAKE) --no-print-directory lint test-short test-torture test-java
 	$(pytest) -m "not slow" tests/package
-	WITH_SSHD=1 bash scripts/packages.sh
-	$(pytest) -m "not slow" tests/deploy tests/cluster
+	WITH_SSHD=1 WITH_CHROMIUM=1 bash scripts/packages.sh
+	$(pytest) -m "not slow" tests/browser tests/deploy tests/cluster
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
 # beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code.
@@ -68,9 +68,13 @@ test-deploy: setup ## rollouts through ssh to a real Storm on six network namesp
 	WITH_SSHD=1 bash scripts/packages.sh
 	$(pytest) tests/deploy
 
+test-browser: setup ## live pages in a headless Chromium
+	WITH_CHROMIUM=1 bash scripts/packages.sh
+	$(pytest) tests/browser
+
 test-all: setup ## everything, slow tests too
 	$(MAKE) --no-print-directory test-torture test-java
-	WITH_SSHD=1 bash scripts/packages.sh
+	WITH_SSHD=1 WITH_CHROMIUM=1 bash scripts/packages.sh
 	$(pytest) tests
 
 bench: bench-migration bench-handover bench-replay bench-edrp bench-dssp bench-throughput bench-scaling bench-idle ## all measurements, into out/bench; many minutes

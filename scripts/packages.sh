@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Distribution packages: a JDK (17 or newer), Maven, a C compiler, iproute2, redis-server, rabbitmq-server, Python's venv.
-# With WITH_SSHD=1, for `make test-deploy`: openssh-server and openssh-client, too.
+# With WITH_SSHD=1, for `make test-deploy`: openssh-server and openssh-client, too. With WITH_CHROMIUM=1, for
+# `make test-browser`: chromium.
 # Installs what is missing with apt when it may; never starts a service. Changes nothing when all is there.
 source "$(dirname "$0")/common.sh"
 
@@ -27,6 +28,9 @@ missing() {        # one Debian package a line
   if [ -n "${WITH_SSHD:-}" ]; then
     [ -x /usr/sbin/sshd ] || echo openssh-server
     command -v ssh >/dev/null || echo openssh-client
+  fi
+  if [ -n "${WITH_CHROMIUM:-}" ]; then
+    command -v chromium chromium-browser google-chrome >/dev/null || echo chromium    # any of them is enough
   fi
   command -v "$python" >/dev/null || echo python3
   "$python" -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
