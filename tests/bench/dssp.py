@@ -1,6 +1,10 @@
-"""DSSP's services: how long the registry takes to find domains, in memory and over HTTP.
+"""DSSP's services: deadlines from measured latencies, discovery of domains, dispatch of tasks.
 
     python tests/bench/dssp.py [--only discovery] [--domains 100000] [--matches 1000] [--times 1000]
+
+Part `deadlines`: x_u of so many nodes with full windows.  Part `dispatch`: a provider sends each query to so many
+domains, whose connections another process reads; its delay is from the time at which a query is due until a domain has
+its task, of 50 of the domains.
 
 Part `discovery`: so many domains, each with two areas that overlap (so that each match is found twice and told once)
 and under a lease, are asked for those of an area that has exactly so many.  In memory: of the registry's object, with
@@ -17,17 +21,18 @@ import json
 import multiprocessing
 import random
 import socket
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import httpx
 import msgspec
 import uvicorn
+from dssp_dispatch import deadlines, dispatch
+from dssp_rows import Row, timed
 from machine import facts, stolen_s
 from rich.console import Console
 from rich.table import Table
@@ -45,19 +50,6 @@ CAPABILITY, OTHERS = "camera", ("radar", "sound", "heat")
 LEASE_S = 3600.0
 TOKEN = "token of the benchmark"
 STARTING_S = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One measured thing: seconds of so many calls, and the bound that the specification sets (None: none)."""
-
-    part: str
-    what: str
-    times: int
-    best_s: float
-    median_s: float
-    p99_s: float
-    bound_s: float | None = None
 
 
 class Found(msgspec.Struct):
@@ -103,7 +95,7 @@ def discovery(options: argparse.Namespace) -> Iterator[Row]:
             response = client.get("/domains", params=query, headers=headers)
             _check(len(decoder.decode(response.content).domains), options.matches)
 
-        yield _timed("discovery", f"HTTP, {setting}", ask, max(1, options.times // 4), bound_s=5e-3)
+        yield timed("discovery", f"HTTP, {setting}", ask, max(1, options.times // 4), bound_s=5e-3)
 
 
 def _in_memory(registry: Registry, options: argparse.Namespace, setting: str) -> Iterator[Row]:
@@ -111,20 +103,20 @@ def _in_memory(registry: Registry, options: argparse.Namespace, setting: str) ->
         _check(len(registry.discover(CAPABILITY, ASKED, now=1.0)), options.matches)
 
     times = options.times
-    yield _timed("discovery", f"in memory, with the first tree, {setting}", ask, 1, warm=0)
-    yield _timed("discovery", f"in memory, {setting}", ask, times, bound_s=200e-6)
+    yield timed("discovery", f"in memory, with the first tree, {setting}", ask, 1, warm=0)
+    yield timed("discovery", f"in memory, {setting}", ask, times, bound_s=200e-6)
     again = registry.discover(CAPABILITY, ASKED, now=1.0)[0]
-    yield _timed("discovery", "renewing a lease", lambda: registry.register(again, "owner", now=1.0), times)
+    yield timed("discovery", "renewing a lease", lambda: registry.register(again, "owner", now=1.0), times)
     room = index.LEAST + 2 * options.domains // index.SHARE
     new = iter(list(domains(random.Random(2), room // 2 + 1, 0, prefix="new")))
 
     def register() -> None:
         registry.register(next(new), "owner", now=1.0)
 
-    yield _timed("discovery", "registering a new domain", register, room // 2, warm=0)
-    yield _timed("discovery", f"in memory, {room:,} boxes beside the tree", ask, times, bound_s=200e-6)
+    yield timed("discovery", "registering a new domain", register, room // 2, warm=0)
+    yield timed("discovery", f"in memory, {room:,} boxes beside the tree", ask, times, bound_s=200e-6)
     register()
-    yield _timed("discovery", "in memory, with the next tree", ask, 1, warm=0)
+    yield timed("discovery", "in memory, with the next tree", ask, 1, warm=0)
 
 
 def filled(total: int, matches: int) -> Registry:
@@ -171,21 +163,6 @@ def _serve(listening: socket.socket, total: int, matches: int) -> None:
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _timed(
-    part: str, what: str, call: Callable[[], object], times: int, *, warm: int = 3, bound_s: float | None = None
-) -> Row:
-    for _ in range(warm):
-        call()
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - began)
-    seconds.sort()
-    best, median, late = seconds[0], statistics.median(seconds), seconds[min(times - 1, times * 99 // 100)]
-    return Row(part=part, what=what, times=times, best_s=best, median_s=median, p99_s=late, bound_s=bound_s)
-
-
 def _check(found: int, wanted: int) -> None:
     if found != wanted:
         raise SystemExit(f"{found} domains were found, not {wanted}")
@@ -215,7 +192,9 @@ def _options() -> argparse.Namespace:
 
 
 #: Name on the command line -> what yields its rows.
-PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {"discovery": discovery}
+PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
+    "deadlines": deadlines, "discovery": discovery, "dispatch": dispatch,
+}  # fmt: skip
 
 if __name__ == "__main__":
     main()

@@ -16,7 +16,8 @@ import typer
 
 from leeward.adapters.organisations.serving import application, listen, serve
 from leeward.cli._dssp_universe import HOST, Heard, Universe, generate, open_services, universe
-from leeward.dashboard.queries import routes
+from leeward.dashboard.queries.page import routes
+from leeward.local import places
 from leeward.policies.dssp.experiments.live_setup import asked
 from leeward.policies.dssp.simulation.setup import Setting, queries, testbed
 
@@ -47,7 +48,7 @@ async def _run(
     stop: Callable[[], asyncio.Event],
 ) -> None:  # fmt: skip
     ending, server_end = stop(), asyncio.Event()
-    page = asyncio.create_task(serve(application(routes(watch.data)), listener, server_end))
+    page = asyncio.create_task(serve(application(routes(watch.data, places.web())), listener, server_end))
     typer.echo(f"page: http://{HOST}:{listener.getsockname()[1]}  (Ctrl-C ends everything)", err=True)
     try:
         async with parts.client("load", parts.provider) as client:

@@ -6,6 +6,7 @@ A task whose answer does not come is sent once more under the same name, which i
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -180,6 +181,7 @@ class Provider:
         self.name, self.settings, self.counts = name, settings or ProviderSettings(), Counts()
         self.pools: dict[str, Pool] = {}
         self._queries: dict[str, _Query] = {}
+        self._alarms: list[tuple[float, str]] = []  # a heap: when to look at a query, if it is open then
         self._between: dict[str, float] = {}  # domain -> s of a task beside what it spends inside
         self._told: dict[str, float] = {}  # the same, as the domain was told it
         self._incarnation, self._number = incarnation, 0
@@ -254,6 +256,7 @@ class Provider:
             objective_s=terms.objective_s,
         )  # fmt: skip
         self._queries[number] = _Query(ticket, pool, now, ask, asked)
+        heapq.heappush(self._alarms, (now + terms.objective_s * self.settings.repeat, number))
         self.counts.queries += 1
         return [ToAll(asked.names, ask)]
 
@@ -272,11 +275,17 @@ class Provider:
     def tick(self, now: float, rng: Random) -> list[Any]:
         """Send again what was not answered, and end what is overdue."""
         found: list[Any] = [self._negotiate(pool, name, now) for pool, name in self._unsettled(now)]
-        for number, query in [*self._queries.items()]:
-            objective_s = query.pool.service.objective_s
-            if now - query.began > objective_s + self.settings.patience_s:
+        while self._alarms and self._alarms[0][0] < now:
+            _, number = heapq.heappop(self._alarms)
+            query = self._queries.get(number)
+            if query is None:
+                continue
+            ends = query.began + query.pool.service.objective_s + self.settings.patience_s
+            if now > ends:
                 found.append(self._give_up(number, query, now))
-            elif not query.repeated and now - query.began > objective_s * self.settings.repeat:
+                continue
+            heapq.heappush(self._alarms, (ends, number))
+            if not query.repeated:
                 query.repeated = True
                 self.counts.repeated += len(silent := query.silent)
                 found.append(ToAll(silent, query.ask))
