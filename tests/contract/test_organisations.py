@@ -31,7 +31,7 @@ from leeward.adapters.organisations.serving import caller
 from leeward.adapters.organisations.tls import client_tls, server_tls
 from leeward.adapters.organisations.tokens import Tokens, read_tokens, write_tokens
 from leeward.core.errors import LeewardError
-from leeward.core.members import To
+from leeward.core.members import To, ToAll
 
 NORTH, SOUTH, CLIENT = "north-0123456789abcdef", "south-0123456789abcdef", "client-0123456789abcde"
 TOKENS = {"north": NORTH, "south": SOUTH, "client": CLIENT}
@@ -191,6 +191,54 @@ def test_messages_of_one_moment_share_a_frame_and_keep_their_order():
             assert [one.message.number for one in heard] == list(range(5_000))
             assert south.traffic.frames_sent == 1 and north.traffic.frames_received == 1
             assert north.traffic.frames_sent <= 2
+
+    run(work)
+
+
+def test_the_same_messages_to_several_peers_are_framed_once_and_keep_their_order_among_others():
+    async def work() -> None:
+        async with running("north") as north, running("south") as south:
+            addresses = {
+                name: Address(url=one.process.url, token=CLIENT) for name, one in (("north", north), ("south", south))
+            }
+            async with running("client", addresses=addresses) as client:
+                both = ("north", "south")
+                client.process.take([ToAll(both, Note("0")), To("north", Note("only"))])  # no link is there yet
+                await asyncio.gather(north.effects.until(2), south.effects.until(1))
+                frames = client.traffic.frames_sent
+                client.process.take([ToAll(both, Note("1")), ToAll(both, Note("2")), To("south", Note("between"))])
+                client.process.take([ToAll(both, Note("3"))])
+                heard = await asyncio.gather(north.effects.until(5), south.effects.until(5))
+        told = [[one.message.text for one in effects] for effects in heard]
+        assert sorted(told[0]) == ["0", "1", "2", "3", "only"] and sorted(told[1]) == ["0", "1", "2", "3", "between"]
+        for texts in told:
+            assert [text for text in texts if text.isdigit()] == ["0", "1", "2", "3"]
+        assert client.traffic.frames_sent - frames <= 4 and client.traffic.sent == 10
+        assert client.traffic.dropped.total() == 0
+
+    run(work)
+
+
+def test_a_member_that_is_not_known_does_not_keep_the_message_from_the_others():
+    async def work() -> None:
+        async with running("north") as north:
+            addresses = {"north": Address(url=north.process.url, token=CLIENT)}
+            async with running("client", addresses=addresses) as client:
+                client.process.take([ToAll(("north", "nobody"), Note("all"))])
+                (heard,) = await north.effects.until(1)
+        assert heard.message == Note("all") and client.traffic.dropped["unknown"] == 1
+
+    run(work)
+
+
+def test_a_peer_is_known_from_when_its_address_is():
+    async def work() -> None:
+        async with running("north") as north, running("client") as client:
+            client.process.take([To("north", Note("1"))])  # it may call, but has no link
+            client.process.links.know("north", Address(url=north.process.url, token=CLIENT))
+            client.process.take([To("north", Note("2"))])
+            heard = await north.effects.until(2)
+        assert [one.message.text for one in heard] == ["1", "2"]
 
     run(work)
 
