@@ -90,7 +90,7 @@ class Churn:
         self.play.take("p", self.provider.join("s", name, (AREAS[name],), self.play.now))
 
 
-@pytest.mark.parametrize("hours", [0.5, pytest.param(24, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
+@pytest.mark.parametrize("hours", [0.5, 24])
 def test_no_query_is_lost_and_nothing_is_left_behind(hours):
     churn = Churn(int(hours * 10))
     churn.play.run(3600 * hours)
