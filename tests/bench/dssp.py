@@ -4,7 +4,7 @@
 
 Part `deadlines`: x_u of so many nodes with full windows.  Part `dispatch`: a provider sends each query to so many
 domains, whose connections another process reads; its delay is from the time at which a query is due until a domain has
-its task, of 50 of the domains.
+its task, of 50 of the domains.  Part `simulation`: the largest setting of `leeward experiment dssp-scale`, once.
 
 Part `discovery`: so many domains, each with two areas that overlap (so that each match is found twice and told once)
 and under a lease, are asked for those of an area that has exactly so many.  In memory: of the registry's object, with
@@ -31,7 +31,7 @@ from pathlib import Path
 import httpx
 import msgspec
 import uvicorn
-from dssp_dispatch import deadlines, dispatch
+from dssp_dispatch import deadlines, dispatch, simulation
 from dssp_rows import Row, timed
 from machine import facts, stolen_s
 from rich.console import Console
@@ -193,7 +193,7 @@ def _options() -> argparse.Namespace:
 
 #: Name on the command line -> what yields its rows.
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
-    "deadlines": deadlines, "discovery": discovery, "dispatch": dispatch,
+    "deadlines": deadlines, "discovery": discovery, "dispatch": dispatch, "simulation": simulation,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The parts `deadlines` and `dispatch` of the benchmark of DSSP."""
+"""The parts `deadlines`, `dispatch` and `simulation` of the benchmark of DSSP."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import socket
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -26,11 +27,16 @@ from leeward.adapters.organisations.links import Address
 from leeward.adapters.organisations.process import MemberProcess
 from leeward.policies.dssp.agents.messages import KINDS, Ask, Offer
 from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Service
+from leeward.policies.dssp.disciplines import DISCIPLINES
 from leeward.policies.dssp.latency.windows import Windows
 from leeward.policies.dssp.model.area import Area
+from leeward.policies.dssp.simulation.run import Simulation
+from leeward.policies.dssp.simulation.setup import queries, scale
 
 #: Of the specification: x_u of an arbitrary set, of one that is kept, an update; the rate and delay of dispatch.
 ARBITRARY_S, KEPT_S, UPDATE_S, RATE, DELAY_S = 50e-6, 2e-6, 5e-6, 2000.0, 5e-3
+#: And of a simulation of so many queries.
+SIMULATED, SIMULATION_S = 50_000, 60.0
 EVERYWHERE = Area(-180, -90, 180, 90)
 #: Connections whose arrivals are timed.
 TIMED = 50
@@ -58,6 +64,14 @@ def deadlines(options: argparse.Namespace) -> Iterator[Row]:
         ("a measurement, with a set kept", lambda: windows.add(next(places), next(samples)), UPDATE_S),
     ):
         yield _each("deadlines", what, call, options.times, bound_s=bound)
+
+
+def simulation(options: argparse.Namespace) -> Iterator[Row]:
+    """The largest setting at one rate, once the code is compiled."""
+    drawn = Simulation(queries(scale(60, 300), SIMULATED, 0))
+    for name in ("EDF", "ours"):
+        what = f"18,000 nodes, {SIMULATED:,} queries, {name}"
+        yield timed("simulation", what, partial(drawn.outcome, 5.5, DISCIPLINES[name]), 1, warm=1, bound_s=SIMULATION_S)
 
 
 def _each(part: str, what: str, call: Callable[[], object], times: int, *, bound_s: float, calls: int = 100) -> Row:
