@@ -58,7 +58,7 @@ class Universe:
 
 @contextmanager
 def universe(
-    setting: Setting, *, discipline: str, seed: int, port: int, tls: bool, out: Path
+    setting: Setting, *, discipline: str, seed: int, port: int, tls: bool, out: Path, scaling: bool = False
 ) -> Iterator[Universe]:  # fmt: skip
     """All processes, in groups that are ended after the block; they take ports from `port` on.
 
@@ -88,7 +88,9 @@ def universe(
             if name == PROVIDER:
                 document, serve = {**common, "name": name}, _provider
             else:
-                document = domain_document(setting, number - 1, discipline=discipline, seed=seed, common=common)
+                document = domain_document(
+                    setting, number - 1, discipline=discipline, seed=seed, scaling=scaling, common=common
+                )
                 serve = _domain
             (file := out / f"{name}.json").write_text(json.dumps(document, indent=1))
             stack.enter_context(forked(partial(serve, file), out / f"{name}.log"))

@@ -32,13 +32,13 @@ RECENT_S = 30.0
 
 def run_up(
     *, profile: str, discipline: str, rate: float, seconds: float, port: int, seed: int, tls: bool, out: Path,
-    stop: Callable[[], asyncio.Event],
+    scaling: bool, stop: Callable[[], asyncio.Event],
 ) -> None:  # fmt: skip
     """Until `stop`, or for so many seconds. Raises LeewardError."""
     setting = PROFILES[profile]()
     listener = listen(HOST, port)  # before anything is started: the port may be taken
     watch = Watch(setting, profile=profile, discipline=discipline, rate=rate)
-    with universe(setting, discipline=discipline, seed=seed, port=port + 1, tls=tls, out=out) as parts:
+    with universe(setting, discipline=discipline, seed=seed, port=port + 1, tls=tls, out=out, scaling=scaling) as parts:
         asyncio.run(_run(parts, watch, setting, rate, seconds, seed, listener, stop))
     typer.echo(watch.summary())
 

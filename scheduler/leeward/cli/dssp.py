@@ -127,6 +127,7 @@ def up(
     seconds: Annotated[float, typer.Option(min=0.0, help="0: until stopped.")] = 0.0,
     port: Annotated[int, typer.Option(help="Of the page; the organisations take the ones after it.")] = 8090,
     seed: Annotated[int, typer.Option(help="Of arrivals, fan-outs and execution times.")] = 0,
+    scaling: Annotated[bool, typer.Option(help="Give nodes more pods while subtasks start late.")] = False,
     tls: Annotated[bool, typer.Option(help="TLS between all of them, with certificates made for this run.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for files and logs.")] = Path("out/dssp"),
 ) -> None:
@@ -142,7 +143,7 @@ def up(
             raise LeewardError(f"--profile {profile}: it is unknown.", remedy=f"Choose one of {', '.join(PROFILES)}.")
         run_up(
             profile=profile, discipline=discipline, rate=rate, seconds=seconds, port=port, seed=seed, tls=tls, out=out,
-            stop=_stop,
+            scaling=scaling, stop=_stop,
         )  # fmt: skip
 
 

@@ -35,12 +35,13 @@ def everywhere(setting: Setting) -> Area:
 
 
 def domain_document(
-    setting: Setting, domain: int, *, discipline: str, seed: int, common: dict[str, Any]
+    setting: Setting, domain: int, *, discipline: str, seed: int, scaling: bool, common: dict[str, Any]
 ) -> dict[str, Any]:
     """A domain's file (model/organisation_files.py); `common`: addresses and paths."""
     nodes = setting.means.shape[1]
     return {
         **common, "name": domain_name(domain), "capabilities": [CAPABILITY], "discipline": discipline, "busy": BUSY,
+        "scaling": scaling,
         "calibrate": 300, "emulated": {"shape": setting.shape, "seed": seed, "first": domain * nodes},
         "nodes": [
             {"areas": [area_of(domain, node).to_json()], "execution_s": float(setting.means[domain, node])}
