@@ -7,6 +7,7 @@ organisation gets to see them.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,13 +22,17 @@ from starlette.routing import Route
 from leeward.adapters.executors import Done, Executors
 from leeward.adapters.organisations.process import MemberProcess
 from leeward.adapters.organisations.serving import caller
+from leeward.adapters.topology_node import TopologyNode
 from leeward.cli._dssp_registering import Registration, server_tls_of
 from leeward.control.registry import DISCIPLINES, load
+from leeward.core.secrets import FILE_VARIABLE, NO_SECRETS
 from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node, Scale, Start
 from leeward.policies.dssp.agents.messages import KINDS
+from leeward.policies.dssp.agents.queues import Subtask
 from leeward.policies.dssp.agents.scaling import ScalingSettings
 from leeward.policies.dssp.model.organisation_files import DomainFile
 from leeward.policies.dssp.simulation.emulated import execution_s, reading_of
+from leeward.wire.secrets import read_secrets
 
 #: Calibrating executions of a node at a time.
 TOGETHER = 20
@@ -44,7 +49,7 @@ def serve_domain(file: DomainFile, *, callers: dict[str, str], token: str, stop:
         ),
         time.monotonic(),
     )  # fmt: skip
-    executors = Executors(len(file.nodes), partial(_execute, file))  # forked before there is an event loop
+    executors = Executors(len(file.nodes), _Nodes(file).execute)  # forked before there is an event loop
     asyncio.run(_Served(file, domain, executors, callers, token).run(stop))
 
 
@@ -92,13 +97,16 @@ class _Served:
 
     async def _executed(self, number: int, query: int) -> Done:
         future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
-        self._executors.execute(number, query, future.set_result)
+        now = time.time()
+        order = {"query": query, "arrived": now, "due": now + self._file.patience_s, "unloaded": 0.0}
+        self._executors.execute(number, order, future.set_result)
         return await future
 
     def _carry_out(self, effect: Any) -> None:
         if isinstance(effect, Start):
             subtask = effect.subtask
-            self._executors.execute(subtask.node, _number(subtask.task[1]), partial(self._over, effect))
+            order = _order(subtask, time.time() - self._process.now())
+            self._executors.execute(subtask.node, order, partial(self._over, effect))
         else:
             assert isinstance(effect, Scale)  # a worker takes as many subtasks at a time as it is given
 
@@ -119,20 +127,42 @@ class _Served:
         )  # fmt: skip
 
 
+def _order(subtask: Subtask, wall: float) -> dict[str, Any]:
+    """For a worker: its times on the wall clock, which is `wall` seconds ahead of the domain's."""
+    times = {"arrived": subtask.arrived + wall, "due": subtask.due + wall}
+    return {"query": _number(subtask.task[1]), **times, "unloaded": subtask.unloaded}
+
+
 def _number(query: str) -> int:
     """Of a query at its provider, from 0: emulated execution times follow from it."""
     return int(query.rpartition("-")[2]) - 1
 
 
-async def _execute(file: DomainFile, number: int, query: int) -> float | None:
-    """In a worker: one subtask on its node."""
-    node, emulated = file.nodes[number], file.emulated
-    if node.command:
-        return await _run(node.command, file.patience_s)
-    assert emulated is not None
-    place = emulated.first + number
-    await asyncio.sleep(execution_s(emulated.shape, node.execution_s, emulated.seed, place, query))
-    return reading_of(emulated.seed, place, query)
+class _Nodes:
+    """The domain's nodes; in a worker, one of them."""
+
+    def __init__(self, file: DomainFile) -> None:
+        self._file = file
+        handing = any(node.topology for node in file.nodes)
+        named = os.environ.get(FILE_VARIABLE) if handing else None
+        self._secrets = read_secrets(named) if named else NO_SECRETS
+        self._topology: TopologyNode | None = None  # a connection belongs to one process, and to its event loop
+
+    async def execute(self, number: int, order: dict[str, Any]) -> float | None:
+        """In a worker: one subtask on its node."""
+        node, emulated = self._file.nodes[number], self._file.emulated
+        if node.command:
+            return await _run(node.command, self._file.patience_s)
+        if (streams := node.topology) is not None:
+            if self._topology is None:
+                self._topology = TopologyNode(
+                    streams.redis, streams.stream, patience_s=self._file.patience_s, secrets=self._secrets
+                )
+            return await self._topology.reading(order)
+        assert emulated is not None
+        place, query = emulated.first + number, order["query"]
+        await asyncio.sleep(execution_s(emulated.shape, node.execution_s, emulated.seed, place, query))
+        return reading_of(emulated.seed, place, query)
 
 
 async def _run(command: tuple[str, ...], patience_s: float) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from leeward.core import fields
 from leeward.core.fields import FieldError
+from leeward.core.secrets import FILE_VARIABLE, without_password
 from leeward.policies.dssp.model.area import Area
 from leeward.policies.dssp.model.distributions import Shape
 
@@ -37,13 +38,22 @@ class Emulated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """Where a topology takes subtasks in and answers them: NAME:asks and NAME:answers (core/asks.py)."""
+
+    redis: str  #: URL, without a password
+    stream: str  #: NAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFile:
-    """An edge node; `command` is run for each subtask, and prints its reading."""
+    """An edge node; `command` is run for each subtask, and prints its reading, or a `topology` reads."""
 
     areas: tuple[Area, ...]
     execution_s: float
     pods: int
     command: tuple[str, ...]
+    topology: Streams | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +91,8 @@ def read_domain(path: Path) -> DomainFile:
     if not nodes:
         raise FieldError("nodes", [], "are none", remedy="give one or more")
     for number, node in enumerate(nodes):
-        if not node.command and emulated is None:
-            remedy = "give it a command that prints a reading, or give the domain `emulated`"
+        if not node.command and node.topology is None and emulated is None:
+            remedy = "give it a command that prints a reading, or a topology, or give the domain `emulated`"
             raise FieldError(f"nodes[{number}].command", [], "is missing", remedy=remedy)
     busy = fields.number("busy", top["busy"]) if top.get("busy") is not None else None
     return DomainFile(
@@ -129,7 +139,7 @@ def _common(top: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _node(field: str, value: object) -> NodeFile:
-    top = _object(field, value, ("areas", "execution_s"), ("pods", "command"))
+    top = _object(field, value, ("areas", "execution_s"), ("pods", "command", "topology"))
     areas = fields.each(f"{field}.areas", top["areas"], Area.from_json)
     if not areas:
         raise FieldError(f"{field}.areas", [], "are none", remedy="give one or more")
@@ -138,7 +148,28 @@ def _node(field: str, value: object) -> NodeFile:
     pods = fields.whole(f"{field}.pods", top.get("pods", 1))
     fields.check_number(f"{field}.pods", pods, positive=True)
     command = fields.each(f"{field}.command", top.get("command", []), fields.text)
-    return NodeFile(areas=areas, execution_s=execution_s, pods=pods, command=command)
+    topology = _streams(f"{field}.topology", top["topology"]) if top.get("topology") is not None else None
+    if command and topology:
+        raise FieldError(
+            f"{field}.topology", top["topology"], "stands beside a command", remedy="leave one of the two out"
+        )
+    return NodeFile(areas=areas, execution_s=execution_s, pods=pods, command=command, topology=topology)
+
+
+def _streams(field: str, value: object) -> Streams:
+    top = _object(field, value, ("redis", "stream"), ())
+    url, stream = (fields.text(f"{field}.{name}", top[name]) for name in ("redis", "stream"))
+    if without_password(url) != url:
+        remedy = f"leave it out, and name a secrets file by {FILE_VARIABLE}"
+        raise FieldError(f"{field}.redis", without_password(url), "holds a password", remedy=remedy)
+    if not url.startswith(_REDIS):
+        raise FieldError(f"{field}.redis", url, "is no URL of a Redis", remedy="give redis://host:port/0")
+    if not stream:
+        raise FieldError(f"{field}.stream", stream, "is empty", remedy="give the name that the topology reads")
+    return Streams(redis=url, stream=stream)
+
+
+_REDIS = ("redis://", "rediss://", "unix://")
 
 
 def _emulated(value: object) -> Emulated:
