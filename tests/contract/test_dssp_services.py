@@ -9,6 +9,7 @@ import signal
 import ssl
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -18,7 +19,8 @@ from servers import port_block
 from typer.testing import CliRunner
 
 from leeward.cli import _build
-from leeward.cli._dssp_universe import open_services, universe
+from leeward.cli._background import forked
+from leeward.cli._dssp_universe import _domain, open_services, universe
 from leeward.policies.dssp.experiments.live_setup import area_of, everywhere
 from leeward.policies.dssp.simulation.setup import QueryClass, Setting
 
@@ -195,3 +197,24 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
         while (told := found.ask().json())["failed"] and time.monotonic() < until:
             pass
         assert told["count"] == 4 and agent in group_of(tmp_path, "domain-1")
+
+
+def test_a_domain_leaves_and_joins_while_queries_run(tmp_path):
+    with running(tmp_path) as found:
+        agent = min(group_of(tmp_path, "domain-2"))
+        os.kill(agent, signal.SIGTERM)  # it says good-bye to its providers and to the registry
+        assert until(lambda: found.client.get("/services/all").json()["ready"] == ["domain-1"])
+        assert found.ask().json()["answered"] == ["domain-1"] and found.ask().json()["missing"] == {}
+        with forked(partial(_domain, tmp_path / "domain-2.json"), tmp_path / "domain-2.log"):
+            assert until(lambda: found.ask().json()["answered"] == ["domain-1", "domain-2"])
+            assert found.client.get("/state").json()["counts"]["partial"] == 0
+
+
+def until(true) -> bool:
+    """Within some seconds."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        if true():
+            return True
+        time.sleep(0.1)
+    return False

@@ -17,9 +17,11 @@ import json
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
 import numpy as np
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -44,6 +46,8 @@ SETTLE_S = 5.0
 LATEST = 2000
 #: Of subscriptions, s.
 BEAT_S = 0.1
+#: Between two looks into the registry for domains that are new, s.
+LOOK_S = 2.0
 
 
 def serve_provider(
@@ -89,12 +93,13 @@ class _Served:
         ending, ended = stop(), asyncio.Event()
         serving = asyncio.create_task(self._process.run(ended))
         await self._process.started.wait()
-        beat = asyncio.create_task(self._beat())
+        beats = [asyncio.create_task(self._beat()), asyncio.create_task(self._look_again())]
         async with Registration(self._file, "providers", {"url": self._process.url}, self._tokens["registry"]):
             waiting = asyncio.create_task(ending.wait())
             await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
-        beat.cancel()
+        for beat in beats:
+            beat.cancel()
         for name in [*self._provider.pools]:
             self._process.take(self._provider.close(name))
         ended.set()
@@ -104,6 +109,21 @@ class _Served:
         while True:
             self._process.take(self._rounds.tick(self._process.now()))
             await asyncio.sleep(BEAT_S)
+
+    async def _look_again(self) -> None:
+        """Domains that have registered since join the pools of their capability and areas, while queries run."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            for pool in [*self._provider.pools.values()]:
+                found: dict[str, Any] = {}
+                with suppress(LeewardError, httpx.HTTPError):  # the registry is away, or nobody is there now
+                    found = await self._discover(pool.service)
+                for name, entry in found.items():
+                    with suppress(LeewardError):  # it has given this provider no token, or the service has ended
+                        self._know(name, entry)
+                        if name not in pool.members:
+                            now = self._process.now()
+                            self._process.take(self._provider.join(pool.service.name, name, _areas(entry), now))
 
     # --- effects
 
@@ -137,13 +157,9 @@ class _Served:
         service = _service(request.path_params["name"], await _json(request))
         found = await self._discover(service)
         for name, entry in found.items():
-            token = self._tokens.get(name)
-            if token is None:
-                remedy = f"add the token that {name!r} has given this provider, or ask for another area"
-                raise FieldError(f"tokens.{name}", None, "is missing", remedy=remedy)
-            self._process.links.know(name, Address(url=entry["url"], token=token))
+            self._know(name, entry)
         self._figures.setdefault(service.name, _Figures(service.objective_s)).objective_s = service.objective_s
-        domains = [(name, [Area(*area) for area in entry["areas"]]) for name, entry in sorted(found.items())]
+        domains = [(name, _areas(entry)) for name, entry in sorted(found.items())]
         self._process.take(self._provider.open(service, domains, self._process.now()))
         pool, until = self._provider.pools[service.name], time.monotonic() + SETTLE_S
         while time.monotonic() < until and not all(
@@ -152,6 +168,14 @@ class _Served:
         ):
             await asyncio.sleep(0.01)
         return self._shown(service.name)
+
+    def _know(self, name: str, entry: dict[str, Any]) -> None:
+        """A domain's address of now. Raises FieldError without its token."""
+        token = self._tokens.get(name)
+        if token is None:
+            remedy = f"add the token that {name!r} has given this provider, or ask for another area"
+            raise FieldError(f"tokens.{name}", None, "is missing", remedy=remedy)
+        self._process.links.know(name, Address(url=entry["url"], token=token))
 
     async def _discover(self, service: Service) -> dict[str, Any]:
         """Domains with the capability in one of the areas."""
@@ -233,6 +257,10 @@ class _Served:
              "counts": {name: getattr(counts, name) for name in counts.__slots__},
              "traffic": self._process.traffic.counts()}
         )  # fmt: skip
+
+
+def _areas(entry: dict[str, Any]) -> list[Area]:
+    return [Area(*area) for area in entry["areas"]]
 
 
 # --- bodies

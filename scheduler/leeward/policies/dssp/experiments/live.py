@@ -13,7 +13,7 @@ from statistics import fmean
 
 import numpy as np
 
-from leeward.core.experiment import Finding, Row
+from leeward.core.experiment import Curve, Finding, Panel, Row
 from leeward.policies.dssp.disciplines import DISCIPLINES
 from leeward.policies.dssp.simulation.run import WARM, Simulation
 from leeward.policies.dssp.simulation.setup import PERCENT, Setting
@@ -109,7 +109,17 @@ def conclude(
             Row(figure=FIGURE, setting=where, metric="pairs in another order than in the model", unit="",
                 ours=float(disagreements(model, loads)), high=0.0),
         ]  # fmt: skip
-    return Finding(rows=tuple(rows + _beside(simulation, where, measured)), panels=(), notes=NOTES)
+    return Finding(
+        rows=tuple(rows + _beside(simulation, where, measured)), panels=panels(model, loads) if loads else (),
+        notes=NOTES,
+    )  # fmt: skip
+
+
+def panels(model: Mapping[str, float], loads: Mapping[str, float]) -> tuple[Panel, ...]:
+    """Loads, measured and in the model."""
+    curves = tuple(Curve(name=name, values=(loads[name], model[name])) for name in loads)
+    title = "load that all classes sustain: measured (0), model (1)"
+    return (Panel(title=title, unit="queries/s", kind="dots", along="measured, model", curves=curves),)
 
 
 def disagreements(model: Mapping[str, float], loads: Mapping[str, float]) -> int:
