@@ -26,7 +26,8 @@ from leeward.adapters.organisations.frames import Codec
 from leeward.adapters.organisations.links import Address
 from leeward.adapters.organisations.process import MemberProcess
 from leeward.policies.dssp.agents.messages import KINDS, Ask, Offer
-from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Service
+from leeward.policies.dssp.agents.pools import Service
+from leeward.policies.dssp.agents.provider import Provider, ProviderSettings
 from leeward.policies.dssp.disciplines import DISCIPLINES
 from leeward.policies.dssp.latency.windows import Windows
 from leeward.policies.dssp.model.area import Area

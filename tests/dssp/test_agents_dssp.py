@@ -11,7 +11,8 @@ from leeward.core.members import To
 from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node, Scale, Start
 from leeward.policies.dssp.agents.messages import Answer, Apart, Ask, Negotiate, Offer, Provision, Refuse, Tally, Terms
 from leeward.policies.dssp.agents.play import Play, Weather
-from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Result, Service
+from leeward.policies.dssp.agents.pools import Service
+from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Result
 from leeward.policies.dssp.agents.scaling import ScalingSettings
 from leeward.policies.dssp.agents.subscriptions import Subscription, Subscriptions, Trigger
 from leeward.policies.dssp.disciplines import EarliestDeadline, QueueingDeadline

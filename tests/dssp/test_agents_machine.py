@@ -16,7 +16,8 @@ from leeward.core.fields import FieldError
 from leeward.core.members import To, ToAll
 from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node, Start
 from leeward.policies.dssp.agents.messages import Tally
-from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Result, Service
+from leeward.policies.dssp.agents.pools import Service
+from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Result
 from leeward.policies.dssp.disciplines import DISCIPLINES
 from leeward.policies.dssp.model.area import Area
 

@@ -10,7 +10,8 @@ import pytest
 from leeward.core.fields import FieldError
 from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node
 from leeward.policies.dssp.agents.play import Play, Weather
-from leeward.policies.dssp.agents.provider import Provider, Result, Service
+from leeward.policies.dssp.agents.pools import Service
+from leeward.policies.dssp.agents.provider import Provider, Result
 from leeward.policies.dssp.agents.scaling import ScalingSettings
 from leeward.policies.dssp.agents.subscriptions import Round, Subscription, Subscriptions
 from leeward.policies.dssp.disciplines import QueueingDeadline

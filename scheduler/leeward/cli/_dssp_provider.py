@@ -34,9 +34,16 @@ from leeward.cli._dssp_registering import Registration, authority_of, client_of,
 from leeward.core import fields
 from leeward.core.errors import LeewardError
 from leeward.core.fields import FieldError
+from leeward.policies.dssp.agents.documents import (
+    query_from_json,
+    result_to_json,
+    service_from_json,
+    subscription_from_json,
+)
 from leeward.policies.dssp.agents.messages import KINDS
-from leeward.policies.dssp.agents.provider import Provider, Result, Service
-from leeward.policies.dssp.agents.subscriptions import Round, Skipped, Subscription, Subscriptions, Trigger
+from leeward.policies.dssp.agents.pools import Service
+from leeward.policies.dssp.agents.provider import Provider, Result
+from leeward.policies.dssp.agents.subscriptions import Round, Skipped, Subscriptions
 from leeward.policies.dssp.model.area import Area
 from leeward.policies.dssp.model.organisation_files import Organisation
 
@@ -129,7 +136,7 @@ class _Served:
 
     def _carry_out(self, effect: Any) -> None:
         if isinstance(effect, Skipped):
-            self._tell(effect.round, _refused(effect.error))
+            self._tell(effect.round, {"error": effect.error.message, "remedy": effect.error.remedy})
             return
         assert isinstance(effect, Result)
         figures = self._figures[effect.service]
@@ -139,7 +146,7 @@ class _Served:
         figures.partial += bool(effect.missing or effect.failed)
         figures.latencies.append(effect.seconds)
         if isinstance(effect.ticket, Round):
-            self._tell(effect.ticket, _told(effect) if self._rounds.report(effect) else None)
+            self._tell(effect.ticket, result_to_json(effect) if self._rounds.report(effect) else None)
         elif not effect.ticket.done():
             effect.ticket.set_result(effect)
 
@@ -154,7 +161,7 @@ class _Served:
 
     async def _open(self, request: Request) -> Response:
         caller(request, self._process.tokens)
-        service = _service(request.path_params["name"], await _json(request))
+        service = service_from_json(request.path_params["name"], await _json(request))
         found = await self._discover(service)
         for name, entry in found.items():
             self._know(name, entry)
@@ -215,16 +222,14 @@ class _Served:
 
     async def _query(self, request: Request) -> Response:
         caller(request, self._process.tokens)
-        top = fields.mapping("query", await _json(request), frozenset({"service", "areas"}), required=("service",))
-        service = fields.text("service", top["service"])
-        areas = fields.each("areas", top.get("areas", []), Area.from_json)
+        service, areas = query_from_json(await _json(request))
         ticket: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._process.take(self._provider.query(ticket, service, areas, self._process.now()))
-        return JSONResponse(_told(await ticket))
+        return JSONResponse(result_to_json(await ticket))
 
     async def _subscribe(self, request: Request) -> Response:
         caller(request, self._process.tokens)
-        subscription = _subscription(await _json(request))
+        subscription = subscription_from_json(await _json(request))
         self._provider.pool(subscription.service)
         ticket: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._rounds.add(ticket, subscription, self._process.now())
@@ -263,51 +268,5 @@ def _areas(entry: dict[str, Any]) -> list[Area]:
     return [Area(*area) for area in entry["areas"]]
 
 
-# --- bodies
-
-
 async def _json(request: Request) -> object:
     return fields.parse_json("body", (await request.body()).decode(errors="replace"))
-
-
-def _service(name: str, body: object) -> Service:
-    required = ("capability", "areas", "rate", "percent", "objective_s")
-    top = fields.mapping("service", body, frozenset((*required, "rank")), required=required)
-    return Service(
-        name=name, capability=fields.text("capability", top["capability"]),
-        areas=fields.each("areas", top["areas"], Area.from_json), rate=fields.number("rate", top["rate"]),
-        percent=fields.number("percent", top["percent"]),
-        objective_s=fields.number("objective_s", top["objective_s"]), rank=fields.whole("rank", top.get("rank", 0)),
-    )  # fmt: skip
-
-
-def _subscription(body: object) -> Subscription:
-    optional = ("areas", "rounds", "trigger")
-    top = fields.mapping(
-        "rounds", body, frozenset(("service", "period_s", *optional)), required=("service", "period_s")
-    )  # fmt: skip
-    trigger = None
-    if top.get("trigger") is not None:
-        bounds = fields.mapping(
-            "trigger", top["trigger"], frozenset({"figure", "above", "below"}), required=("figure",)
-        )  # fmt: skip
-        given = {name: fields.number(f"trigger.{name}", bounds[name]) for name in ("above", "below") if name in bounds}
-        trigger = Trigger(figure=bounds["figure"], **given)
-    return Subscription(
-        service=fields.text("service", top["service"]), period_s=fields.number("period_s", top["period_s"]),
-        areas=fields.each("areas", top.get("areas", []), Area.from_json),
-        rounds=fields.whole("rounds", top["rounds"]) if top.get("rounds") is not None else None, trigger=trigger,
-    )  # fmt: skip
-
-
-def _told(result: Result) -> dict[str, Any]:
-    tally = result.tally
-    return {
-        "query": result.query, "service": result.service, "count": tally.count, "mean": tally.mean,
-        "least": tally.least, "most": tally.most, "seconds": result.seconds, "answered": list(result.answered),
-        "missing": dict(result.missing), "failed": result.failed, "late": result.late,
-    }  # fmt: skip
-
-
-def _refused(error: LeewardError) -> dict[str, Any]:
-    return {"error": error.message, "remedy": error.remedy}

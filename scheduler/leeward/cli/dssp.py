@@ -135,16 +135,14 @@ def up(
 
     Example: leeward dssp up --profile testbed --rate 12
     """
-    from leeward.cli._dssp_up import PROFILES, run_up
+    from leeward.cli._dssp_up import PROFILES, Load, run_up
     from leeward.core.errors import LeewardError
 
     with _errors():
         if profile not in PROFILES:
             raise LeewardError(f"--profile {profile}: it is unknown.", remedy=f"Choose one of {', '.join(PROFILES)}.")
-        run_up(
-            profile=profile, discipline=discipline, rate=rate, seconds=seconds, port=port, seed=seed, tls=tls, out=out,
-            scaling=scaling, stop=_stop,
-        )  # fmt: skip
+        load = Load(setting=PROFILES[profile](), rate=rate, seconds=seconds, seed=seed)
+        run_up(load, profile=profile, discipline=discipline, port=port, tls=tls, scaling=scaling, out=out, stop=_stop)
 
 
 @contextmanager
