@@ -104,7 +104,7 @@ def dispatch(options: argparse.Namespace) -> Iterator[Row]:
 
 
 async def _dispatch(domains: int, port: int, sink: Connection) -> list[Row]:
-    provider = Provider("city", ProviderSettings(patience_s=1e9, repeat=1e9, negotiate_s=1e9))
+    provider = Provider("city", ProviderSettings(patience_s=1e9, repeat=1e9, negotiate_s=1e9, renew_s=1e9))
     names = [f"d{number}" for number in range(domains)]
     process = MemberProcess(
         provider, KINDS, tokens={}, seed=0, on_effect=lambda _: None,
@@ -119,8 +119,9 @@ async def _dispatch(domains: int, port: int, sink: Connection) -> list[Row]:
     process.take(provider.open(service, [(name, (EVERYWHERE,)) for name in names], process.now()))
     while len(process.links.open_links()) < domains:
         await asyncio.sleep(0.1)
-    for name in names * 2:
-        process.take(provider.receive(name, Offer(service="s", accepted=True), process.now(), process.rng))
+    agreed = Offer(service="s", accepted=True, provisioned=True)
+    for name in names:
+        process.take(provider.receive(name, agreed, process.now(), process.rng))
     await asyncio.sleep(1.0)
     rows = [await _paced(process, provider, domains, sink), await _back_to_back(process, provider, domains)]
     stop.set()

@@ -7,8 +7,11 @@ import json
 import os
 import signal
 import ssl
+import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +22,7 @@ from servers import port_block
 from typer.testing import CliRunner
 
 from leeward.cli import _build
-from leeward.cli._background import forked
+from leeward.cli._background import forked, leeward_command
 from leeward.cli._dssp_universe import _domain, open_services, universe
 from leeward.policies.dssp.experiments.live_setup import area_of, everywhere
 from leeward.policies.dssp.simulation.setup import QueryClass, Setting
@@ -55,12 +58,14 @@ class Parts:
 
 
 @contextmanager
-def running(out: Path, *, tls: bool = False, discipline: str = "dssp-edfq"):
-    with universe(SMALL, discipline=discipline, seed=1, port=port_block(), tls=tls, out=out) as made:
+def running(
+    out: Path, *, tls: bool = False, discipline: str = "dssp-edfq", setting: Setting = SMALL, rate: float = 1.0
+):
+    with universe(setting, discipline=discipline, seed=1, port=port_block(), tls=tls, out=out) as made:
 
         async def begin():
             async with made.client("load", made.provider) as client:
-                await open_services(client, SMALL, 1.0)
+                await open_services(client, setting, rate)
 
         asyncio.run(begin())
         yield Parts(made, out)
@@ -218,3 +223,40 @@ def until(true) -> bool:
             return True
         time.sleep(0.1)
     return False
+
+
+def test_a_domain_that_ends_still_answers_what_it_has_begun(tmp_path):
+    slow = replace(SMALL, means=np.full((2, 2), 0.6), shape="constant")
+    with running(tmp_path, setting=slow, rate=0.1) as found, ThreadPoolExecutor() as pool:
+        asked = pool.submit(found.ask)
+        time.sleep(0.3)
+        os.kill(min(group_of(tmp_path, "domain-2")), signal.SIGTERM)
+        assert asked.result().json()["count"] == 4
+
+
+@pytest.mark.parametrize("kind", ["domain", "provider"])
+def test_an_address_that_is_taken_ends_the_command(tmp_path, kind):
+    with running(tmp_path) as found:
+        name = {"domain": "domain-1", "provider": "city"}[kind]
+        done = subprocess.run(
+            leeward_command(["dssp", kind, str(found.out / f"{name}.json")]), capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 2 and "Name an address" in done.stderr
+
+
+def test_sigterm_ends_a_domain_whose_registry_is_away(tmp_path):
+    with running(tmp_path) as found:
+        file = json.loads((found.out / "domain-1.json").read_text())
+        file |= {"registry": "http://127.0.0.1:9", "listen": {"port": 0}}
+        (away := found.out / "away.json").write_text(json.dumps(file))
+        process = subprocess.Popen(leeward_command(["dssp", "domain", str(away)]))
+        time.sleep(5)
+        process.terminate()
+        assert process.wait(5) == 0
+
+
+def test_plain_tokens_do_not_leave_the_machine(tmp_path):
+    (token := tmp_path / "token").write_text("x" * 20)
+    for url in ("http://192.0.2.1:8099", "http://[::1", "ftp://127.0.0.1"):
+        done = CliRunner().invoke(_build(), ["dssp", "query", url, "all", "--token", str(token)])
+        assert done.exit_code == 2 and "https://" in done.stderr

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import time
 
 from leeward.adapters.executors import Done, Executors
 
@@ -67,3 +69,27 @@ def test_no_worker_is_left():
 
     for pid in run(body):
         assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_worker_keeps_no_connection_of_its_parent_open():
+    async def body(executors):
+        here, there = socket.socketpair()
+        await executed(executors, 0, "die")  # another one is forked, now that the two are there
+        assert (await executed(executors, 0, 0.01)).value == 0.0
+        there.close()
+        here.settimeout(5)
+        with here:
+            return here.recv(1)
+
+    assert run(body) == b""
+
+
+def test_results_wait_for_a_parent_that_is_busy():
+    async def body(executors):
+        futures = [asyncio.get_running_loop().create_future() for _ in range(600)]
+        for future in futures:
+            executors.execute(0, 0.05, future.set_result)
+        time.sleep(0.5)  # nobody reads meanwhile
+        return await asyncio.wait_for(asyncio.gather(*futures), 20)
+
+    assert sum(one.value is not None for one in run(body)) > 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,17 +10,30 @@ import pytest
 from leeward.core.fields import FieldError
 from leeward.core.members import To
 from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node, Scale, Start
-from leeward.policies.dssp.agents.messages import Answer, Apart, Ask, Negotiate, Offer, Provision, Refuse, Tally, Terms
+from leeward.policies.dssp.agents.messages import (
+    Answer,
+    Apart,
+    Ask,
+    Negotiate,
+    Offer,
+    Provision,
+    Refuse,
+    Release,
+    Tally,
+    Terms,
+)
 from leeward.policies.dssp.agents.play import Play, Weather
 from leeward.policies.dssp.agents.pools import Service
 from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Result
-from leeward.policies.dssp.agents.scaling import ScalingSettings
+from leeward.policies.dssp.agents.scaling import NodeScaling, ScalingSettings
 from leeward.policies.dssp.agents.subscriptions import Subscription, Subscriptions, Trigger
 from leeward.policies.dssp.disciplines import EarliestDeadline, QueueingDeadline
 from leeward.policies.dssp.model.area import Area
 
 HERE, THERE, NOWHERE = Area(0, 0, 10, 10), Area(20, 0, 30, 10), Area(-50, -50, -40, -40)
 RNG = Random(0)
+OFFER = Offer(service="s", accepted=True)
+AGREED = replace(OFFER, provisioned=True)
 
 
 def domain(nodes=2, *, area=HERE, measured=200, **options):
@@ -122,8 +136,8 @@ def test_a_repeated_task_is_not_executed_twice():
     made.executed(0, ("p", "1"), 0.1, 5.0, 1.2)
     (again,) = made.receive("p", ask(), 1.3, RNG)
     assert again.message.tally.total == 5.0 and made.counts.repeated == 2
-    made.tick(1000.0, RNG)
-    assert len(starts(made.receive("p", ask(), 1000.0, RNG))) == 1  # forgotten by then
+    made.tick(100.0, RNG)
+    assert len(starts(made.receive("p", ask(), 100.0, RNG))) == 1  # forgotten by then
 
 
 def test_an_unknown_service_and_a_foreign_area_are_refused():
@@ -134,10 +148,73 @@ def test_an_unknown_service_and_a_foreign_area_are_refused():
     assert refused.provisioned and "none of these areas" in refused.why
 
 
+def test_a_provider_gets_no_more_than_it_has_agreed_to():
+    made = Domain(
+        "d",
+        ["air"],
+        [Node(areas=(HERE,), execution_s=0.1), Node(areas=(THERE,), execution_s=0.1)],
+        DomainSettings(discipline=QueueingDeadline()),
+    )
+    for node in range(2):
+        for _ in range(100):
+            made.measured(node, 0.1)
+    assert made.receive("p", Provision(terms=terms()), 0.0, RNG)[-1].message.provisioned
+    begun = starts(made.receive("p", ask(areas=(HERE, THERE), objective_s=-1e9), 1.0, RNG))
+    assert [one.node for one in begun] == [0]
+    assert begun[0].due == 1.0 - 2.0
+
+
+def test_terms_that_nobody_renews_are_over_and_others_stay():
+    made = provisioned(1, lease_s=100.0)
+    made.tick(99.0, RNG)
+    made.receive("p", Provision(terms=terms()), 99.0, RNG)
+    made.tick(150.0, RNG)
+    assert starts(made.receive("p", ask("1"), 150.0, RNG))
+    made.tick(200.0, RNG)
+    (refused,) = messages(made.receive("p", ask("2"), 200.0, RNG), Refuse)
+    assert not refused.provisioned
+
+
+def test_pods_that_a_promise_rests_on_stay():
+    made = domain(1, scaling=ScalingSettings(period_s=1.0, calm=1, most_pods=4))
+    assert made.receive("p", Provision(terms=terms(rate=15.0)), 0.0, RNG)[-1].message.accepted
+    pods = made.queues[0].pods
+    assert pods > 1
+    for second in range(1, 20):
+        made.tick(1.1 * second, RNG)
+    assert made.queues[0].pods == pods
+    made.receive("p", Release(service="s"), 30.0, RNG)
+    for second in range(30, 60):
+        made.tick(1.1 * second, RNG)
+    assert made.queues[0].pods == 1
+
+
+def test_a_large_node_does_not_shrink_because_it_is_late():
+    assert NodeScaling(ScalingSettings(), 0.0, started=10, late=10).decide(100, 20.0, least=100, most=100) == 100
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: terms(rate=-9.0),
+        lambda: terms(percent=100.0),
+        lambda: terms(objective_s=float("nan")),
+        lambda: terms(areas=()),
+        lambda: ask(percent=float("nan")),
+        lambda: ask(objective_s=float("inf")),
+        lambda: ask(areas=(HERE,) * 300),
+        lambda: service(percent=99.99999999999999),
+    ],
+)
+def test_messages_that_cannot_be_are_not_made(make):
+    with pytest.raises(FieldError):
+        make()
+
+
 def test_waiting_subtasks_are_ordered_and_a_passed_budget_comes_first():
     made = provisioned(1, discipline=EarliestDeadline())
     made.receive("p", ask("busy"), 0.0, RNG)
-    for query, left in (("b", 3.0), ("a", 2.0), ("passed", -1.0)):
+    for query, left in (("b", 1.9), ("a", 1.5), ("passed", -1.0)):
         made.receive("p", ask(query, objective_s=left), 0.0, RNG)
     order = []
     for query in ("busy", "passed", "a"):
@@ -184,9 +261,9 @@ def opened(domains=("a", "b"), **settings):
     made = Provider("p", ProviderSettings(**settings))
     made.open(service(), [(name, (HERE,) if name == "a" else (THERE,)) for name in domains], 0.0)
     for name in domains:
-        (sent,) = made.receive(name, Offer(service="s", accepted=True), 0.0, RNG)
+        (sent,) = made.receive(name, OFFER, 0.0, RNG)
         assert isinstance(sent.message, Provision)
-        made.receive(name, Offer(service="s", accepted=True), 0.0, RNG)
+        assert made.receive(name, AGREED, 0.0, RNG) == []
     return made
 
 
@@ -262,9 +339,56 @@ def test_a_domain_that_does_not_answer_is_left_out_and_asked_again():
     with pytest.raises(FieldError, match="outside every domain"):
         asked(made, 0, "s", (THERE,), 30.0)
     assert [one for one in made.tick(31.0, RNG) if one.name == "b" and isinstance(one.message, Negotiate)]
-    for _ in range(2):
-        made.receive("b", Offer(service="s", accepted=True), 31.0, RNG)
+    for offer in (OFFER, AGREED):
+        made.receive("b", offer, 31.0, RNG)
     assert asked(made, 0, "s", (THERE,), 32.0)
+
+
+def test_terms_are_renewed_and_asked_again_where_they_were_refused():
+    made = opened(("a",))
+    assert made.tick(59.0, RNG) == []
+    (renewed,) = made.tick(61.0, RNG)
+    assert isinstance(renewed.message, Provision)
+    (released,) = made.receive("a", Offer(service="s", accepted=False, why="full"), 61.1, RNG)
+    assert isinstance(released.message, Release) and made.pools["s"].ready == ()
+    assert made.tick(100.0, RNG) == []
+    (again,) = made.tick(122.0, RNG)
+    assert isinstance(again.message, Negotiate)
+
+
+def test_a_domain_that_never_answers_is_written_to_more_and_more_seldom():
+    made = Provider("p")
+    made.open(service(), [("a", (HERE,))], 0.0)
+    written = sum(len(made.tick(float(second), RNG)) for second in range(1, 3600))
+    assert 55 < written < 70
+
+
+def test_a_lost_provision_does_not_make_a_domain_ready():
+    made = Provider("p")
+    made.open(service(), [("a", (HERE,))], 0.0)
+    made.receive("a", OFFER, 0.1, RNG)
+    made.receive("a", OFFER, 0.2, RNG)  # of a repeated Negotiate
+    assert made.pools["s"].ready == ()
+    (again,) = made.tick(2.3, RNG)
+    assert isinstance(again.message, Provision)
+    made.receive("a", AGREED, 2.4, RNG)
+    assert made.pools["s"].ready == ("a",)
+
+
+def test_other_terms_reach_those_who_keep_the_old_ones_and_release_the_others():
+    made = opened()
+    sent = made.open(service(objective_s=3.0), [("a", (HERE,))], 5.0)
+    assert [(one.name, type(one.message)) for one in sent] == [("b", Release), ("a", Provision)]
+    assert made.pools["s"].ready == ("a",)
+
+
+def test_a_pool_follows_the_registry():
+    made = opened(("a",))
+    (joined,) = made.follow("s", {"a": (THERE,), "b": (HERE,)}, 1.0)
+    assert joined.name == "b" and isinstance(joined.message, Negotiate)
+    assert made.pools["s"].members["a"].areas == (THERE,)
+    assert made.follow("s", {}, 2.0) == []
+    assert set(made.pools["s"].members) == {"a"}  # it still keeps its terms
 
 
 def test_a_domain_that_has_started_anew_is_provisioned_again():

@@ -138,7 +138,7 @@ class Network(RuleBasedStateMachine):
             self.domains[name] = self.domain(name)
         elif change == "joins":
             self.domains.setdefault(name, self.domain(name))
-            self.take("p", self.provider.join("s", name, (AREAS[name],), self.now))
+            self.take("p", self.provider.follow("s", {one: (area,) for one, area in AREAS.items()}, self.now))
 
     # --- what holds
 

@@ -88,7 +88,7 @@ class Churn:
         self.play.at(self.play.now + self.rng.expovariate(1 / 600), self.turn)
 
     def join(self, name: str) -> None:
-        self.play.take("p", self.provider.join("s", name, (AREAS[name],), self.play.now))
+        self.play.take("p", self.provider.follow("s", {one: (area,) for one, area in AREAS.items()}, self.play.now))
 
 
 @pytest.mark.parametrize("hours", [0.5, 24])

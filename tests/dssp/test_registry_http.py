@@ -50,12 +50,17 @@ def test_a_domain_registers_renews_is_found_and_leaves(client, clock):
 
 
 def test_a_provider_registers_is_looked_up_and_leaves(client):
-    assert client.put("/providers/maps", json={"url": "https://maps"}).status_code == 201
-    assert client.get("/providers/maps", headers=login("south")).json() == {"name": "maps", "url": "https://maps"}
-    refusal(client.put("/domains/maps", json=ABOUT, headers=login("south")), 403, "name")
-    refusal(client.delete("/providers/maps", headers=login("south")), 403, "name")
-    assert client.delete("/providers/maps").status_code == 204
-    refusal(client.get("/providers/maps"), 404, "name")
+    assert client.put("/providers/north", json={"url": "https://maps"}).status_code == 201
+    assert client.get("/providers/north", headers=login("south")).json() == {"name": "north", "url": "https://maps"}
+    refusal(client.delete("/providers/north", headers=login("south")), 403, "name")
+    assert client.delete("/providers/north").status_code == 204
+    refusal(client.get("/providers/north"), 404, "name")
+
+
+def test_nobody_registers_under_the_name_of_another(client):
+    told = refusal(client.put("/domains/south", json=ABOUT), 403, "name")
+    assert told["remedy"] == "Register 'north'."
+    refusal(client.put("/providers/free", json={"url": "https://maps"}), 403, "name")
 
 
 def test_registrations_free_the_memory_of_those_that_lapsed(clock):
@@ -63,7 +68,7 @@ def test_registrations_free_the_memory_of_those_that_lapsed(clock):
     client = TestClient(registry_app(registry, TOKENS, lambda: clock[0]), headers=login("north"))
     client.put("/domains/north", json=ABOUT)
     clock[0] = 20.0
-    client.put("/domains/other", json=ABOUT)
+    client.put("/domains/south", json=ABOUT, headers=login("south"))
     assert registry.expire(20.0) == ()
 
 

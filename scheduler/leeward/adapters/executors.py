@@ -66,7 +66,7 @@ class Executors:
         pid = os.fork()
         if pid == 0:
             try:
-                ours.close()
+                _close_others(theirs.fileno())
                 _worker(number, theirs, self._work)
             finally:
                 os._exit(0)
@@ -99,6 +99,14 @@ class Executors:
             then(Done(0.0, None))
 
 
+def _close_others(kept: int) -> None:
+    """Else connections of the parent would stay open here after the parent has closed them."""
+    for entry in os.listdir("/proc/self/fd"):
+        if int(entry) not in (0, 1, 2, kept):
+            with suppress(OSError):
+                os.close(int(entry))
+
+
 def _end(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -107,9 +115,9 @@ def _end(pid: int) -> None:
 
 def _worker(number: int, end: socket.socket, work: Work) -> None:
     """Until the parent hangs up."""
-    for sign in (signal.SIGINT, signal.SIGTERM):  # the parent ends it
-        signal.signal(sign, signal.SIG_IGN)
     signal.set_wakeup_fd(-1)
+    for sign in (signal.SIGINT, signal.SIGTERM):  # the parent ends it; programs that it runs do not inherit a handler
+        signal.signal(sign, lambda *_: None)
     asyncio.set_event_loop(None)
     asyncio._set_running_loop(None)  # forked out of one, it has none
     end.setblocking(False)
@@ -117,7 +125,7 @@ def _worker(number: int, end: socket.socket, work: Work) -> None:
 
 
 async def _serve(number: int, end: socket.socket, work: Work) -> None:
-    loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+    loop, tasks, sending = asyncio.get_running_loop(), set[asyncio.Task[None]](), asyncio.Lock()
 
     async def one(piece: int, order: Any) -> None:
         began = time.monotonic()
@@ -125,7 +133,8 @@ async def _serve(number: int, end: socket.socket, work: Work) -> None:
             value = await work(number, order)
         except Exception:  # of the user's program; the parent hears that it failed
             value = None
-        end.send(json.dumps([piece, time.monotonic() - began, value]).encode())
+        async with sending:  # a socket takes one sender at a time
+            await loop.sock_sendall(end, json.dumps([piece, time.monotonic() - began, value]).encode())
 
     while packet := await loop.sock_recv(end, LARGEST):
         task = asyncio.create_task(one(*json.loads(packet)))

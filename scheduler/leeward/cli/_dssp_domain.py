@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,7 +25,7 @@ from leeward.adapters.executors import Done, Executors
 from leeward.adapters.organisations.process import MemberProcess
 from leeward.adapters.organisations.serving import caller
 from leeward.adapters.topology_node import TopologyNode
-from leeward.cli._dssp_registering import Registration, server_tls_of
+from leeward.cli._dssp_registering import before, registered, server_tls_of
 from leeward.control.registry import DISCIPLINES, load
 from leeward.core.secrets import FILE_VARIABLE, NO_SECRETS
 from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node, Scale, Start
@@ -36,6 +38,8 @@ from leeward.wire.secrets import read_secrets
 
 #: Calibrating executions of a node at a time.
 TOGETHER = 20
+#: Between two looks whether all tasks are answered at the end, s.
+PAUSE_S = 0.05
 
 
 def serve_domain(file: DomainFile, *, callers: dict[str, str], token: str, stop: Callable[[], asyncio.Event]) -> None:
@@ -66,34 +70,38 @@ class _Served:
 
     async def run(self, stop: Callable[[], asyncio.Event]) -> None:
         """Calibrate, register, and serve; leaves the pools and the registry at the end."""
-        ending, ended = stop(), asyncio.Event()
+        ending = stop()
         async with self._executors:
-            await self._calibrate()
-            serving = asyncio.create_task(self._process.run(ended))
-            await self._process.started.wait()
-            areas = [area.to_json() for node in self._file.nodes for area in node.areas]
-            about = {"capabilities": [*self._file.capabilities], "areas": areas, "url": self._process.url}
-            async with Registration(self._file, "domains", about, self._token):
-                await asyncio.wait(
-                    {serving, waiting := asyncio.create_task(ending.wait())}, return_when=asyncio.FIRST_COMPLETED
-                )
-                waiting.cancel()
-            self._process.take(self._domain.leave())
-            ended.set()
-            await serving
+            if not await before(ending, self._calibrate()):
+                return
+            async with registered(self._process, self._file, "domains", self._about, self._token, ending):
+                self._process.take(self._domain.leave())
+                until = time.monotonic() + self._file.patience_s
+                while self._domain.open_tasks and time.monotonic() < until:
+                    await asyncio.sleep(PAUSE_S)
 
-    async def _calibrate(self) -> None:
-        """Measure each node while it is idle: without measurements the domain promises nothing."""
+    def _about(self) -> dict[str, Any]:
+        areas = [area.to_json() for area in self._file.covered]
+        return {"capabilities": [*self._file.capabilities], "areas": areas, "url": self._process.url}
+
+    async def _calibrate(self) -> bool:
+        """Measure each node, as many subtasks at a time as it has pods: without that the domain promises nothing.
+
+        An emulated node only waits, and is as fast with more.
+        """
 
         async def one(number: int) -> None:
-            for first in range(0, self._file.calibrate, TOGETHER):
-                last = min(first + TOGETHER, self._file.calibrate)
+            node = self._file.nodes[number]
+            together = TOGETHER if not node.command and node.topology is None else min(TOGETHER, node.pods)
+            for first in range(0, self._file.calibrate, together):
+                last = min(first + together, self._file.calibrate)
                 done = await asyncio.gather(*(self._executed(number, -1 - piece) for piece in range(first, last)))
                 for found in done:
                     if found.value is not None:
                         self._domain.measured(number, found.seconds)
 
         await asyncio.gather(*(one(number) for number in range(len(self._file.nodes))))
+        return True
 
     async def _executed(self, number: int, query: int) -> Done:
         future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
@@ -135,7 +143,8 @@ def _order(subtask: Subtask, wall: float) -> dict[str, Any]:
 
 def _number(query: str) -> int:
     """Of a query at its provider, from 0: emulated execution times follow from it."""
-    return int(query.rpartition("-")[2]) - 1
+    number = query.rpartition("-")[2]
+    return int(number) - 1 if number.isdecimal() else crc32(query.encode())
 
 
 class _Nodes:
@@ -177,4 +186,4 @@ async def _run(command: tuple[str, ...], patience_s: float) -> float | None:
         return None
     finally:
         with suppress(ProcessLookupError):
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # and what it has started

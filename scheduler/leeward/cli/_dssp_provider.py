@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,7 @@ from starlette.routing import Route
 from leeward.adapters.organisations.links import Address
 from leeward.adapters.organisations.process import MemberProcess
 from leeward.adapters.organisations.serving import caller
-from leeward.cli._dssp_registering import Registration, authority_of, client_of, refusal, server_tls_of
+from leeward.cli._dssp_registering import authority_of, client_of, refusal, registered, server_tls_of
 from leeward.core import fields
 from leeward.core.errors import LeewardError
 from leeward.core.fields import FieldError
@@ -41,11 +41,13 @@ from leeward.policies.dssp.agents.documents import (
     subscription_from_json,
 )
 from leeward.policies.dssp.agents.messages import KINDS
-from leeward.policies.dssp.agents.pools import Service
+from leeward.policies.dssp.agents.pools import Service, Standing
 from leeward.policies.dssp.agents.provider import Provider, Result
 from leeward.policies.dssp.agents.subscriptions import Round, Skipped, Subscriptions
 from leeward.policies.dssp.model.area import Area
 from leeward.policies.dssp.model.organisation_files import Organisation
+
+_log = logging.getLogger(__name__)
 
 #: For all domains of a new pool to tell their terms, s.
 SETTLE_S = 5.0
@@ -78,7 +80,7 @@ class _Figures:
 
 class _Served:
     def __init__(self, file: Organisation, callers: dict[str, str], tokens: dict[str, str]) -> None:
-        self._file, self._tokens = file, tokens
+        self._file, self._tokens, self._registry = file, tokens, client_of(file, tokens["registry"])
         self._provider = Provider(file.name, incarnation=time.time_ns())
         self._rounds = Subscriptions(self._provider)
         self._figures: dict[str, _Figures] = {}
@@ -97,20 +99,18 @@ class _Served:
 
     async def run(self, stop: Callable[[], asyncio.Event]) -> None:
         """Register and serve; closes its services at the end."""
-        ending, ended = stop(), asyncio.Event()
-        serving = asyncio.create_task(self._process.run(ended))
-        await self._process.started.wait()
+        ending, token = stop(), self._tokens["registry"]
         beats = [asyncio.create_task(self._beat()), asyncio.create_task(self._look_again())]
-        async with Registration(self._file, "providers", {"url": self._process.url}, self._tokens["registry"]):
-            waiting = asyncio.create_task(ending.wait())
-            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-        for beat in beats:
-            beat.cancel()
-        for name in [*self._provider.pools]:
-            self._process.take(self._provider.close(name))
-        ended.set()
-        await serving
+        try:
+            async with (
+                self._registry,
+                registered(self._process, self._file, "providers", lambda: {"url": self._process.url}, token, ending),
+            ):
+                for name in [*self._provider.pools]:
+                    self._process.take(self._provider.close(name))
+        finally:
+            for beat in beats:
+                beat.cancel()
 
     async def _beat(self) -> None:
         while True:
@@ -122,15 +122,12 @@ class _Served:
         while True:
             await asyncio.sleep(LOOK_S)
             for pool in [*self._provider.pools.values()]:
-                found: dict[str, Any] = {}
-                with suppress(LeewardError, httpx.HTTPError):  # the registry is away, or nobody is there now
+                try:
                     found = await self._discover(pool.service)
-                for name, entry in found.items():
-                    with suppress(LeewardError):  # it has given this provider no token, or the service has ended
-                        self._know(name, entry)
-                        if name not in pool.members:
-                            now = self._process.now()
-                            self._process.take(self._provider.join(pool.service.name, name, _areas(entry), now))
+                    domains = self._known(found)
+                    self._process.take(self._provider.follow(pool.service.name, domains, self._process.now()))
+                except (LeewardError, httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+                    _log.info("the pool of %s stays as it is: %s", pool.service.name, error)
 
     # --- effects
 
@@ -163,37 +160,46 @@ class _Served:
         caller(request, self._process.tokens)
         service = service_from_json(request.path_params["name"], await _json(request))
         found = await self._discover(service)
-        for name, entry in found.items():
-            self._know(name, entry)
+        domains = self._known(found)
+        if not domains:
+            names = ", ".join(sorted(found))
+            raise FieldError("tokens", names, "are missing", remedy="add those that these domains have given you")
         self._figures.setdefault(service.name, _Figures(service.objective_s)).objective_s = service.objective_s
-        domains = [(name, _areas(entry)) for name, entry in sorted(found.items())]
-        self._process.take(self._provider.open(service, domains, self._process.now()))
+        known = self._provider.pools.get(service.name)
+        before = {name: member.offer for name, member in known.members.items()} if known else {}
+        self._process.take(self._provider.open(service, domains.items(), self._process.now()))
         pool, until = self._provider.pools[service.name], time.monotonic() + SETTLE_S
         while time.monotonic() < until and not all(
-            member.provisioned or (member.offer is not None and not member.offer.accepted)
-            for member in pool.members.values()
+            member.standing in (Standing.READY, Standing.REFUSED) and member.offer is not before.get(name)
+            for name, member in pool.members.items()
         ):
             await asyncio.sleep(0.01)
-        return self._shown(service.name)
+        return self._shown(service.name, without=sorted(found.keys() - domains.keys()))
 
-    def _know(self, name: str, entry: dict[str, Any]) -> None:
-        """A domain's address of now. Raises FieldError without its token."""
-        token = self._tokens.get(name)
-        if token is None:
-            remedy = f"add the token that {name!r} has given this provider, or ask for another area"
-            raise FieldError(f"tokens.{name}", None, "is missing", remedy=remedy)
-        self._process.links.know(name, Address(url=entry["url"], token=token))
+    def _known(self, found: dict[str, Any]) -> dict[str, tuple[Area, ...]]:
+        """Areas of those that have given this provider a token; their addresses are known from now on."""
+        known = {}
+        for name, entry in sorted(found.items()):
+            if name in self._tokens:
+                self._process.links.know(name, Address(url=entry["url"], token=self._tokens[name]))
+                known[name] = tuple(Area(*area) for area in entry["areas"])
+        return known
 
     async def _discover(self, service: Service) -> dict[str, Any]:
-        """Domains with the capability in one of the areas."""
+        """Domains with the capability in some of the areas. Raises LeewardError if there are none in any."""
         found: dict[str, Any] = {}
-        async with client_of(self._file, self._tokens["registry"]) as client:
-            for area in service.areas:
-                where = ",".join(map(repr, area.to_json()))
-                answer = await client.get("/domains", params={"capability": service.capability, "area": where})
-                if answer.is_error:
-                    raise refusal(answer)
-                found |= {entry["name"]: entry for entry in answer.json()["domains"]}
+        nobody = None
+        for area in service.areas:
+            where = ",".join(map(repr, area.to_json()))
+            answer = await self._registry.get("/domains", params={"capability": service.capability, "area": where})
+            if answer.status_code == 404:
+                nobody = refusal(answer)
+                continue
+            if answer.is_error:
+                raise refusal(answer)
+            found |= {entry["name"]: entry for entry in answer.json()["domains"]}
+        if not found and nobody is not None:
+            raise nobody
         return found
 
     async def _show(self, request: Request) -> Response:
@@ -202,16 +208,18 @@ class _Served:
         self._provider.pool(name)
         return self._shown(name)
 
-    def _shown(self, name: str) -> JSONResponse:
+    def _shown(self, name: str, without: Sequence[str] = ()) -> JSONResponse:
+        """`without`: domains that have given this provider no token."""
         members = {
             domain: {
-                "accepted": member.provisioned, "why": member.offer.why if member.offer else "",
+                "accepted": member.standing is Standing.READY, "why": member.offer.why if member.offer else "",
                 "least_s": member.offer.least_s if member.offer else None,
                 "extrapolated": member.offer.extrapolated if member.offer else None,
             }
             for domain, member in sorted(self._provider.pools[name].members.items())
         }  # fmt: skip
-        return JSONResponse({"name": name, "ready": self._provider.pools[name].ready, "members": members})
+        pool = self._provider.pools[name]
+        return JSONResponse({"name": name, "ready": pool.ready, "members": members, "without_token": without})
 
     async def _close(self, request: Request) -> Response:
         caller(request, self._process.tokens)
@@ -262,10 +270,6 @@ class _Served:
              "counts": {name: getattr(counts, name) for name in counts.__slots__},
              "traffic": self._process.traffic.counts()}
         )  # fmt: skip
-
-
-def _areas(entry: dict[str, Any]) -> list[Area]:
-    return [Area(*area) for area in entry["areas"]]
 
 
 async def _json(request: Request) -> object:

@@ -123,6 +123,8 @@ class _Face:
         if about.get("name", name) != name:
             raise FieldError(f"{field}.name", about["name"], f"the path says {name!r}", remedy="leave it out")
         entry, now = kind.from_json(field, about | {"name": name}), self._clock()
+        if owner != name:  # else providers would give the token of a domain to the owner of another name
+            raise HeldError("name", name, "is not the name of this token", remedy=f"register {owner!r}")
         self._registry.expire(now)  # else the entries of those that went without leaving would pile up
         new = self._registry.register(entry, owner, now)
         return _json({"name": name, "lease_s": self._registry.lease_s}, status=201 if new else 200)

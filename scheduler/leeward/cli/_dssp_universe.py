@@ -149,6 +149,14 @@ def _certificates(out: Path) -> None:
 
 async def open_services(client: httpx.AsyncClient, setting: Setting, rate: float) -> None:
     """Open a service for each class, when all domains are there. Raises LeewardError if one does not keep its terms."""
+    try:
+        await _open_services(client, setting, rate)
+    except TimeoutError:
+        remedy = "Read the logs of registry, provider and domains."
+        raise LeewardError(f"not all domains have joined in {START_S:g} s.", remedy=remedy) from None
+
+
+async def _open_services(client: httpx.AsyncClient, setting: Setting, rate: float) -> None:
     domains = len(setting.means)
     documents = service_documents(setting, rate)
     async with asyncio.timeout(START_S):

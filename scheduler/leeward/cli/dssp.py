@@ -99,10 +99,11 @@ def query(
     import httpx
 
     from leeward.adapters.organisations.tls import client_tls
-    from leeward.cli._dssp_registering import refusal
+    from leeward.cli._dssp_registering import check_url, refusal
     from leeward.core.errors import LeewardError
 
     with _errors():
+        check_url("URL", url)
         areas = [_area(text) for text in area or []]
         headers = {"Authorization": f"Bearer {token.read_text().strip()}"}
         try:
@@ -181,9 +182,10 @@ def _token(file: Path, name: str) -> str:
 
 def _area(text: str) -> list[float]:
     from leeward.core.errors import LeewardError
+    from leeward.policies.dssp.model.area import Area
 
     try:
         west, south, east, north = map(float, text.split(","))
     except ValueError:
         raise LeewardError(f"--area {text}: these are not four numbers.", remedy="Write W,S,E,N in degrees.") from None
-    return [west, south, east, north]
+    return Area(west, south, east, north).to_json()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ from leeward.policies.dssp.agents.messages import (
 from leeward.policies.dssp.agents.queues import NodeQueue, Subtask
 from leeward.policies.dssp.agents.scaling import NodeScaling, ScalingSettings
 from leeward.policies.dssp.latency.windows import SAMPLES, Slowest, Windows
-from leeward.policies.dssp.model.admission import Load, Promise, promise
+from leeward.policies.dssp.model.admission import Load, promise
 from leeward.policies.dssp.model.area import Area
 
 Key = tuple[str, str]  #: provider, and query or service
@@ -55,8 +55,9 @@ class DomainSettings:
     scaling: ScalingSettings | None = None  #: None: pods stay as they are
     #: A subtask that runs for so long has failed, s, and a task is answered so long after its objective at the latest.
     patience_s: float = 10.0
-    #: For so long after its answer a task that is sent again gets the same answer, s.
+    #: For so long after its answer, or longer if its objective is, a task that is sent again gets the same answer, s.
     remembered_s: float = 60.0
+    lease_s: float = 180.0  #: terms that their provider has not renewed for so long are over
     #: Measured latencies of each node.
     samples: int = SAMPLES
     busy: float | None = None  #: as of `promise` (model/admission.py)
@@ -75,11 +76,21 @@ class Scale(NamedTuple):
     pods: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Booking:
+    """A service that the domain keeps the terms of."""
+
+    terms: Terms
+    until: float
+    pods: dict[int, int]  #: that the promise rests on, of each of its nodes
+
+
 @dataclass(slots=True)
 class _Task:
     """A task in work."""
 
-    ask: Ask
+    query: str
+    objective_s: float
     arrived: float
     left: set[int]  #: nodes
     tally: Tally = field(default_factory=Tally)
@@ -114,7 +125,7 @@ class Domain:
         ]
         self.windows = Windows(len(nodes), settings.samples)
         self._scaling = [NodeScaling(settings.scaling or ScalingSettings(), now) for _ in nodes]
-        self._services: dict[Key, Terms] = {}
+        self._bookings: dict[Key, _Booking] = {}
         self._tasks: dict[Key, _Task] = {}
         self._answered: OrderedDict[Key, tuple[Answer, float]] = OrderedDict()
         self._running: dict[tuple[Key, int], float] = {}  # since when
@@ -137,70 +148,81 @@ class Domain:
             if now - since > patience:
                 found += self.executed(number, key, 0.0, None, now)
         for key, task in [*self._tasks.items()]:
-            if now > task.arrived + max(0.0, task.ask.objective_s) + patience:
+            if now > task.arrived + max(0.0, task.objective_s) + patience:
                 self.counts.given_up += 1
                 found += self._give_up(key, task, now)
-        while self._answered and now - next(iter(self._answered.values()))[1] > self.settings.remembered_s:
+        while self._answered and now > next(iter(self._answered.values()))[1]:
             self._answered.popitem(last=False)
+        for booked in [key for key, booking in self._bookings.items() if now > booking.until]:
+            del self._bookings[booked]
         if self.settings.scaling is not None:
             for queue, scaling in zip(self.queues, self._scaling, strict=True):
-                pods = scaling.decide(queue.pods, now)
+                least = max((one.pods.get(queue.number, 1) for one in self._bookings.values()), default=1)
+                own = self.nodes[queue.number].pods
+                pods = scaling.decide(queue.pods, now, least=max(own, least), most=self._most_pods(queue.number))
                 if pods != queue.pods:
                     found += [Scale(queue.number, pods), *self._resized(queue, pods, now)]
         return found
 
+    def _most_pods(self, number: int) -> int:
+        """That a node may have: its own, or more if it scales."""
+        own = self.nodes[number].pods
+        return own if self.settings.scaling is None else max(own, self.settings.scaling.most_pods)
+
     # --- terms
 
     def _negotiate(self, sender: str, message: Negotiate, now: float) -> Iterator[Any]:
-        yield To(sender, self._offer(sender, message.terms))
+        yield To(sender, self._offer(sender, message.terms)[0])
 
     def _provision(self, sender: str, message: Provision, now: float) -> Iterator[Any]:
         terms = message.terms
-        offer, promised = self._offer(sender, terms), self._promise(sender, terms)
+        offer, pods = self._offer(sender, terms)
         if offer.accepted:
-            self._services[sender, terms.service] = terms
-            if self.settings.scaling is not None:
-                for number, pods in zip(self._matching(terms.areas), promised.pods, strict=True):
-                    if pods > self.queues[number].pods:
-                        yield Scale(number, pods)
-                        yield from self._resized(self.queues[number], pods, now)
-        yield To(sender, offer)
+            self._bookings[sender, terms.service] = _Booking(terms, now + self.settings.lease_s, pods)
+            for number, count in pods.items():
+                if self.settings.scaling is not None and count > self.queues[number].pods:
+                    yield Scale(number, count)
+                    yield from self._resized(self.queues[number], count, now)
+        yield To(sender, replace(offer, provisioned=offer.accepted))
 
     def _release(self, sender: str, message: Release, now: float) -> Iterator[Any]:
-        self._services.pop((sender, message.service), None)
+        self._bookings.pop((sender, message.service), None)
         yield from ()
 
     def leave(self) -> list[Any]:
-        """Tell all providers that this domain leaves; tasks in work are still answered."""
-        found = [To(provider, Leaves(service=service)) for provider, service in sorted(self._services)]
-        self._services.clear()
+        """Tell all providers that this domain leaves. Tasks in work are still answered, if the shell waits for them."""
+        found = [To(provider, Leaves(service=service)) for provider, service in sorted(self._bookings)]
+        self._bookings.clear()
         return found
 
-    def _offer(self, sender: str, terms: Terms) -> Offer:
-        if terms.capability not in self.capabilities:
-            return Offer(service=terms.service, accepted=False, why=f"it does not offer {terms.capability!r}")
-        if not self._matching(terms.areas):
-            return Offer(service=terms.service, accepted=False, why="it covers none of these areas")
-        promised = self._promise(sender, terms)
-        return Offer(
-            service=terms.service, accepted=promised.accepted, why=promised.why, least_s=promised.least_s,
-            extrapolated=self._slowest(self._matching(terms.areas), terms.percent).extrapolated,
-        )  # fmt: skip
-
-    def _promise(self, sender: str, terms: Terms) -> Promise:
-        """Every node of these areas gets every task of the service."""
+    def _offer(self, sender: str, terms: Terms) -> tuple[Offer, dict[int, int]]:
+        """The answer to these terms, and the pods of each node that an acceptance rests on."""
         nodes = self._matching(terms.areas)
-        others = [one for key, one in self._services.items() if key != (sender, terms.service)]
-        most = self.settings.scaling.most_pods if self.settings.scaling else None
-        loads = [
-            Load(
-                rate=terms.rate + sum(one.rate for one in others if number in self._matching(one.areas)),
-                mean_s=self.queues[number].paced.mean, most_pods=most or self.queues[number].pods,
-            )
-            for number in nodes
-        ]  # fmt: skip
-        unloaded = self._slowest(nodes, terms.percent).seconds
-        return promise(loads, terms.percent, terms.objective_s, unloaded, self.settings.busy)
+        if terms.capability not in self.capabilities:
+            return Offer(service=terms.service, accepted=False, why=f"it does not offer {terms.capability!r}"), {}
+        if not nodes:
+            return Offer(service=terms.service, accepted=False, why=_OUTSIDE), {}
+        unloaded = self._slowest(nodes, terms.percent)
+        loads = self._loads(nodes, terms, (sender, terms.service))
+        found = promise(loads, terms.percent, terms.objective_s, unloaded.seconds, self.settings.busy)
+        offer = Offer(
+            service=terms.service, accepted=found.accepted, why=found.why, least_s=found.least_s,
+            extrapolated=unloaded.extrapolated,
+        )  # fmt: skip
+        return offer, dict(zip(nodes, found.pods, strict=True)) if found.accepted else {}
+
+    def _loads(self, nodes: Sequence[int], terms: Terms, key: Key) -> list[Load]:
+        """Of these nodes with the new service: every node of a service's areas gets every task of it."""
+        rates = dict.fromkeys(nodes, terms.rate)
+        for other, booking in self._bookings.items():
+            if other != key:
+                for number in self._matching(booking.terms.areas):
+                    if number in rates:
+                        rates[number] += booking.terms.rate
+        return [
+            Load(rate=rate, mean_s=self.queues[number].paced.mean, most_pods=self._most_pods(number))
+            for number, rate in rates.items()
+        ]
 
     # --- tasks
 
@@ -211,23 +233,30 @@ class Domain:
             if key in self._answered:
                 yield To(sender, self._answered[key][0])
             return
-        nodes = self._matching(message.areas)
-        known = (sender, message.service) in self._services
-        if not known or not nodes:
+        booking = self._bookings.get((sender, message.service))
+        allowed = self._matching(booking.terms.areas) if booking else ()
+        nodes = tuple(number for number in self._matching(message.areas) if number in allowed)
+        if booking is None or not nodes:
             self.counts.refused += 1
-            why = "it covers none of these areas" if known else f"the service {message.service!r} is not provisioned"
-            yield To(sender, Refuse(query=message.query, service=message.service, why=why, provisioned=known))
+            why = f"the service {message.service!r} is not provisioned" if booking is None else _OUTSIDE
+            yield To(sender, Refuse(query=message.query, service=message.service, why=why, provisioned=bool(booking)))
             return
+        yield from self._take_in(key, message, booking.terms, nodes, now)
+
+    def _take_in(self, key: Key, ask: Ask, terms: Terms, nodes: tuple[int, ...], now: float) -> Iterator[Any]:
+        """A task within its service's terms: its provider may ask for less, not for more."""
+        objective_s = max(-terms.objective_s, min(ask.objective_s, terms.objective_s))
+        due = now + objective_s - self._apart.get(key[0], 0.0)
+        # not known: the order of plain deadlines
+        unloaded = self._slowest(nodes, min(ask.percent, terms.percent)).seconds or 0.0
         self.counts.tasks += 1
-        self._tasks[key] = _Task(message, now, set(nodes))
-        due = now + message.objective_s - self._apart.get(sender, 0.0)
-        unloaded = self._slowest(nodes, message.percent).seconds or 0.0  # not known: the order of plain deadlines
+        self._tasks[key] = _Task(ask.query, objective_s, now, set(nodes))
         for number in nodes:
             queue = self.queues[number]
             queue.waiting.append(
                 Subtask(
-                    task=key, node=number, arrived=now, rank=message.rank, due=due,
-                    unloaded=unloaded, execution=queue.paced.mean, stages=queue.paced.stages,
+                    task=key, node=number, arrived=now, rank=terms.rank, due=due, unloaded=unloaded,
+                    execution=queue.paced.mean, stages=queue.paced.stages,
                 )
             )  # fmt: skip
             yield from self._begin(queue, now)
@@ -248,7 +277,7 @@ class Domain:
             yield Start(subtask)
 
     def measured(self, node: int, seconds: float) -> None:
-        """A node that was idle took so long for a subtask."""
+        """A node took so long for a subtask, once it had begun."""
         self.windows.add(node, seconds)
         self.queues[node].paced.add(seconds)
 
@@ -284,10 +313,10 @@ class Domain:
 
     def _answer(self, key: Key, task: _Task, now: float) -> To:
         answer = Answer(
-            query=task.ask.query, tally=task.tally, inside_s=now - task.arrived, late=task.late, failed=task.failed
+            query=task.query, tally=task.tally, inside_s=now - task.arrived, late=task.late, failed=task.failed
         )
         del self._tasks[key]
-        self._answered[key] = answer, now
+        self._answered[key] = answer, now + max(self.settings.remembered_s, task.objective_s + self.settings.patience_s)
         return To(key[0], answer)
 
     # --- nodes
@@ -325,6 +354,7 @@ class Domain:
 
 #: Sets of nodes whose sums are kept, as each makes every measurement a little slower; and areas that are remembered.
 MOST_SETS = 64
+_OUTSIDE = "it covers none of these areas"
 _HANDLERS: dict[type, Callable[[Any, str, Any, float], Iterator[Any]]] = {
     Negotiate: Domain._negotiate, Provision: Domain._provision, Release: Domain._release, Ask: Domain._ask,
     Apart: Domain._set_apart,

@@ -8,7 +8,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from leeward.core.fields import FieldError, check_number
 from leeward.policies.dssp.model.area import Area
+from leeward.policies.dssp.model.budgets import check_percent
+
+#: Areas of a service or a query at most.
+MOST_AREAS = 256
+
+
+def check_areas(areas: tuple[Area, ...]) -> None:
+    """Raises FieldError for none, and for too many."""
+    if not 0 < len(areas) <= MOST_AREAS:
+        raise FieldError("areas", len(areas), f"is not between 1 and {MOST_AREAS}", remedy="give larger areas")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +33,13 @@ class Terms:
     percent: float  #: p_t
     objective_s: float  #: x
     rank: int = 0  #: of strict priority; the lower one goes first
+
+    def __post_init__(self) -> None:
+        """Raises FieldError: a peer may send anything."""
+        check_areas(self.areas)
+        check_number("rate", self.rate)
+        check_percent("percent", self.percent)
+        check_number("objective_s", self.objective_s, positive=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +55,7 @@ class Offer:
 
     service: str
     accepted: bool
+    provisioned: bool = False  #: it answers a `Provision`: the terms are kept from now on
     why: str = ""
     least_s: float | None = None
     extrapolated: bool = False  #: the bound rests on a tail without enough samples
@@ -44,7 +63,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provision:
-    """Provider to domain: keep the terms of this service from now on."""
+    """Provider to domain: keep the terms of this service from now on; sent again before the domain forgets them."""
 
     terms: Terms
 
@@ -68,7 +87,12 @@ class Ask:
     areas: tuple[Area, ...]
     percent: float  #: p_t
     objective_s: float  #: the rest of x
-    rank: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises FieldError: a peer may send anything."""
+        check_areas(self.areas)
+        check_percent("percent", self.percent)
+        check_number("objective_s", abs(self.objective_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum, auto
 
 from leeward.core.fields import FieldError, check_number
-from leeward.policies.dssp.agents.messages import Offer
+from leeward.policies.dssp.agents.messages import Offer, check_areas
 from leeward.policies.dssp.model.area import Area
 from leeward.policies.dssp.model.budgets import check_percent, task_percent
 
 #: Areas of queries whose domains are remembered.
 REMEMBERED = 64
+#: Of one pool: so many parts of a percentile still differ from 100.
+MOST_DOMAINS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +32,28 @@ class Service:
         check_percent("percent", self.percent)
         check_number("rate", self.rate)
         check_number("objective_s", self.objective_s, positive=True)
-        if not self.areas:
-            raise FieldError("areas", [], "names no area", remedy="give one or more")
+        check_areas(self.areas)
+        if not task_percent(self.percent, MOST_DOMAINS) < 100:
+            raise FieldError("percent", self.percent, "is too near to 100", remedy="give 99.999999 at most")
+
+
+class Standing(StrEnum):
+    """Of a domain in a pool.
+
+    | standing | waits for | a good offer leads to | a refusal leads to |
+    | --- | --- | --- | --- |
+    | asked | the answer to `Negotiate` | offered, and `Provision` is sent | refused |
+    | offered | the answer to `Provision` | ready | refused |
+    | ready | tasks; it is provisioned again now and then | ready | refused, and `Release` is sent |
+    | refused | better times: it is asked again | offered, and `Provision` is sent | refused |
+
+    A domain that does not answer, or does not know the service any more, is asked anew.
+    """
+
+    ASKED = auto()
+    OFFERED = auto()
+    READY = auto()
+    REFUSED = auto()
 
 
 @dataclass(slots=True)
@@ -38,10 +61,11 @@ class Membership:
     """A domain in a pool."""
 
     areas: tuple[Area, ...]
-    offer: Offer | None = None  #: the newest; None while it is asked
-    provisioned: bool = False
-    asked: float = 0.0  #: when it was sent terms
-    misses: int = 0
+    standing: Standing = Standing.ASKED
+    offer: Offer | None = None  #: the newest
+    next_s: float = 0.0  #: when it is written to again about terms
+    wait_s: float = 0.0  #: before that; longer with each try that is not answered
+    misses: int = 0  #: queries in a row that it did not answer
 
 
 @dataclass(slots=True)
@@ -82,4 +106,4 @@ class Pool:
     @property
     def ready(self) -> tuple[str, ...]:
         """Domains that keep its terms, by name."""
-        return tuple(sorted(name for name, member in self.members.items() if member.provisioned))
+        return tuple(sorted(name for name, member in self.members.items() if member.standing is Standing.READY))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from leeward.policies.dssp.agents.messages import (
     Tally,
     Terms,
 )
-from leeward.policies.dssp.agents.pools import Asked, Membership, Pool, Service
+from leeward.policies.dssp.agents.pools import Asked, Membership, Pool, Service, Standing
 from leeward.policies.dssp.model.area import Area
 from leeward.policies.dssp.model.budgets import task_percent
 
@@ -44,7 +44,8 @@ class ProviderSettings:
 
     patience_s: float = 2.0  #: a query waits so long beyond its objective for what is missing
     repeat: float = 1.0  #: a task without answer is sent again after so many objectives
-    negotiate_s: float = 2.0  #: between two tries to hear a domain's terms
+    negotiate_s: float = 2.0  #: until a domain that does not answer is written to again, doubled with each time
+    renew_s: float = 60.0  #: at most; and until terms are renewed, or a domain that has refused is asked again
     misses: int = 3  #: a domain that did not answer so many queries in a row is left out until it offers again
 
 
@@ -111,17 +112,37 @@ class Provider:
     # --- pools
 
     def open(self, service: Service, domains: Iterable[tuple[str, Sequence[Area]]], now: float) -> list[Any]:
-        """Make a pool for a service, and ask these domains whether they keep its terms: each may get every query."""
-        pool = self.pools[service.name] = Pool(service)
-        pool.members = {name: Membership(tuple(areas)) for name, areas in domains}
-        return [self._negotiate(pool, name, now) for name in pool.members]
+        """Make a pool for a service, and ask these domains whether they keep its terms: each may get every query.
 
-    def join(self, service: str, domain: str, areas: Sequence[Area], now: float) -> list[Any]:
-        """A domain more; the others keep the terms they have agreed to. Raises FieldError for an unknown service."""
-        pool = self.pool(service)
-        pool.members[domain] = Membership(tuple(areas))
+        Of one that is open already the terms change: domains that kept the old ones go on until they have answered.
+        """
+        before = self.pools.get(service.name)
+        pool = self.pools[service.name] = Pool(service)
+        for name, areas in domains:
+            known = before.members.pop(name, None) if before else None
+            if known is None or known.standing is not Standing.READY:
+                known = Membership(tuple(areas))
+            known.areas = tuple(areas)
+            pool.members[name] = known
+        released = [To(name, Release(service=service.name)) for name in (before.members if before else ())]
+        return [*released, *(self._write(pool, name, now) for name in pool.members)]
+
+    def follow(self, service: str, domains: Mapping[str, Sequence[Area]], now: float) -> list[Any]:
+        """Domains as they are registered now: new ones join, areas change; one that is gone and not ready is dropped.
+
+        Domains that have agreed keep the terms that they have agreed to. Raises FieldError for an unknown service.
+        """
+        pool, found = self.pool(service), []
+        for name in [name for name, member in pool.members.items() if name not in domains]:
+            if pool.members[name].standing is not Standing.READY:
+                del pool.members[name]
+        for name, areas in domains.items():
+            if name not in pool.members:
+                pool.members[name] = Membership(tuple(areas))
+                found.append(self._write(pool, name, now))
+            pool.members[name].areas = tuple(areas)
         pool.changed()
-        return [self._negotiate(pool, domain, now)]
+        return found
 
     def leave(self, service: str, domain: str) -> list[Any]:
         """A domain less; tasks that it has are waited for."""
@@ -143,9 +164,14 @@ class Provider:
             raise FieldError("service", service, "is not open", remedy=f"open it first; open are: {names}")
         return self.pools[service]
 
-    def _negotiate(self, pool: Pool, name: str, now: float) -> To:
-        pool.members[name].asked = now
-        return To(name, Negotiate(terms=self._terms(pool)))
+    def _write(self, pool: Pool, name: str, now: float) -> To:
+        """The terms, to a domain by its standing; and when to write the next time."""
+        member, settings = pool.members[name], self.settings
+        kind = Provision if member.standing in (Standing.OFFERED, Standing.READY) else Negotiate
+        steady = member.standing in (Standing.READY, Standing.REFUSED)
+        member.wait_s = settings.renew_s if steady else min(2 * member.wait_s or settings.negotiate_s, settings.renew_s)
+        member.next_s = now + member.wait_s
+        return To(name, kind(terms=self._terms(pool)))
 
     def _terms(self, pool: Pool) -> Terms:
         """Of one domain, as if every query went to all of the pool."""
@@ -174,7 +200,7 @@ class Provider:
         number = f"{self._incarnation}-{self._number}"
         terms = pool.service
         ask = Ask(
-            query=number, service=service, areas=wanted, percent=asked.percent, rank=terms.rank,
+            query=number, service=service, areas=wanted, percent=asked.percent,
             objective_s=terms.objective_s,
         )  # fmt: skip
         self._queries[number] = _Query(ticket, pool, now, ask, asked)
@@ -196,7 +222,12 @@ class Provider:
 
     def tick(self, now: float, rng: Random) -> list[Any]:
         """Send again what was not answered, and end what is overdue."""
-        found: list[Any] = [self._negotiate(pool, name, now) for pool, name in self._unsettled(now)]
+        found: list[Any] = [
+            self._write(pool, name, now)
+            for pool in self.pools.values()
+            for name, member in pool.members.items()
+            if now >= member.next_s
+        ]  # fmt: skip
         while self._alarms and self._alarms[0][0] < now:
             _, number = heapq.heappop(self._alarms)
             query = self._queries.get(number)
@@ -213,16 +244,6 @@ class Provider:
                 found.append(ToAll(silent, query.ask))
         return found
 
-    def _unsettled(self, now: float) -> list[tuple[Pool, str]]:
-        """Domains that are to be asked for terms again: no answer came, or they did not keep to it."""
-        return [
-            (pool, name)
-            for pool in self.pools.values()
-            for name, member in pool.members.items()
-            if not member.provisioned and now - member.asked > self.settings.negotiate_s
-            and (member.offer is None or member.offer.accepted)
-        ]  # fmt: skip
-
     def _give_up(self, number: str, query: _Query, now: float) -> Result:
         for name in query.silent:
             query.missing.append((name, "it did not answer in time"))
@@ -230,8 +251,7 @@ class Provider:
             if member is not None:
                 member.misses += 1
                 if member.misses >= self.settings.misses:
-                    member.offer, member.provisioned = None, False
-                    query.pool.changed()
+                    self._ask_anew(query.pool, member)
         return self._end(number, now)
 
     def _answered(self, sender: str, message: Answer, now: float) -> Iterator[Any]:
@@ -263,8 +283,7 @@ class Provider:
             query.missing.append((sender, message.why))
             member = query.pool.members.get(sender)
             if member is not None and not message.provisioned:  # it has started anew, say
-                member.offer, member.provisioned = None, False
-                query.pool.changed()
+                self._ask_anew(query.pool, member)
             yield from self._done(message.query, sender, now)
 
     def _asked(self, sender: str, number: str) -> _Query | None:
@@ -296,11 +315,28 @@ class Provider:
         if pool is None or sender not in pool.members:
             return
         member = pool.members[sender]
-        agreed = member.offer is not None and member.offer.accepted
-        member.offer, member.provisioned, member.misses = message, message.accepted and agreed, 0
+        before, member.offer, member.misses = member.standing, message, 0
+        if not message.accepted:
+            member.standing = Standing.REFUSED
+        elif message.provisioned:
+            member.standing = Standing.READY
+        elif before is not Standing.READY:
+            member.standing = Standing.OFFERED
         pool.changed()
-        if message.accepted and not agreed:
-            yield To(sender, Provision(terms=self._terms(pool)))
+        if member.standing is Standing.REFUSED and before is Standing.READY:
+            yield To(sender, Release(service=message.service))  # it has kept the terms of before
+        if member.standing is Standing.OFFERED:
+            member.wait_s = 0.0
+            yield self._write(pool, sender, now)
+        elif member.standing is not before:
+            member.wait_s = self.settings.renew_s
+            member.next_s = now + member.wait_s
+        if member.standing is Standing.READY and before is not Standing.READY:
+            self._told.pop(sender, None)  # it may be another process now
+
+    def _ask_anew(self, pool: Pool, member: Membership) -> None:
+        member.standing, member.wait_s, member.next_s = Standing.ASKED, 0.0, 0.0
+        pool.changed()
 
     def _left(self, sender: str, message: Leaves, now: float) -> Iterator[Any]:
         pool = self.pools.get(message.service)

@@ -37,8 +37,8 @@ class NodeScaling:
         self.started += 1
         self.late += late
 
-    def decide(self, pods: int, now: float) -> int:
-        """The number of pods from now on; looks once a period."""
+    def decide(self, pods: int, now: float, *, least: int = 1, most: int | None = None) -> int:
+        """The number of pods from now on, between `least` and `most` (None: of the settings); looks once a period."""
         settings, elapsed = self.settings, now - self.began
         if elapsed < settings.period_s:
             return pods
@@ -47,8 +47,8 @@ class NodeScaling:
         self.began, self.started, self.late, self.busy_s = now, 0, 0, 0.0
         if share > settings.most:
             self.calm = 0
-            return min(pods + 1, settings.most_pods)
-        spare = share <= settings.most / 10 and pods > 1 and used <= settings.busy * (pods - 1)
+            return max(pods, min(pods + 1, settings.most_pods if most is None else most))
+        spare = share <= settings.most / 10 and pods > least and used <= settings.busy * (pods - 1)
         self.calm = self.calm + 1 if spare else 0
         if self.calm < settings.calm:
             return pods

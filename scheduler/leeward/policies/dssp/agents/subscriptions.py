@@ -67,7 +67,8 @@ class Round(NamedTuple):
 class _Open:
     subscription: Subscription
     next_s: float
-    rounds: int = 0
+    rounds: int = 0  #: that have begun
+    over: int = 0
 
 
 class Subscriptions:
@@ -118,7 +119,8 @@ class Subscriptions:
 
     def _close(self, round_: Round) -> None:
         one = self._open[round_.ticket]
-        if round_.number + 1 == one.subscription.rounds:
+        one.over += 1
+        if one.over == one.subscription.rounds:
             del self._open[round_.ticket]
 
 

@@ -5,6 +5,7 @@ Paths in them are relative to the file.  Tokens are in files of their own (name 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -73,6 +74,7 @@ class DomainFile(Organisation):
     """A domain."""
 
     capabilities: tuple[str, ...]
+    covered: tuple[Area, ...]  #: it registers these, from `covers` or around all nodes: none shows how many there are
     discipline: str
     nodes: tuple[NodeFile, ...]
     emulated: Emulated | None
@@ -84,7 +86,7 @@ class DomainFile(Organisation):
 
 def read_domain(path: Path) -> DomainFile:
     """Raises FieldError naming field, value and remedy; ConfigError if the file cannot be read."""
-    optional = ("authority", "discipline", "emulated", "scaling", "busy", "calibrate", "patience_s")
+    optional = ("authority", "discipline", "emulated", "scaling", "busy", "calibrate", "patience_s", "covers")
     top = _object("domain", fields.read_json(path), (*_COMMON, "capabilities", "nodes"), optional)
     emulated = _emulated(top["emulated"]) if top.get("emulated") is not None else None
     nodes = fields.each("nodes", top["nodes"], _node)
@@ -95,13 +97,26 @@ def read_domain(path: Path) -> DomainFile:
             remedy = "give it a command that prints a reading, or a topology, or give the domain `emulated`"
             raise FieldError(f"nodes[{number}].command", [], "is missing", remedy=remedy)
     busy = fields.number("busy", top["busy"]) if top.get("busy") is not None else None
+    if busy is not None:
+        fields.check_number("busy", busy, positive=True)
+    covered = fields.each("covers", top["covers"], Area.from_json) if top.get("covers") else (hull(nodes),)
+    calibrate, patience_s = fields.whole("calibrate", top.get("calibrate", 200)), top.get("patience_s", 10.0)
+    fields.check_number("calibrate", calibrate)
+    fields.check_number("patience_s", fields.number("patience_s", patience_s), positive=True)
     return DomainFile(
         **_common(top, path.parent), capabilities=fields.each("capabilities", top["capabilities"], fields.text),
         discipline=fields.text("discipline", top.get("discipline", "dssp-salvage")), nodes=nodes, emulated=emulated,
-        scaling=_flag("scaling", top.get("scaling", False)), busy=busy,
-        calibrate=fields.whole("calibrate", top.get("calibrate", 200)),
-        patience_s=fields.number("patience_s", top.get("patience_s", 10.0)),
+        scaling=_flag("scaling", top.get("scaling", False)), busy=busy, covered=covered, calibrate=calibrate,
+        patience_s=float(patience_s),
     )  # fmt: skip
+
+
+def hull(nodes: Sequence[NodeFile]) -> Area:
+    """The smallest area around all nodes; of all longitudes, if some node's area goes over the date line."""
+    boxes = [box for node in nodes for area in node.areas for box in area.boxes()]
+    around = any(area.west > area.east for node in nodes for area in node.areas)
+    west, east = (-180.0, 180.0) if around else (min(box[0] for box in boxes), max(box[2] for box in boxes))
+    return Area(west, min(box[1] for box in boxes), east, max(box[3] for box in boxes))
 
 
 def read_provider(path: Path) -> Organisation:
