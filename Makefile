@@ -34,10 +34,10 @@ test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memor
 # beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code.
 # scripts/flaky.py prints such a test, and fails the run if it was flaky before.
 beside := -n 3 --dist loadfile --no-loadscope-reorder
-without_storm := tests/contract tests/bimodal tests/dssp tests/edge_cloud tests/edrp tests/sim tests/property tests/unit
+without_storm := tests/agiledart tests/contract tests/bimodal tests/dssp tests/edge_cloud tests/edrp tests/sim tests/property tests/unit
 
 test-fast: ## unit, property and simulation tests but for the long ones
-	$(pytest) $(beside) -m "not slow and not long" tests/bimodal tests/dssp tests/edge_cloud tests/sim tests/property tests/unit
+	$(pytest) $(beside) -m "not slow and not long" tests/agiledart tests/bimodal tests/dssp tests/edge_cloud tests/sim tests/property tests/unit
 
 test-short: ## every test that needs no Storm and is not slow: contract and solver tests too, with coverage
 	$(pytest) $(beside) --cov --cov-report= -m "not slow" $(without_storm) || python scripts/flaky.py -m "not slow"

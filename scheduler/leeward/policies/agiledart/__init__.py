@@ -1,0 +1,1 @@
+"""AgileDART: no master, scaling by root finding, state in fragments, paths that learn."""

@@ -1,0 +1,194 @@
+"""AgileDART's scaling as a policy for any topology (spec of AgileDART, section 2).
+
+Paper -> here: operator -> component; instances x -> its replicas; r -> `worth` times the service rate of one; R -> the
+rate that arrives; Q -> tuples that wait in its tasks, and its share of the backlog at the sources.  Compute-bound and
+bandwidth-bound are told apart in `scaling/bound.py`.  Scale up: replicas on the nodes that have some; scale out: on
+others; move: the replicas of one node go to another, in another site where the network is known.  Nodes to which a warm
+task comes without a restart of workers go first.
+
+Our own part: a replica is worth less than its service rate, as queues grow without bound at that; where the network
+limits a stateless component, a replica is worth what it then received, until one receives more; a move goes to no node
+that was found slow since the network last kept up.  The paper looks for the other node in the leaf set of its overlay,
+here any node may be it.  A source keeps its one replica.  The loop ends one reconfiguration before it begins another.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from leeward.core.errors import PlanError
+from leeward.core.model import ClusterView, Component, Measured
+from leeward.core.placing import carry, places
+from leeward.core.plan import Plan
+from leeward.core.table import replicas
+from leeward.policies.agiledart.scaling.bound import Bound, Remedy, bound_of, remedy_of
+from leeward.policies.agiledart.scaling.facts import busy, from_sources, upstream
+from leeward.policies.agiledart.scaling.health import Load
+from leeward.policies.agiledart.scaling.rules import GuardedRule, Rule, SecantRule
+from leeward.policies.agiledart.scaling.spread import Counts, Room, grow, move, shrink
+from leeward.policies.agiledart.settings import AgileDartSettings
+
+
+@dataclass(slots=True)
+class _Known:
+    """Facts of a component, from one view to the next."""
+
+    rule: Rule
+    counts: Counts = field(default_factory=dict)  #: node -> replicas, as seen last
+    stuck: int = 0  #: views in a row in which the network limited these replicas
+    through: float | None = None  #: tuples/s that a replica received while the network limited it; None: it never did
+    slow: set[str] = field(default_factory=set)  #: nodes on which it did
+
+
+class AgileDart:
+    """See the module. Remembers measurements, so each topology has a policy of its own."""
+
+    Settings = AgileDartSettings
+
+    def __init__(self, settings: AgileDartSettings) -> None:
+        self._settings = settings
+        self._known: dict[str, _Known] = {}
+        self._queued: dict[str, int] = {}  # in the view before
+        self._topology_id = ""
+
+    def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
+        """Replicas by the rule, where there is room. Raises PlanError if a component can have no replica at all."""
+        if view.topology_id != self._topology_id:
+            self._known, self._queued, self._topology_id = {}, {}, view.topology_id
+        present = _present(view)
+        room = Room.of(view.nodes)
+        kept: dict[str, Counts] = {}
+        for component in view.components:
+            allowed = _allowed(view, component)
+            here = sorted((node, n) for node, n in present[component.id].items() if node in allowed)
+            kept[component.id] = {node: fit for node, n in here if (fit := min(n, room.free(node))) > 0}
+            room.used.update(kept[component.id])
+        ready = places(view)
+        for component in view.components:  # each needs one, before any gets more
+            if not kept[component.id]:
+                kept[component.id] = grow({}, 1, _allowed(view, component), room, ready=ready[component.id])
+        wanted, reasons = {}, []
+        for component in view.components:
+            name = component.id
+            counts, reason = self._place(view, component, present[name], kept[name], room, ready[name])
+            wanted[component.id] = counts
+            reasons += [f"{component.id}: {reason}"] if reason else []
+        self._queued = {name: measured.queued for name, measured in view.measured.items()}
+        return carry(view, wanted, reason="; ".join(reasons) or "every component rests")
+
+    def _place(
+        self, view: ClusterView, component: Component, present: Counts, kept: Counts, room: Room,
+        ready: Mapping[str, int],
+    ) -> tuple[Counts, str]:  # fmt: skip
+        """Its replicas by node, and why they change; "" if they do not."""
+        allowed, x = _allowed(view, component), len(replicas(view.tables[component.id]))
+        known = self._look(component, present)
+        remedy = self._remedy(view, component, known, x)
+        out = remedy is Remedy.OUT
+        number = x if known.stuck and not out else self._number(view, component, known, x)
+        number = min(max(1, number), component.max_replicas)
+        counts, reason = kept, ""
+        if number < sum(kept.values()):
+            counts, reason = shrink(kept, sum(kept.values()) - number, room), "scale in"
+        elif number > sum(kept.values()):
+            counts = grow(kept, number - sum(kept.values()), allowed, room, out=out, ready=ready)
+            reason = _way_of(kept, counts) if number > x else ""
+        if not counts:
+            raise PlanError(
+                f"component {component.id!r} fits on no node.",
+                remedy=f"Of {allowed or component.pinned or 'the nodes'} one needs a free slot and must not drain.",
+            )
+        if remedy is Remedy.MOVE and counts == present:
+            counts, reason = self._move(view, component, known, counts, room)
+        elif counts == present:
+            reason = f"{number - x} more find no room" if number > x else ""
+        elif not reason:
+            reason = "leave nodes"
+        placed = sum(counts.values())
+        return counts, f"{reason}, {x} to {placed} replicas" if placed != x else reason
+
+    # --- how many
+
+    def _look(self, component: Component, present: Counts) -> _Known:
+        known = self._known.setdefault(component.id, _Known(self._rule()))
+        if known.counts != present:
+            known.counts, known.stuck = dict(present), 0
+        return known
+
+    def _rule(self) -> Rule:
+        s = self._settings
+        return GuardedRule(drain_s=s.drain_s, window=s.window) if s.rule == "guarded" else SecantRule(q=s.q, a=s.a)
+
+    def _number(self, view: ClusterView, component: Component, known: _Known, x: int) -> int:
+        """By the rule; the number that there is where nothing is measured or it has no other one."""
+        measured = view.measured.get(component.id, Measured())
+        if component.source or not measured.service_rate:
+            return x
+        worth = self._settings.worth * measured.service_rate
+        if known.through is not None:
+            known.through = max(known.through, measured.arrival_rate / x)
+            worth = min(worth, known.through)
+        waiting = measured.queued + from_sources(view, measured.arrival_rate)
+        answer = known.rule.tell(Load(x=x, r=worth, R=measured.arrival_rate, Q=waiting))
+        return x if isinstance(answer, str) else answer
+
+    # --- where
+
+    def _remedy(self, view: ClusterView, component: Component, known: _Known, x: int) -> Remedy | None:
+        """None also while the network's limit has not been seen for a whole window."""
+        if component.source:
+            return None
+        s, before = self._settings, upstream(view, component, self._queued)
+        bound = bound_of(busy(view, component.id), before, threshold=s.busy, waits_s=s.waits_s)
+        known.stuck = known.stuck + 1 if bound is Bound.BANDWIDTH else 0
+        if bound is not Bound.BANDWIDTH:
+            known.slow.clear()
+        elif known.stuck < s.window:
+            return None
+        remedy = remedy_of(bound, stateful=component.stateful)
+        if remedy is Remedy.OUT and known.stuck == s.window:
+            arriving = view.measured[component.id].arrival_rate
+            known.through, known.rule = arriving / x if arriving > 0 else None, self._rule()
+        return remedy
+
+    def _move(
+        self, view: ClusterView, component: Component, known: _Known, counts: Counts, room: Room
+    ) -> tuple[Counts, str]:
+        known.slow.update(counts)
+        others = [node for node in _allowed(view, component) if node not in known.slow]
+        sites = {_site(view, node) for node in counts}
+        target = room.least_loaded([n for n in others if _site(view, n) not in sites]) or room.least_loaded(others)
+        if target is None:
+            return counts, "bound by bandwidth, and no other node has room"
+        moved, source = move(counts, target, room)
+        return moved, f"bound by bandwidth: move from {source} to {target}"
+
+
+def _present(view: ClusterView) -> dict[str, Counts]:
+    """Component -> node -> replicas; those that have no place are left out."""
+    return {
+        c.id: dict(Counter(view.assignment[t].node for t in replicas(view.tables[c.id]) if t in view.assignment))
+        for c in view.components
+    }
+
+
+def _allowed(view: ClusterView, component: Component) -> list[str]:
+    return [n.id for n in view.nodes if not n.draining and (not component.pinned or n.id in component.pinned)]
+
+
+def _site(view: ClusterView, node: str) -> str:
+    """The site of a node; the node where none is known."""
+    known = {one.id: one.site for one in view.network.nodes} if view.network else {}
+    return known.get(node, node)
+
+
+def _way_of(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    ways = [way for way, new in ((Remedy.UP, False), (Remedy.OUT, True)) if _grew(before, after, new=new)]
+    return " and ".join(ways)
+
+
+def _grew(before: Mapping[str, int], after: Mapping[str, int], *, new: bool) -> bool:
+    return any((node not in before) == new and after[node] > before.get(node, 0) for node in after)
