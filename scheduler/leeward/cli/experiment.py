@@ -30,6 +30,7 @@ TABLE4_METHODS = ("exact", "compact", "restricted", "ilp")
 
 #: Experiments in simulators (entry points `leeward.experiments`), with their help.
 SIMULATED = {
+    "agiledart-regret": "AgileDART, Fig. 17: the delay that packets lose while planners learn the links.",
     "agiledart-secant": "AgileDART, Fig. 22: evaluations until the number of instances is found, and rates served.",
     "bimodal-acceptance": "Bi-modal links, Fig. 9(b): tasks accepted, with the public network and without.",
     "bimodal-deviation": "Bi-modal links, Figs. 9(g) to 9(i): deviation from the agreed rate, and longer execution.",
