@@ -134,7 +134,7 @@ def _rows(noise: str, queues: str, rule: str, found: _Found) -> Iterator[Row]:
 def _panels(found: Mapping[Key, _Found]) -> tuple[Panel, ...]:
     at = tuple(float(count) for count in range(1, PATIENCE + 1))
     curves = tuple(
-        Curve(name=f"{rule}, {noise}", values=tuple(one.within(int(count)) for count in at))
+        Curve(name=rule if noise == NONE else f"{rule}, noise", values=tuple(one.within(int(count)) for count in at))
         for (noise, queues, rule), one in found.items() if queues == FULL
     )  # fmt: skip
     settings = [(noise, queues) for noise in (NONE, TEN) for queues in (FULL, EMPTY)]
@@ -146,7 +146,7 @@ def _panels(found: Mapping[Key, _Found]) -> tuple[Panel, ...]:
         Panel(title="phases that have settled", unit="%", kind="lines", along="evaluations", at=at, curves=curves),
         Panel(
             title="phases whose rate is served", unit="%", kind="dots", curves=served,
-            along="no noise, empty queues, 10 % noise, both",
+            along="0, 1: no noise; 1, 3: empty queues",
         ),
     )  # fmt: skip
 
