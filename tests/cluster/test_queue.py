@@ -37,7 +37,7 @@ def queue(stage_: Stage) -> Iterator[Running]:
 
 
 def lines(running: Running) -> list[Line]:
-    """What has reached the sink."""
+    """The tuples that have reached the sink."""
     file = running.stage.folder / "urgent.out"
     text = file.read_text() if file.exists() else ""
     rows = [row.split() for row in text.split("\n")[:-1]]

@@ -36,7 +36,7 @@ SERVICE = {"capability": "air", "areas": [EVERYWHERE], "rate": 1.0, "percent": 9
 
 
 class Parts:
-    """What the tests use of the processes."""
+    """A client of the processes, with their tokens."""
 
     def __init__(self, made, out: Path) -> None:
         self.made, self.out = made, out

@@ -92,7 +92,7 @@ class Echoing:
 
 
 class Effects:
-    """What the wiring was asked for, to wait for."""
+    """Effects that a process gave to the wiring, to wait for."""
 
     def __init__(self) -> None:
         self.all: list[Any] = []

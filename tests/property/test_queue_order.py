@@ -88,7 +88,7 @@ class Copier:
 
 
 def run(pieces, *, most=0):
-    """What a bolt does: with a queue of `most` tuples by deadline, or without one."""
+    """The deeds of a bolt: with a queue of `most` tuples by deadline, or without one."""
     pipe, bolt = Pipe(pieces), Bolt()
     parts = pipe, bolt.protocol, bolt, Meter()
     options = {"inbox": (), "copier": Copier, "state": None, "load": None, "plain": False}

@@ -48,7 +48,7 @@ def test_an_answer_has_a_finite_reading_or_none(text, value):
 
 
 def sensed(kind: type[Sense], query: int) -> tuple[list, dict]:
-    """What it emits, and its counters."""
+    """Its emitted tuples, and its counters."""
     bolt, emitted = kind(), []
     bolt.emit = emitted.append
     bolt.process(SimpleNamespace(values=[ASK.id, query, *ASK[2:]]))

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from pathlib import Path
 
 from leeward.local.places import CLUSTER_VARIABLE, written
 
-__all__ = ["BASE_PORT_VARIABLE", "CLUSTER_VARIABLE", "DEFAULT_DIR", "EXIT_INTERRUPTED"]
+__all__ = ["BASE_PORT_VARIABLE", "CLUSTER_VARIABLE", "DEFAULT_DIR", "EXIT_INTERRUPTED", "until_told"]
 
 DEFAULT_DIR = written("cluster", here=Path.cwd())
 #: Every command finds the cluster by these two variables, so one shell may have a cluster beside another's.
 BASE_PORT_VARIABLE = "LEEWARD_BASE_PORT"
 #: Exit code of a command that Ctrl-C ended.
 EXIT_INTERRUPTED = 130
+
+
+def until_told() -> asyncio.Event:
+    """Set by Ctrl-C and SIGTERM."""
+    event = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, event.set)
+    return event

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import httpx
 from leeward.adapters.organisations.tls import client_tls
 from leeward.adapters.organisations.tokens import read_tokens, write_tokens
 from leeward.cli._background import forked
+from leeward.cli._common import until_told
 from leeward.cli._dssp_domain import serve_domain
 from leeward.cli._dssp_provider import serve_provider
 from leeward.cli._dssp_registering import refusal
@@ -110,14 +110,6 @@ def _provider(path: Path) -> None:
     """As `leeward dssp provider` does."""
     file = read_provider(path)
     serve_provider(file, callers=read_tokens(file.callers), tokens=read_tokens(file.tokens), stop=until_told)
-
-
-def until_told() -> asyncio.Event:
-    """Set by Ctrl-C and SIGTERM."""
-    event = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, event.set)
-    return event
 
 
 def _tokens(out: Path, names: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli._common import EXIT_INTERRUPTED
+from leeward.cli._common import EXIT_INTERRUPTED, until_told
 from leeward.cli._output import Output, OutputOption, document_text
 
 if TYPE_CHECKING:
@@ -214,9 +214,7 @@ def _serve(common: _Common, me: int) -> None:
         beside = WaysOfCluster(agent, agents, common.cluster).run
 
     async def work() -> None:
-        stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        stop = until_told()
         ways = asyncio.create_task(beside()) if beside else None
         try:
             await process.run(stop)

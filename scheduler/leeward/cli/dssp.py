@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from leeward.cli._common import EXIT_INTERRUPTED
+from leeward.cli._common import EXIT_INTERRUPTED, until_told
 
 EXIT_BAD_INPUT, EXIT_PARTIAL = 2, 3
 
@@ -49,7 +47,7 @@ def registry(
 
     with _errors():
         serve_registry(
-            read_tokens(callers), host=host, port=port, certificate=certificate, key=key, lease_s=lease, stop=_stop
+            read_tokens(callers), host=host, port=port, certificate=certificate, key=key, lease_s=lease, stop=until_told
         )
 
 
@@ -65,7 +63,7 @@ def domain(file: DomainPath) -> None:
     with _errors():
         about = read_domain(file)
         token = _token(about.tokens, "registry")
-        serve_domain(about, callers=read_tokens(about.callers), token=token, stop=_stop)
+        serve_domain(about, callers=read_tokens(about.callers), token=token, stop=until_told)
 
 
 def provider(file: ProviderPath) -> None:
@@ -80,7 +78,7 @@ def provider(file: ProviderPath) -> None:
     with _errors():
         about = read_provider(file)
         _token(about.tokens, "registry")
-        serve_provider(about, callers=read_tokens(about.callers), tokens=read_tokens(about.tokens), stop=_stop)
+        serve_provider(about, callers=read_tokens(about.callers), tokens=read_tokens(about.tokens), stop=until_told)
 
 
 def query(
@@ -143,7 +141,9 @@ def up(
         if profile not in PROFILES:
             raise LeewardError(f"--profile {profile}: it is unknown.", remedy=f"Choose one of {', '.join(PROFILES)}.")
         load = Load(setting=PROFILES[profile](), rate=rate, seconds=seconds, seed=seed)
-        run_up(load, profile=profile, discipline=discipline, port=port, tls=tls, scaling=scaling, out=out, stop=_stop)
+        run_up(
+            load, profile=profile, discipline=discipline, port=port, tls=tls, scaling=scaling, out=out, stop=until_told
+        )
 
 
 @contextmanager
@@ -157,17 +157,6 @@ def _errors() -> Iterator[None]:
         raise typer.Exit(EXIT_BAD_INPUT) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
-
-
-def _stop() -> asyncio.Event:
-    """Set by Ctrl-C and SIGTERM."""
-    event = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, event.set)
-    return event
-
-
-Stop = Callable[[], asyncio.Event]
 
 
 def _token(file: Path, name: str) -> str:
