@@ -17,6 +17,7 @@ from leeward.local import ClusterSpec, LocalCluster, build_jar, processes, submi
 from leeward.local.cluster import MARK
 from leeward.local.errors import NameTakenError, SubmitError
 from leeward.local.places import checkout
+from tests.cluster.harness import await_
 from tests.servers import port_block
 
 BASE = port_block()
@@ -74,6 +75,8 @@ def cluster(project: Path) -> Iterator[LocalCluster]:
     with LocalCluster(ClusterSpec(dir=folder, base_port=BASE, supervisors=2, slots=1)) as running:
         submit_topology("counting", nimbus=running.nimbus, jar=project / "t.jar", project=project)
         await_flow(running, more=1, timeout_s=90)
+        # The first tuple needs one Count; the worker of the other may still be on its start.
+        await_(lambda: len(running.python_pids()) == 3, "all three Python processes", 60)
         yield running
     assert processes.marked(MARK, str(folder)) == set()
 
