@@ -27,8 +27,9 @@ from leeward.policies.dssp.agents.pools import Service
 from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Result
 from leeward.policies.dssp.agents.scaling import NodeScaling, ScalingSettings
 from leeward.policies.dssp.agents.subscriptions import Subscription, Subscriptions, Trigger
-from leeward.policies.dssp.disciplines import EarliestDeadline, QueueingDeadline
+from leeward.policies.dssp.disciplines import EarliestDeadline, QueueingDeadline, Salvage
 from leeward.policies.dssp.model.area import Area
+from leeward.policies.dssp.model.weights import Lateness, learned
 
 HERE, THERE, NOWHERE = Area(0, 0, 10, 10), Area(20, 0, 30, 10), Area(-50, -50, -40, -40)
 RNG = Random(0)
@@ -203,6 +204,8 @@ def test_a_large_node_does_not_shrink_because_it_is_late():
         lambda: ask(percent=float("nan")),
         lambda: ask(objective_s=float("inf")),
         lambda: ask(areas=(HERE,) * 300),
+        lambda: ask(weight=0.0),
+        lambda: ask(weight=1.5),
         lambda: service(percent=99.99999999999999),
     ],
 )
@@ -293,6 +296,33 @@ def test_a_query_goes_to_the_domains_of_its_areas_and_is_aggregated():
     assert isinstance(result, Result) and result.answered == ("a", "b") and result.missing == ()
     assert result.tally.count == 2 and result.seconds == pytest.approx(0.3) and not result.late
     assert [one.name for one in asked(made, "t", "s", (THERE,), 11.0)] == ["b"]
+
+
+def test_a_provider_learns_which_of_its_services_count_more():
+    made = opened(("a",), learn=100)
+    made.open(replace(service(), name="easy", weight=0.5), [("a", (HERE,))], 0.0)
+    for message in (OFFER, AGREED):
+        made.receive("a", replace(message, service="easy"), 0.0, RNG)
+    weights = []
+    for number in range(200):
+        name = "easy" if number % 2 else "s"
+        (sent,) = asked(made, number, name, (), float(number))
+        weights.append(sent.message.weight)
+        seconds = 2.5 if name == "s" and number % 10 == 0 else 0.1
+        made.receive("a", answer(sent.message.query), number + seconds, RNG)
+    assert set(weights[:100:2]) == {1.0} and set(weights[1:100:2]) == {0.5}
+    round_ = {"s": Lateness(late=10, allowed=0.5), "easy": Lateness(late=0, allowed=0.5)}
+    expected = learned({"s": 1.0, "easy": 0.5}, round_, number=1)["easy"]
+    assert set(weights[100::2]) == {1.0} and weights[101::2] == pytest.approx([expected] * 50) and expected < 0.45
+
+
+def test_a_subtask_has_the_weight_of_its_service():
+    made = provisioned(1, discipline=Salvage())
+    made.receive("p", ask("busy"), 0.0, RNG)
+    for query, weight in (("light", 0.01), ("heavy", 1.0)):
+        made.receive("p", ask(query, weight=weight), 0.0, RNG)
+    (begun,) = starts(made.executed(0, ("p", "busy"), 0.1, 1.0, 0.1))
+    assert begun.task[1] == "heavy" and begun.weight == 1.0
 
 
 def test_delays_beside_the_domain_are_taken_off_the_budget():
@@ -409,6 +439,7 @@ def test_a_domain_that_has_started_anew_is_provisioned_again():
         ({"percent": 100.0}, "percent"),
         ({"objective_s": 0.0}, "objective_s"),
         ({"areas": ()}, "areas"),
+        ({"weight": 2.0}, "weight"),
     ],
 )
 def test_a_bad_service_is_named(changes, field):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import pytest
@@ -19,6 +20,7 @@ class Waiting:
     unloaded: float = 0.0
     execution: float = 0.1
     stages: int = 1
+    weight: float = 1.0
 
 
 OLD = Waiting(arrived=0.0, rank=2, due=3.0)
@@ -58,6 +60,16 @@ def test_ours_weighs_one_against_all_that_stand_behind_it():
     assert ours.next_item([last], now=0.0) == 0
     assert ours.next_item([last, *easy], now=0.0) == 0, "they have time enough"
     assert ours.next_item([last, *tight], now=0.0) == 1, "P(1 fits into 1.5) + P(2 fit into 2.5) = 33 + 26 %"
+
+
+def test_ours_prefers_the_class_that_counts_more():
+    ours, heavy = Salvage(), Waiting(arrived=0.0, due=1.1)
+    for weight, position in ((1.0, 0), (math.exp(-0.9), 0), (math.exp(-1.1), 1)):
+        light = Waiting(arrived=0.0, due=1.0, weight=weight)
+        assert ours.next_item([light, heavy], now=0.0) == position, "an execution of 0.1 s is worth a factor e"
+    light, later = Waiting(arrived=0.0, due=0.2, weight=0.2), Waiting(arrived=0.0, due=0.37)
+    assert ours.next_item([light, later], now=0.0) == 0, "0.2 x 86 % that it is in time, for 9 % behind it"
+    assert ours.next_item([light, later, later], now=0.0) == 1, "for 9 + 17 %"
 
 
 @pytest.mark.parametrize("stages", [1, 3, 8])

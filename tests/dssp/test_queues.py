@@ -58,9 +58,10 @@ class Waiting:
     unloaded: float
     execution: float
     stages: int
+    weight: float
 
 
-def twin(simulation: Simulation, rate: float, discipline: Ordered) -> np.ndarray:
+def twin(simulation: Simulation, rate: float, discipline: Ordered, weights: dict[str, float]) -> np.ndarray:
     """Latencies by asking the discipline whenever a node is free."""
     ones, setting = simulation.queries, simulation.queries.setting
     arrived = np.cumsum(ones.gaps) / rate
@@ -77,6 +78,7 @@ def twin(simulation: Simulation, rate: float, discipline: Ordered) -> np.ndarray
                             query=int(q), comes=arrived[q] + ones.before[task], after=ones.after[task],
                             arrived=arrived[q], rank=kind.rank, due=arrived[q] + kind.objective_s,
                             unloaded=simulation.unloaded[task], execution=float(mean), stages=STAGES[setting.shape],
+                            weight=weights.get(kind.name, 1.0),
                         )
                     )  # fmt: skip
             coming.sort(key=lambda one: one.comes)
@@ -104,8 +106,9 @@ def _serve(coming, node, mean, simulation, discipline, ends) -> None:
 def test_the_compiled_queues_are_those_of_the_discipline(setting: Setting, rate: float, name: str, monkeypatch):
     monkeypatch.setattr("leeward.policies.dssp.simulation.run.WARM", 0.0)
     simulation = Simulation(queries(setting, 400, 3))
-    found = simulation.outcome(rate, DISCIPLINES[name])
-    assert found.latency_s == pytest.approx(twin(simulation, rate, DISCIPLINES[name]), abs=1e-9)
+    found, weights = simulation.outcome(rate, DISCIPLINES[name]), simulation.weights(rate, DISCIPLINES[name])
+    assert found.latency_s == pytest.approx(twin(simulation, rate, DISCIPLINES[name], weights), abs=1e-9)
+    assert (len(set(weights.values())) > 1) == (name == "ours"), "classes differ"
     assert (found.passed > 0) == (name == "ours"), "the load is high enough"
 
 

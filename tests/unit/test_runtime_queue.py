@@ -372,7 +372,7 @@ def test_facts_that_no_field_has_have_defaults(start):
     waiting, now = Telling.asked[0]
     first = waiting[0]
     assert 0 <= now - first.arrived < 60 and first.due == first.arrived + FAR_S
-    assert (first.rank, first.unloaded, first.stages) == (0, 0.0, 1) and first.execution > 0
+    assert (first.rank, first.unloaded, first.stages, first.weight) == (0, 0.0, 1, 1.0) and first.execution > 0
     assert first.tup.values.key == "a"
 
 
@@ -387,12 +387,13 @@ def test_the_mean_execution_is_the_emulated_one_and_the_order_holds_with_it(star
 
 def test_numbers_hold_for_all_tuples(start):
     Telling.asked = []
-    ordering = ordered_by(Telling, due="due", rank=2, unloaded=0.5, execution=0.2, stages=3, arrived=7.0)
+    ordering = ordered_by(Telling, due="due", rank=2, unloaded=0.5, execution=0.2, stages=3, arrived=7.0, weight=0.5)
     worker = start(Urgent, Twin(ids=False), queue=ordering)
     send(worker, ("a", 1.0), ("b", 2.0))
     said(worker, 2)
     one = Telling.asked[0][0][1]
     assert (one.arrived, one.rank, one.due, one.unloaded, one.execution, one.stages) == (7.0, 2, 2.0, 0.5, 0.2, 3)
+    assert one.weight == 0.5
 
 
 # --- specs
@@ -460,6 +461,7 @@ def local_class():
         (lambda: ordered_by("dssp-edf", stages=1.5), "stages is 1.5. Name a field, or give a whole number"),
         (lambda: ordered_by("dssp-edf", due=float("nan")), "due is nan"),
         (lambda: ordered_by("dssp-edf", rank=True), "rank is True"),
+        (lambda: ordered_by("dssp-salvage", weight=0), "weight is 0. Name a field, or give a number above 0"),
         (lambda: ordered_by("dssp-edf", most=0), "most is 0. Give the tuples that may wait, 1 or more"),
     ],
 )

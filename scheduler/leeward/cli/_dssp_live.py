@@ -62,11 +62,11 @@ def _together(
             parts[name] = stack.enter_context(
                 universe(
                     simulation.queries.setting, discipline=ENTRY_POINTS[name], seed=seed,
-                    port=base_port + PORTS * number, tls=False, out=out / name,
+                    port=base_port + PORTS * number, tls=False, out=out / name, learn=0,
                 )
             )  # fmt: skip
             # one after the other: nodes are measured before queries come, and a busy machine would make them slow
-            asyncio.run(_open(parts[name], simulation, rate))
+            asyncio.run(_open(parts[name], simulation, rate, simulation.weights(rate, DISCIPLINES[name])))
         return asyncio.run(_measure(simulation, parts, rates))
 
 
@@ -82,9 +82,9 @@ async def _measure(simulation: Simulation, parts: dict[str, Universe], rates: di
     return found
 
 
-async def _open(parts: Universe, simulation: Simulation, rate: float) -> None:
+async def _open(parts: Universe, simulation: Simulation, rate: float, weights: dict[str, float]) -> None:
     async with parts.client("load", parts.provider) as client:
-        await open_services(client, simulation.queries.setting, rate)
+        await open_services(client, simulation.queries.setting, rate, weights)
 
 
 async def _one(parts: Universe, simulation: Simulation, discipline: str, rate: float) -> Measured:

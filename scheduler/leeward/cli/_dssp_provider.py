@@ -2,12 +2,12 @@
 
 | request | answer |
 | --- | --- |
-| PUT /services/NAME {"capability", "areas", "rate", "percent", "objective_s", "rank"} | 200, as below |
+| PUT /services/NAME {"capability", "areas", "rate", "percent", "objective_s", "rank", "weight"} | 200, as below |
 | GET /services/NAME | 200 {"name", "ready", "members": {domain: {"accepted", "why", "least_s"}}} |
 | DELETE /services/NAME | 204 |
 | POST /queries {"service", "areas"} | 200 {"mean", "count", "seconds", "answered", "missing", "late", ...} |
 | POST /rounds {"service", "areas", "period_s", "rounds", "trigger"} | 200, a line of JSON for each that is reported |
-| GET /state | 200 {"services": {name: {"queries", "late", "p_s", "objective_s", ...}}, "domains", "traffic"} |
+| GET /state | 200 {"services": {name: {"queries", "late", "p_s", "weight", ...}}, "domains", "traffic"} |
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from leeward.policies.dssp.agents.documents import (
 )
 from leeward.policies.dssp.agents.messages import KINDS
 from leeward.policies.dssp.agents.pools import Service, Standing
-from leeward.policies.dssp.agents.provider import Provider, Result
+from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Result
 from leeward.policies.dssp.agents.subscriptions import Round, Skipped, Subscriptions
 from leeward.policies.dssp.model.area import Area
-from leeward.policies.dssp.model.organisation_files import Organisation
+from leeward.policies.dssp.model.organisation_files import ProviderFile
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ LOOK_S = 2.0
 
 
 def serve_provider(
-    file: Organisation, *, callers: dict[str, str], tokens: dict[str, str], stop: Callable[[], asyncio.Event]
+    file: ProviderFile, *, callers: dict[str, str], tokens: dict[str, str], stop: Callable[[], asyncio.Event]
 ) -> None:
     """Until the event that `stop` makes, in the loop, is set. Raises LeewardError."""
     asyncio.run(_Served(file, callers, tokens).run(stop))
@@ -79,9 +79,9 @@ class _Figures:
 
 
 class _Served:
-    def __init__(self, file: Organisation, callers: dict[str, str], tokens: dict[str, str]) -> None:
+    def __init__(self, file: ProviderFile, callers: dict[str, str], tokens: dict[str, str]) -> None:
         self._file, self._tokens, self._registry = file, tokens, client_of(file, tokens["registry"])
-        self._provider = Provider(file.name, incarnation=time.time_ns())
+        self._provider = Provider(file.name, ProviderSettings(learn=file.learn), incarnation=time.time_ns())
         self._rounds = Subscriptions(self._provider)
         self._figures: dict[str, _Figures] = {}
         self._process = MemberProcess(
@@ -261,6 +261,7 @@ class _Served:
                 "queries": figures.queries, "late": figures.late, "over": figures.over,
                 "partial": figures.partial, "ready": pool.ready,
                 "percent": service.percent, "objective_s": service.objective_s,
+                "weight": self._provider.weights.of(name),
                 "p_s": float(np.percentile(latencies, service.percent)) if latencies else None,
                 "median_s": float(np.median(latencies)) if latencies else None,
             }  # fmt: skip

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -32,6 +33,7 @@ from leeward.policies.dssp.experiments.live_setup import (
     service_documents,
 )
 from leeward.policies.dssp.model.organisation_files import read_domain, read_provider
+from leeward.policies.dssp.model.weights import LEARN
 from leeward.policies.dssp.simulation.setup import Setting
 
 HOST = "127.0.0.1"
@@ -58,7 +60,8 @@ class Universe:
 
 @contextmanager
 def universe(
-    setting: Setting, *, discipline: str, seed: int, port: int, tls: bool, out: Path, scaling: bool = False
+    setting: Setting, *, discipline: str, seed: int, port: int, tls: bool, out: Path, scaling: bool = False,
+    learn: int = LEARN,
 ) -> Iterator[Universe]:  # fmt: skip
     """All processes, in groups that are ended after the block; they take ports from `port` on.
 
@@ -86,7 +89,7 @@ def universe(
                 **({"authority": "authority.pem"} if tls else {}),
             }  # fmt: skip
             if name == PROVIDER:
-                document, serve = {**common, "name": name}, _provider
+                document, serve = {**common, "name": name, "learn": learn}, _provider
             else:
                 document = domain_document(
                     setting, number - 1, discipline=discipline, seed=seed, scaling=scaling, common=common
@@ -139,18 +142,24 @@ def _certificates(out: Path) -> None:
         part.write_to_path(out / "certificate.pem", append=number > 0)
 
 
-async def open_services(client: httpx.AsyncClient, setting: Setting, rate: float) -> None:
-    """Open a service for each class, when all domains are there. Raises LeewardError if one does not keep its terms."""
+async def open_services(
+    client: httpx.AsyncClient, setting: Setting, rate: float, weights: Mapping[str, float] = MappingProxyType({})
+) -> None:
+    """Open a service for each class, when all domains are there; `weights`: of classes, 1 where none is given.
+
+    Raises LeewardError if a domain does not keep the terms.
+    """
     try:
-        await _open_services(client, setting, rate)
+        await _open_services(client, setting, service_documents(setting, rate, weights), rate)
     except TimeoutError:
         remedy = "Read the logs of registry, provider and domains."
         raise LeewardError(f"not all domains have joined in {START_S:g} s.", remedy=remedy) from None
 
 
-async def _open_services(client: httpx.AsyncClient, setting: Setting, rate: float) -> None:
+async def _open_services(
+    client: httpx.AsyncClient, setting: Setting, documents: Mapping[str, Any], rate: float
+) -> None:
     domains = len(setting.means)
-    documents = service_documents(setting, rate)
     async with asyncio.timeout(START_S):
         for one in setting.classes:
             expected = 1 if one.only is not None else domains

@@ -33,7 +33,11 @@ class Dated(Protocol):
 
 
 class Item(Dated, Protocol):
-    """And those of its node."""
+    """And those of its class and its node."""
+
+    @property
+    def weight(self) -> Any:
+        """Of its class: so much a late query counts, above 0 and at most 1."""
 
     @property
     def execution(self) -> Any:
@@ -46,6 +50,9 @@ class Item(Dated, Protocol):
 
 class Ordered:
     """By a key, the least first; ties go to the older one."""
+
+    #: It goes by the classes' weights, which providers learn (model/weights.py).
+    weighs = False
 
     def key(self, item: Dated) -> Any:
         """Its place in the order."""
@@ -89,18 +96,27 @@ class QueueingDeadline(Ordered):
 
 
 class Salvage(EarliestDeadline):
-    """Ours: earliest deadline first, but an item is passed over if that saves more of those behind it.
+    """Ours: earliest deadline first, with allowance for weights, but an item is passed over if that saves more.
 
     Served now, an item is in time with the probability that one execution fits into what it has left.  Those behind it
     wait for one execution more: the j-th of them is lost by that if exactly j executions fit into what it has left.  If
-    these probabilities together are greater, its turn comes when that is no longer so; nothing is dropped.  A query is
-    late with its first late subtask, and an objective lets 1 % of the queries be late: a few are given up early, where
-    earliest deadline first makes all late that stand behind.
+    these probabilities, by weight, are together greater, its turn comes when that is no longer so; nothing is dropped.
+    A query is late with its first late subtask, and an objective lets 1 % of the queries be late: a few are given up
+    early, where earliest deadline first makes all late that stand behind.
+
+    The chance that an execution does not fit falls with the time left as exp(-stages x left / execution), so an item of
+    half the weight is as urgent as one of the full weight that has ln 2 x execution / stages more.
     """
+
+    weighs = True
+
+    def place(self, item: Item) -> float:
+        """Its place in the order: its deadline, later for a lighter one."""
+        return float(item.due - item.execution * (math.log(item.weight) / item.stages))
 
     def next_item(self, waiting: Sequence[Item], *, now: float) -> int:
         """The first in the order that is worth its turn; the first of all if none is."""
-        order = sorted(range(len(waiting)), key=lambda position: (self.key(waiting[position]), position))
+        order = sorted(range(len(waiting)), key=lambda position: (self.place(waiting[position]), position))
         for place, position in enumerate(order):
             if self._worth([waiting[at] for at in order[place : place + LOOK + 1]], now):
                 return position
@@ -113,10 +129,10 @@ class Salvage(EarliestDeadline):
             return False
         if left >= CERTAIN or len(line) == 1:
             return True
-        saved, lost = fitting(0, left, first.stages), 0.0
+        saved, lost = first.weight * (1.0 - fitting(0, left, first.stages)), 0.0
         for count, item in enumerate(line[1:], 1):
-            lost += fitting(count, (item.due - now) / first.execution, first.stages)
-            if lost > 1.0 - saved:
+            lost += item.weight * fitting(count, (item.due - now) / first.execution, first.stages)
+            if lost > saved:
                 return False
         return True
 

@@ -6,6 +6,7 @@ when the topology is submitted, and its module and class travel in the component
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -42,7 +43,7 @@ class Ordering:
 
 def ordered_by(
     discipline: str | type | Discipline, *, arrived: Fact = None, rank: Fact = None, due: Fact = None,
-    unloaded: Fact = None, execution: Fact = None, stages: Fact = None, most: int = MOST_WAITING,
+    unloaded: Fact = None, execution: Fact = None, stages: Fact = None, weight: Fact = None, most: int = MOST_WAITING,
 ) -> Ordering:  # fmt: skip
     """A bolt's queue: whenever the bolt is free, `discipline` says which of the waiting tuples is next.
 
@@ -56,12 +57,14 @@ def ordered_by(
         unloaded   the time that its task takes on idle nodes; else 0
         execution  mean time for one tuple; else the emulated service time, or what this task has measured
         stages     of that time's distribution, 1 or more; else 1 (exponential)
+        weight     of its class: a late query counts so much, above 0; else 1
 
     At most `most` tuples are read ahead; a worker sends no more than 1,024. Raises ConfigError for a number that no
     tuple can have.
     """
     given = {
         "arrived": arrived, "rank": rank, "due": due, "unloaded": unloaded, "execution": execution, "stages": stages,
+        "weight": weight,
     }  # fmt: skip
     facts = {fact: value for fact, value in given.items() if value is not None}
     for fact, value in facts.items():
@@ -79,6 +82,8 @@ def unfit(fact: str, value: object) -> str:
         return "" if isinstance(value, int) and number and value >= 1 else "a whole number, 1 or more"
     if fact == "execution":
         return "" if isinstance(value, int | float) and number and value > 0 else "a number of seconds above 0"
+    if fact == "weight":
+        return "" if isinstance(value, int | float) and number and 0 < value < math.inf else "a number above 0"
     return "" if number else "a number"
 
 

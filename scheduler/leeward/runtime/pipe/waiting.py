@@ -31,7 +31,20 @@ class Waiting:
     `tup` is the tuple itself, for a discipline that looks at more.
     """
 
-    __slots__ = ("arrived", "due", "fault", "given_s", "group", "line", "mean_s", "rank", "stages", "tup", "unloaded")
+    __slots__ = (
+        "arrived",
+        "due",
+        "fault",
+        "given_s",
+        "group",
+        "line",
+        "mean_s",
+        "rank",
+        "stages",
+        "tup",
+        "unloaded",
+        "weight",
+    )
 
     def __init__(self, tup: Tuple, group: int | None, line: int, now: float, mean_s: Callable[[], float]) -> None:
         """`mean_s`: the task's mean time for a tuple, where its fields tell no other."""
@@ -41,7 +54,7 @@ class Waiting:
         self.due: float | None = None
         self.unloaded: float = 0.0
         self.given_s: float | None = None
-        self.stages = 1
+        self.stages, self.weight = 1, 1.0
         self.fault: Exception | None = None  #: that keeps it from having a place in the order
 
     @property

@@ -14,12 +14,13 @@ from leeward.policies.dssp.model.area import Area
 def service_from_json(name: str, body: object) -> Service:
     """Raises FieldError."""
     required = ("capability", "areas", "rate", "percent", "objective_s")
-    top = fields.mapping("service", body, frozenset((*required, "rank")), required=required)
+    top = fields.mapping("service", body, frozenset((*required, "rank", "weight")), required=required)
     return Service(
         name=name, capability=fields.text("capability", top["capability"]),
         areas=fields.each("areas", top["areas"], Area.from_json), rate=fields.number("rate", top["rate"]),
         percent=fields.number("percent", top["percent"]),
         objective_s=fields.number("objective_s", top["objective_s"]), rank=fields.whole("rank", top.get("rank", 0)),
+        weight=fields.number("weight", top.get("weight", 1.0)),
     )  # fmt: skip
 
 

@@ -256,7 +256,7 @@ class Domain:
             queue.waiting.append(
                 Subtask(
                     task=key, node=number, arrived=now, rank=terms.rank, due=due, unloaded=unloaded,
-                    execution=queue.paced.mean, stages=queue.paced.stages,
+                    execution=queue.paced.mean, stages=queue.paced.stages, weight=ask.weight,
                 )
             )  # fmt: skip
             yield from self._begin(queue, now)

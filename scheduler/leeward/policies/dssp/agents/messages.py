@@ -22,6 +22,13 @@ def check_areas(areas: tuple[Area, ...]) -> None:
         raise FieldError("areas", len(areas), f"is not between 1 and {MOST_AREAS}", remedy="give larger areas")
 
 
+def check_weight(weight: float) -> None:
+    """Raises FieldError. No provider's queries count more than another's dearest."""
+    check_number("weight", weight, positive=True)
+    if weight > 1:
+        raise FieldError("weight", weight, "must be at most 1", remedy="give the service that counts most 1")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """Terms of a service: tasks of one capability, at a rate, within a latency at a percentile."""
@@ -87,12 +94,14 @@ class Ask:
     areas: tuple[Area, ...]
     percent: float  #: p_t
     objective_s: float  #: the rest of x
+    weight: float = 1.0  #: a late query of this service counts so much to its provider
 
     def __post_init__(self) -> None:
         """Raises FieldError: a peer may send anything."""
         check_areas(self.areas)
         check_percent("percent", self.percent)
         check_number("objective_s", abs(self.objective_s))
+        check_weight(self.weight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

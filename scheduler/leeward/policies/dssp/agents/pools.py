@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum, auto
 
 from leeward.core.fields import FieldError, check_number
-from leeward.policies.dssp.agents.messages import Offer, check_areas
+from leeward.policies.dssp.agents.messages import Offer, check_areas, check_weight
 from leeward.policies.dssp.model.area import Area
 from leeward.policies.dssp.model.budgets import check_percent, task_percent
 
@@ -27,8 +27,10 @@ class Service:
     percent: float  #: p_q
     objective_s: float  #: x
     rank: int = 0
+    weight: float = 1.0  #: a late query of it counts so much, until the provider has learned better
 
     def __post_init__(self) -> None:
+        check_weight(self.weight)
         check_percent("percent", self.percent)
         check_number("rate", self.rate)
         check_number("objective_s", self.objective_s, positive=True)

@@ -31,6 +31,7 @@ from leeward.policies.dssp.agents.messages import (
 from leeward.policies.dssp.agents.pools import Asked, Membership, Pool, Service, Standing
 from leeward.policies.dssp.model.area import Area
 from leeward.policies.dssp.model.budgets import task_percent
+from leeward.policies.dssp.model.weights import LEARN, Weights
 
 #: Of the running mean of the time that a task spends between provider and domain.
 WEIGHT = 0.1
@@ -47,6 +48,7 @@ class ProviderSettings:
     negotiate_s: float = 2.0  #: until a domain that does not answer is written to again, doubled with each time
     renew_s: float = 60.0  #: at most; and until terms are renewed, or a domain that has refused is asked again
     misses: int = 3  #: a domain that did not answer so many queries in a row is left out until it offers again
+    learn: int = LEARN  #: queries between two looks at how late the services are; 0: their weights stay as they are
 
 
 class Result(NamedTuple):
@@ -108,6 +110,7 @@ class Provider:
         self._between: dict[str, float] = {}  # domain -> s of a task beside what it spends inside
         self._told: dict[str, float] = {}  # the same, as the domain was told it
         self._incarnation, self._number = incarnation, 0
+        self.weights = Weights(self.settings.learn)
 
     # --- pools
 
@@ -118,6 +121,7 @@ class Provider:
         """
         before = self.pools.get(service.name)
         pool = self.pools[service.name] = Pool(service)
+        self.weights.begin(service.name, service.weight)
         for name, areas in domains:
             known = before.members.pop(name, None) if before else None
             if known is None or known.standing is not Standing.READY:
@@ -155,6 +159,7 @@ class Provider:
         """The service is over. Raises FieldError for one that is not open."""
         pool = self.pool(service)
         del self.pools[service]
+        self.weights.forget(service)
         return [To(domain, Release(service=service)) for domain in pool.members]
 
     def pool(self, service: str) -> Pool:
@@ -201,7 +206,7 @@ class Provider:
         terms = pool.service
         ask = Ask(
             query=number, service=service, areas=wanted, percent=asked.percent,
-            objective_s=terms.objective_s,
+            objective_s=terms.objective_s, weight=self.weights.of(service),
         )  # fmt: skip
         self._queries[number] = _Query(ticket, pool, now, ask, asked)
         heapq.heappush(self._alarms, (now + terms.objective_s * self.settings.repeat, number))
@@ -302,11 +307,14 @@ class Provider:
     def _end(self, number: str, now: float) -> Result:
         query = self._queries.pop(number)
         seconds = now - query.began
-        late = query.late or seconds > query.pool.service.objective_s
+        service = query.pool.service
+        missed = seconds > service.objective_s
+        self.weights.ended(service.name, missed=missed, percent=service.percent)
+        late = query.late or missed
         self.counts.late += late
         self.counts.partial += bool(query.missing or query.failed)
         return Result(
-            query.ticket, number, query.pool.service.name, query.tally, seconds, tuple(sorted(query.answered)),
+            query.ticket, number, service.name, query.tally, seconds, tuple(sorted(query.answered)),
             tuple(sorted(query.missing)), query.failed, late,
         )  # fmt: skip
 

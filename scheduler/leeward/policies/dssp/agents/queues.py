@@ -24,6 +24,7 @@ class Subtask:
     unloaded: float
     execution: float
     stages: int
+    weight: float = 1.0
 
     @property
     def deadline(self) -> float:

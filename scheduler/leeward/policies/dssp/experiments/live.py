@@ -161,5 +161,6 @@ def _beside(simulation: Simulation, where: str, measured: Sequence[Measured]) ->
 NOTES = (
     "Each discipline has processes of its own: a registry, four domains with eight workers each, a provider; queries "
     "come over HTTP, tasks travel over WebSocket. Workers wait for the execution times that the model draws for the "
-    "same seed, node and query. All disciplines run at a time on this machine. Latencies are taken at the client.",
+    "same seed, node and query. Weights of classes are those that the model learns at the rate; no provider goes on "
+    "learning. All disciplines run at a time on this machine. Latencies are taken at the client.",
 )

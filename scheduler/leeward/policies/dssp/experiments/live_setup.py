@@ -6,6 +6,7 @@ name one node, a node in each domain, or all.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +51,8 @@ def domain_document(
     }  # fmt: skip
 
 
-def service_documents(setting: Setting, rate: float) -> dict[str, dict[str, Any]]:
-    """Class -> its service, as a provider opens it; `rate`: of all queries, queries/s."""
+def service_documents(setting: Setting, rate: float, weights: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Class -> its service, as a provider opens it; `rate`: of all queries, queries/s; `weights`: 1 where none."""
     domains, nodes = setting.means.shape
     found = {}
     for one in setting.classes:
@@ -60,7 +61,8 @@ def service_documents(setting: Setting, rate: float) -> dict[str, dict[str, Any]
         area = everywhere(setting) if one.only is None else area_of(one.only, 0, 1, nodes)
         found[one.name] = {
             "capability": CAPABILITY, "areas": [area.to_json()], "percent": PERCENT, "objective_s": one.objective_s,
-            "rank": one.rank, "rate": rate * one.share * one.domains * one.nodes / reached,
+            "rank": one.rank, "weight": weights.get(one.name, 1.0),
+            "rate": rate * one.share * one.domains * one.nodes / reached,
         }  # fmt: skip
     return found
 

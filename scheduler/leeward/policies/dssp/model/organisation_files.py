@@ -15,6 +15,7 @@ from leeward.core.fields import FieldError
 from leeward.core.secrets import FILE_VARIABLE, without_password
 from leeward.policies.dssp.model.area import Area
 from leeward.policies.dssp.model.distributions import Shape
+from leeward.policies.dssp.model.weights import LEARN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,13 @@ class DomainFile(Organisation):
     patience_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderFile(Organisation):
+    """A provider."""
+
+    learn: int  #: queries between two looks at how late its services are; 0: their weights stay as opened
+
+
 def read_domain(path: Path) -> DomainFile:
     """Raises FieldError naming field, value and remedy; ConfigError if the file cannot be read."""
     optional = ("authority", "discipline", "emulated", "scaling", "busy", "calibrate", "patience_s", "covers")
@@ -119,10 +127,12 @@ def hull(nodes: Sequence[NodeFile]) -> Area:
     return Area(west, min(box[1] for box in boxes), east, max(box[3] for box in boxes))
 
 
-def read_provider(path: Path) -> Organisation:
+def read_provider(path: Path) -> ProviderFile:
     """As `read_domain`."""
-    top = _object("provider", fields.read_json(path), _COMMON, ("authority",))
-    return Organisation(**_common(top, path.parent))
+    top = _object("provider", fields.read_json(path), _COMMON, ("authority", "learn"))
+    learn = fields.whole("learn", top.get("learn", LEARN))
+    fields.check_number("learn", learn)
+    return ProviderFile(**_common(top, path.parent), learn=learn)
 
 
 def _object(field: str, value: object, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:

@@ -9,20 +9,20 @@ import numpy as np
 
 from leeward.policies.dssp.simulation.compiled import kernel
 from leeward.policies.dssp.simulation.kernel_queues import STEP, drawn, drop_first, mixed, push
-from leeward.policies.dssp.simulation.kernel_salvage import chosen, take_in
+from leeward.policies.dssp.simulation.kernel_salvage import chosen, place_of, take_in
 
 
 @kernel
 def serve(  # type: ignore[no-untyped-def]
-    seed, shape, means, starts, queries, comes, after, first, count, keys, stages, ends, passed
+    seed, shape, means, starts, queries, comes, after, first, count, keys, weights, stages, ends, passed
 ):
     """All nodes: `ends` becomes the latest end of each query's subtasks, with the delays after it.
 
     `means[d, n]`: mean execution time of node n in domain d.  Tasks of domain d are those from `starts[d]` to
     `starts[d + 1]`, by time: of `queries`, at the nodes when it `comes`, with the delays `after` it, with its place in
     the order (`keys`).  Of each query: `first` node and `count` of nodes in each domain.  `stages`: of the execution
-    time where the order is Salvage's, and keys are times at which they are due; `passed` counts for each query how
-    often it was served before a more urgent one.  0: the least key is served.
+    time where the order is Salvage's, keys are times at which they are due, and each query has its class's weight;
+    `passed` counts for each query how often it was served before a more urgent one.  0: the least key is served.
     """
     line, items = np.empty(64), np.empty(64, np.int64)
     domains, nodes = means.shape
@@ -42,7 +42,7 @@ def serve(  # type: ignore[no-untyped-def]
                         if waiting == len(line):
                             line, items = np.concatenate((line, line)), np.concatenate((items, items))
                         if stages:
-                            take_in(line, items, waiting, keys[at], at)
+                            take_in(line, items, waiting, place_of(keys[at], weights[q], means[d, n], stages), at)
                         else:
                             push(line, items, waiting, keys[at], at)
                         waiting += 1
@@ -50,7 +50,7 @@ def serve(  # type: ignore[no-untyped-def]
                 if not waiting:
                     break
                 if stages:
-                    item, passes = chosen(line, items, waiting, free, means[d, n], stages)
+                    item, passes = chosen(line, items, keys, weights, queries, waiting, free, means[d, n], stages)
                     passed[queries[item]] += passes
                 else:
                     item = items[0]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from leeward.policies.dssp.disciplines import Ordered, Salvage
+from leeward.policies.dssp.disciplines import Ordered
 from leeward.policies.dssp.model.budgets import task_percent, unloaded_s
 from leeward.policies.dssp.model.distributions import Shape, distribution
+from leeward.policies.dssp.model.weights import Lateness, learned
 from leeward.policies.dssp.simulation.kernel_nodes import serve
 from leeward.policies.dssp.simulation.kernel_queues import CONSTANT, EXPONENTIAL, UNIFORM
-from leeward.policies.dssp.simulation.setup import PERCENT, Floats, Ints, Queries
+from leeward.policies.dssp.simulation.setup import PERCENT, Floats, Ints, Queries, queries
 
 SHAPES = {"uniform": UNIFORM, "exponential": EXPONENTIAL, "constant": CONSTANT}
 #: Stages of an Erlang distribution that is as variable.
@@ -22,6 +24,10 @@ STAGES = {"uniform": 3, "exponential": 1, "constant": 50}
 WARM = 0.05
 #: The search for a rate ends at this part of it.
 NEAR = 0.002
+#: Weights are learned in so many rounds, each of other queries: so many times fewer than those that are measured.
+ROUNDS, FEWER = 4, 5
+#: Between the seeds of two rounds, beyond those of all studies.
+APART = 1_000_003
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,11 @@ class Outcome:
         """The 99th of a class, s."""
         return float(np.percentile(self.latency_s[self.kind == kind], PERCENT))
 
+    def lateness(self, kind: int, objective_s: float) -> Lateness:
+        """Of a class."""
+        latencies = self.latency_s[self.kind == kind]
+        return Lateness(late=int((latencies > objective_s).sum()), allowed=len(latencies) * (1 - PERCENT / 100))
+
 
 class Simulation:
     """The same queries at any rate and under any discipline."""
@@ -58,7 +69,33 @@ class Simulation:
         self.queries = queries
 
     def outcome(self, rate: float, discipline: Ordered) -> Outcome:
-        """Latencies at `rate` queries/s."""
+        """Latencies at `rate` queries/s, with the weights that a provider has learned at that rate."""
+        names = [one.name for one in self.queries.setting.classes]
+        weights = self.weights(rate, discipline)
+        return self.weighted(rate, discipline, [weights.get(name, 1.0) for name in names])
+
+    def weights(self, rate: float, discipline: Ordered) -> dict[str, float]:
+        """Of the classes, learned from other queries; empty if the discipline does not go by them.
+
+        A provider goes on learning while queries come.  Here nodes are simulated one after the other, so it is done
+        before.
+        """
+        found: dict[str, float] = {}
+        for number, one in enumerate(self._rounds if discipline.weighs else (), 1):
+            classes = one.queries.setting.classes
+            outcome = one.weighted(rate, discipline, [found.get(kind.name, 1.0) for kind in classes])
+            late = {kind.name: outcome.lateness(n, kind.objective_s) for n, kind in enumerate(classes)}
+            found = learned(found, late, number=number)
+        return found
+
+    @cached_property
+    def _rounds(self) -> list[Simulation]:
+        ones = self.queries
+        count = max(1, len(ones.kind) // FEWER)
+        return [Simulation(queries(ones.setting, count, ones.seed + APART * n)) for n in range(1, ROUNDS + 1)]
+
+    def weighted(self, rate: float, discipline: Ordered, weights: Sequence[float]) -> Outcome:
+        """Latencies at `rate` queries/s, with these weights of the classes."""
         ones, setting = self.queries, self.queries.setting
         arrived = np.cumsum(ones.gaps) / rate
         comes = arrived[ones.query] + ones.before
@@ -73,7 +110,7 @@ class Simulation:
         serve(
             ones.seed, SHAPES[setting.shape], setting.means, starts, query, comes[order], ones.after[order],
             ones.first_node, ones.nodes, np.asarray(discipline.key(items), float),
-            STAGES[setting.shape] if isinstance(discipline, Salvage) else 0, ends, passed,
+            np.asarray(weights, float)[ones.kind], STAGES[setting.shape] if discipline.weighs else 0, ends, passed,
         )  # fmt: skip
         counts = slice(int(WARM * len(arrived)), None)
         return Outcome(
