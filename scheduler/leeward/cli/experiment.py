@@ -30,6 +30,7 @@ TABLE4_METHODS = ("exact", "compact", "restricted", "ilp")
 
 #: Experiments in simulators (entry points `leeward.experiments`), with their help.
 SIMULATED = {
+    "agiledart-paths": "AgileDART, Figs. 14 and 16: delays of packets, and when the best of 70 paths is first taken.",
     "agiledart-regret": "AgileDART, Fig. 17: the delay that packets lose while planners learn the links.",
     "agiledart-secant": "AgileDART, Fig. 22: evaluations until the number of instances is found, and rates served.",
     "bimodal-acceptance": "Bi-modal links, Fig. 9(b): tasks accepted, with the public network and without.",
