@@ -61,14 +61,22 @@ def test_an_untried_link_has_cost_one_and_exploration_lowers_the_others():
     assert 4.0 > costs[0] > costs[1] > costs[2] > 1.0
 
 
-def test_thompson_draws_from_the_doubled_posterior():
-    """The mean of Beta(a, b) is a / (a + b), its variance a b / ((a + b)^2 (a + b + 1)), here with a = 21, b = 61."""
+@pytest.mark.parametrize("doubt", [0.0, 1.0, 5.0])
+def test_thompson_draws_from_the_doubled_posterior(doubt):
+    """The mean of Beta(a, b) is a / (a + b), its variance a b / ((a + b)^2 (a + b + 1))."""
     rng, record, draws = Random(3), Record(10, 40), 20_000
-    thetas = [1 / ThompsonCost()(record, 1, rng) for _ in range(draws)]
-    mean, variance = 21 / 82, 21 * 61 / (82**2 * 83)
+    thetas = [1 / ThompsonCost(doubt)(record, 1, rng) for _ in range(draws)]
+    a, b = 21, 61 + 2 * doubt
+    mean, variance = a / (a + b), a * b / ((a + b) ** 2 * (a + b + 1))
     error = math.sqrt(variance / draws)
     assert abs(fmean(thetas) - mean) < 4 * error
     assert fmean((theta - mean) ** 2 for theta in thetas) == pytest.approx(variance, rel=0.05)
+
+
+@pytest.mark.parametrize("doubt", [-1.0, math.nan, math.inf])
+def test_a_doubt_that_is_none_is_refused(doubt):
+    with pytest.raises(ConfigError, match="doubt"):
+        ThompsonCost(doubt)
 
 
 def test_a_fade_forgets():

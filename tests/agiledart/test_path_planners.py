@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from leeward.core.errors import ConfigError, ProtocolError
+from leeward.policies.agiledart.paths.estimates import DRIFT_AGE, DRIFT_DOUBT, DRIFT_FADE
 from leeward.policies.agiledart.paths.kernel_draws import attempts, beta, share
 from leeward.policies.agiledart.paths.network import Network, grid
 from leeward.policies.agiledart.paths.planners import EndToEnd, Kl, NextHop, Optimal, Thompson
@@ -35,6 +36,7 @@ def planner_of(name: str, network: Network, thetas) -> object:
         "2 hops": lambda: Kl(network, hops=2), "1 hop": lambda: Kl(network, hops=1),
         "next-hop": lambda: NextHop(network), "end-to-end": lambda: EndToEnd(network),
         "Thompson": lambda: Thompson(network), "Thompson, fade 0.98": lambda: Thompson(network, fade=0.98),
+        "Thompson for drift": lambda: Thompson(network, fade=DRIFT_FADE, age=DRIFT_AGE, doubt=DRIFT_DOUBT),
         "optimal": lambda: Optimal(network, thetas),
     }[name]()  # fmt: skip
 
@@ -141,6 +143,17 @@ def test_networks_and_probabilities_that_are_none_are_refused(make, text):
 
 def sent_over(network: Network, thetas: list[list[float]]):
     return simulate(RULES["Thompson"], network, np.array(thetas), packets=1, every=1, seed=(1, 2))
+
+
+def test_links_that_no_packet_takes_age_with_the_slots():
+    planner = Thompson(DIAMOND, age=0.9)
+    planner.learn((0, 2), (1, 2))
+    assert planner.records[0].attempts == pytest.approx(0.9**3)
+    planner.learn((1, 3), (1, 1))
+    assert planner.records[2].attempts == pytest.approx(2 * 0.9**5)
+    assert planner.records[2].delivered == pytest.approx(0.9**5)
+    with pytest.raises(ConfigError, match="age"):
+        Thompson(DIAMOND, age=0.0)
 
 
 def test_a_link_that_the_network_has_not_is_refused():

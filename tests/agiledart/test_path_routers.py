@@ -66,6 +66,36 @@ def test_with_fade_a_router_follows_a_change():
     assert after_change(0.95) > after_change(1.0) and after_change(0.95) > 400
 
 
+def test_a_hop_that_became_better_is_found_again_by_age():
+    def found(**settings: float) -> int:
+        """Of the last 100 tuples of 3,000, those that take the better hop, which was a bad one for long."""
+        router, rng, right, now = ThompsonRouter(fade=0.98, **settings), Random(4), 0, 0.0
+        router.next_hop([1, 2], now=now, rng=rng)
+        for _ in range(300):
+            router.learn(2, 5 * SLOT_S)
+        for packet in range(3000):
+            hop = router.next_hop([1, 2], now=now, rng=rng)
+            took = delay_s({1: 0.6, 2: 0.9}[hop], rng)
+            router.learn(hop, took)
+            now += took
+            right += packet >= 2900 and hop == 2
+        return right
+
+    assert found(age=0.999, doubt=1.0) > 90 and found() < 10
+
+
+def test_a_hop_that_was_asked_twice_at_once_ages_once():
+    router, rng = ThompsonRouter(age=0.5), Random(0)
+    router.next_hop([1], now=0.0, rng=rng)
+    for _ in range(64):
+        router.learn(1, SLOT_S)
+    costs = [router.ahead_s([1], now=0.0, rng=rng) for _ in range(200)]
+    assert max(costs) < 1.2 * SLOT_S
+    assert max(router.ahead_s([1], now=20 * SLOT_S, rng=rng) for _ in range(200)) > 2 * SLOT_S
+    router.ahead_s([1], now=0.0, rng=rng)  # a clock that goes back does not refresh it
+    assert max(router.ahead_s([1], now=0.0, rng=rng) for _ in range(200)) > 2 * SLOT_S
+
+
 @pytest.mark.parametrize("router", ROUTERS)
 def test_hops_and_delays_that_are_none_are_refused(router):
     chosen = router()

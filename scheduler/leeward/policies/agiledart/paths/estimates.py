@@ -13,6 +13,9 @@ from random import Random
 
 from leeward.core.errors import ConfigError, ProtocolError
 
+#: Settings for links that drift, ours: the fade of a link's record at each packet that takes it, that of all records at
+#: each slot, and the doubt of `ThompsonCost`.
+DRIFT_FADE, DRIFT_AGE, DRIFT_DOUBT = 0.98, 0.9999, 1.0
 #: Halvings of an interval of at most 1: as near as a float tells.
 HALVINGS = 60
 
@@ -28,8 +31,14 @@ class Record:
         """A packet took so many attempts, 1 or more; earlier ones count `fade` as much.  Raises ProtocolError."""
         if not (math.isfinite(attempts) and attempts >= 1):
             raise ProtocolError(f"A packet took {attempts} attempts.", remedy="Count the one that delivered it, too.")
-        self.delivered = fade * self.delivered + 1.0
-        self.attempts = fade * self.attempts + attempts
+        self.forget(fade)
+        self.delivered += 1.0
+        self.attempts += attempts
+
+    def forget(self, fade: float) -> None:
+        """All feedback so far counts `fade` as much."""
+        self.delivered *= fade
+        self.attempts *= fade
 
 
 #: The expected attempts of a link, from its record, at slot tau (1, 2, ...).
@@ -54,15 +63,24 @@ class KlCost:
         return 1.0 / largest_within(record.delivered / record.attempts, bound)
 
 
+@dataclass(frozen=True, slots=True)
 class ThompsonCost:
-    """1 / theta, theta drawn from what the record leaves likely: Beta(1 + 2 s, 1 + 2 (t' - s)), ours.
+    """1 / theta, theta drawn from what the record leaves likely: Beta(1 + 2 s, 1 + 2 (t' - s + doubt)), ours.
 
-    Each observation counts twice, which explores less than the posterior of a uniform prior does.
+    Each observation counts twice, which explores less than the posterior of a uniform prior does.  `doubt` is a number
+    of failed attempts that each link counts in addition, and that no fade forgets: a link that was forgotten is tried
+    again, but not as if it were likely to be better than the others.
     """
+
+    doubt: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.doubt) and self.doubt >= 0):
+            raise ConfigError(f"The doubt is {self.doubt}.", remedy="Give a number of attempts, 0 or more.")
 
     def __call__(self, record: Record, tau: float, rng: Random) -> float:
         """In slots; infinite if the draw is 0."""
-        failed = record.attempts - record.delivered
+        failed = record.attempts - record.delivered + self.doubt
         theta = rng.betavariate(1.0 + 2.0 * record.delivered, 1.0 + 2.0 * failed)
         return 1.0 / theta if theta > 0 else math.inf
 
@@ -97,8 +115,8 @@ def largest_within(p: float, bound: float) -> float:
     return low
 
 
-def checked_fade(fade: float) -> float:
+def checked_fade(fade: float, name: str = "fade") -> float:
     """The same; raises ConfigError unless it is in (0, 1]."""
     if not 0 < fade <= 1:
-        raise ConfigError(f"The fade is {fade}.", remedy="Give one in (0, 1]; 1 forgets nothing.")
+        raise ConfigError(f"The {name} is {fade}.", remedy="Give one in (0, 1]; 1 forgets nothing.")
     return fade

@@ -52,10 +52,10 @@ def kl_costs(s, t, c, tau, costs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def thompson_costs(s, t, stream, costs):  # type: ignore[no-untyped-def]
-    """1 / theta of each link, theta drawn from Beta(1 + 2 s, 1 + 2 (t - s))."""
+def thompson_costs(s, t, doubt, stream, costs):  # type: ignore[no-untyped-def]
+    """1 / theta of each link, theta drawn from Beta(1 + 2 s, 1 + 2 (t - s + doubt))."""
     for link in range(len(s)):
-        theta = beta(stream, 1.0 + 2.0 * s[link], 1.0 + 2.0 * (t[link] - s[link]))
+        theta = beta(stream, 1.0 + 2.0 * s[link], 1.0 + 2.0 * (t[link] - s[link] + doubt))
         costs[link] = 1.0 / theta if theta > 0.0 else math.inf
 
 
@@ -64,3 +64,13 @@ def learn(s, t, link, attempts, fade):  # type: ignore[no-untyped-def]
     """A packet was delivered by a link; a fade below 1 forgets earlier ones."""
     s[link] = fade * s[link] + 1.0
     t[link] = fade * t[link] + attempts
+
+
+@kernel
+def forget(s, t, age, slots):  # type: ignore[no-untyped-def]
+    """All links age by so many slots."""
+    if age < 1.0:
+        aged = age**slots
+        for link in range(len(s)):
+            s[link] *= aged
+            t[link] *= aged

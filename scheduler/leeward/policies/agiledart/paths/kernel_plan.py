@@ -12,7 +12,7 @@ import numpy as np
 
 from leeward.policies.agiledart.paths.compiled import kernel
 from leeward.policies.agiledart.paths.kernel_draws import attempts, share
-from leeward.policies.agiledart.paths.kernel_estimates import kl_costs, learn, thompson_costs
+from leeward.policies.agiledart.paths.kernel_estimates import forget, kl_costs, learn, thompson_costs
 
 KL, THOMPSON, NEXT_HOP, END_TO_END, OPTIMAL = 0, 1, 2, 3, 4
 #: No bound on the hops that a planner looks ahead.
@@ -133,10 +133,10 @@ def least_bound(first, heads, ways, s, sums, counts, scale, tau, path):  # type:
 def send(rule, first, heads, thetas, every, strides, seeds, paths, delays):  # type: ignore[no-untyped-def]
     """Sends packets over a network; fills in the links of each, and its expected delay beyond the least, slots.
 
-    `rule`: kind, c, fade, hops, L + 1; `thetas`: success probabilities of all links, a row for each `every` packets;
-    `seeds`: of attempts, of the planner.
+    `rule`: kind, c, fade, age, doubt, hops, L + 1; `thetas`: success probabilities of all links, a row for each
+    `every` packets; `seeds`: of attempts, of the planner.
     """
-    kind, c, fade, hops, scale = rule
+    kind, c, fade, age, doubt, hops, scale = rule
     nodes, links, packets = len(first) - 1, len(heads), len(delays)
     world, stream = seeds[0:1].copy(), seeds[1:2].copy()
     s, t, costs = np.zeros(links), np.zeros(links), np.ones(links)
@@ -162,7 +162,7 @@ def send(rule, first, heads, thetas, every, strides, seeds, paths, delays):  # t
             if kind == KL:
                 kl_costs(s, t, c, slots + 1, costs)
             elif kind == THOMPSON:
-                thompson_costs(s, t, stream, costs)
+                thompson_costs(s, t, doubt, stream, costs)
             else:
                 costs[:] = 1.0 / theta
             if hops == ALL_HOPS:
@@ -179,6 +179,7 @@ def send(rule, first, heads, thetas, every, strides, seeds, paths, delays):  # t
             learn(s, t, link, took, fade)
             delay += took
             delays[packet] += 1.0 / theta[link]
+        forget(s, t, age, delay)
         if kind == END_TO_END and number < room:
             sums[number] += delay
             counts[number] += 1.0

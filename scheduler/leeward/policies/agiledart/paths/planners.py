@@ -30,12 +30,15 @@ class Planner(Protocol):
 
 
 class Recorded:
-    """A planner that keeps a record of each link."""
+    """A planner that keeps a record of each link.
 
-    def __init__(self, network: Network, *, fade: float = 1.0) -> None:
+    `fade`: a link's earlier packets count as much at each packet that takes it; `age`: all links' at each slot.
+    """
+
+    def __init__(self, network: Network, *, fade: float = 1.0, age: float = 1.0) -> None:
         self.network = network
         self.records = [Record() for _ in network.links]
-        self._fade = checked_fade(fade)
+        self._fade, self._age = checked_fade(fade), checked_fade(age, "age")
 
     def learn(self, path: Sequence[int], attempts: Sequence[int]) -> None:
         """See Planner."""
@@ -43,13 +46,19 @@ class Recorded:
             if not 0 <= link < len(self.records):
                 raise ProtocolError(f"The network has no link {link}.", remedy=f"It has {len(self.records)}.")
             self.records[link].learn(count, self._fade)
+        if self._age < 1.0:
+            aged = self._age ** sum(attempts)
+            for record in self.records:
+                record.forget(aged)
 
 
 class ByCost(Recorded):
     """Algorithm 1: each node takes the link of least C = cost + J, J over all hops to the sink or the next few."""
 
-    def __init__(self, network: Network, cost: Cost, *, hops: int | None = None, fade: float = 1.0) -> None:
-        super().__init__(network, fade=fade)
+    def __init__(
+        self, network: Network, cost: Cost, *, hops: int | None = None, fade: float = 1.0, age: float = 1.0
+    ) -> None:
+        super().__init__(network, fade=fade, age=age)
         self._cost, self._hops = cost, hops
 
     def path(self, tau: int, rng: Random) -> tuple[int, ...]:
@@ -68,10 +77,10 @@ class Kl(ByCost):
 
 
 class Thompson(ByCost):
-    """Ours: costs drawn, once for each packet, from the posterior of each link; a fade forgets where links drift."""
+    """Ours: costs drawn, once for each packet, from the posterior of each link; fades forget where links drift."""
 
-    def __init__(self, network: Network, *, fade: float = 1.0) -> None:
-        super().__init__(network, ThompsonCost(), fade=fade)
+    def __init__(self, network: Network, *, fade: float = 1.0, age: float = 1.0, doubt: float = 0.0) -> None:
+        super().__init__(network, ThompsonCost(doubt), fade=fade, age=age)
 
 
 class Optimal:

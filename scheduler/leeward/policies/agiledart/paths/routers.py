@@ -46,13 +46,17 @@ class Learning:
 
 
 class CostRouter(Learning):
-    """Algorithm 1 at one node: the hop of least C = cost of its link + J."""
+    """Algorithm 1 at one node: the hop of least C = cost of its link + J.
 
-    def __init__(self, cost: Cost, *, slot_s: float = SLOT_S, fade: float = 1.0) -> None:
+    `fade`: a hop's earlier tuples count as much at each that is acknowledged; `age`: all hops' at each slot.
+    """
+
+    def __init__(self, cost: Cost, *, slot_s: float = SLOT_S, fade: float = 1.0, age: float = 1.0) -> None:
         super().__init__(slot_s=slot_s, fade=fade)
-        self._cost = cost
+        self._cost, self._age = cost, checked_fade(age, "age")
         self._ahead: dict[int, float] = {}
         self._began: float | None = None
+        self._tau = 1.0
 
     def next_hop(self, hops: Sequence[int], *, now: float, rng: Random) -> int:
         """See Router; `now` in s.  Ties go to the first."""
@@ -73,8 +77,11 @@ class CostRouter(Learning):
 
     def _costs(self, hops: Sequence[int], now: float, rng: Random) -> list[tuple[float, int]]:
         self._began = now if self._began is None else self._began
-        tau = 1.0 + max(0.0, now - self._began) / self._slot_s
-        return [(self._cost(self._records[hop], tau, rng) + self._ahead.get(hop, 0.0), hop) for hop in hops]
+        before, self._tau = self._tau, max(self._tau, 1.0 + (now - self._began) / self._slot_s)
+        if self._age < 1.0:
+            for record in self._records.values():
+                record.forget(self._age ** (self._tau - before))
+        return [(self._cost(self._records[hop], self._tau, rng) + self._ahead.get(hop, 0.0), hop) for hop in hops]
 
 
 class KlRouter(CostRouter):
@@ -85,10 +92,10 @@ class KlRouter(CostRouter):
 
 
 class ThompsonRouter(CostRouter):
-    """Ours, the default; a fade of 0.98 where links drift."""
+    """Ours, the default; where links drift DRIFT_FADE, DRIFT_AGE and DRIFT_DOUBT, see `estimates.py`."""
 
-    def __init__(self, *, slot_s: float = SLOT_S, fade: float = 1.0) -> None:
-        super().__init__(ThompsonCost(), slot_s=slot_s, fade=fade)
+    def __init__(self, *, slot_s: float = SLOT_S, fade: float = 1.0, age: float = 1.0, doubt: float = 0.0) -> None:
+        super().__init__(ThompsonCost(doubt), slot_s=slot_s, fade=fade, age=age)
 
 
 class NextHopRouter(Learning):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from leeward.core.errors import ConfigError
 from leeward.policies.agiledart.paths.choices import stride
+from leeward.policies.agiledart.paths.estimates import DRIFT_AGE, DRIFT_DOUBT, DRIFT_FADE
 from leeward.policies.agiledart.paths.kernel_plan import (
     ALL_HOPS,
     END_TO_END,
@@ -32,6 +33,8 @@ class Rule:
     kind: int  #: of kernel_plan
     c: float = 0.0
     fade: float = 1.0
+    age: float = 1.0
+    doubt: float = 0.0
     hops: int = ALL_HOPS
     constant: float = 1.0  #: L of end-to-end
 
@@ -45,6 +48,7 @@ RULES = {
     "end-to-end": Rule(kind=END_TO_END),
     "Thompson": Rule(kind=THOMPSON),
     "Thompson, fade 0.98": Rule(kind=THOMPSON, fade=0.98),
+    "Thompson for drift": Rule(kind=THOMPSON, fade=DRIFT_FADE, age=DRIFT_AGE, doubt=DRIFT_DOUBT),
     "optimal": Rule(kind=OPTIMAL),
 }
 
@@ -76,8 +80,8 @@ def simulate(rule: Rule, network: Network, thetas: Floats, *, packets: int, ever
     strides = np.array([stride(int(size)) for size in ways[0]], np.int64)
     paths, excess = np.zeros((packets, network.nodes), np.int64), np.zeros(packets)
     send(
-        (rule.kind, rule.c, rule.fade, rule.hops, rule.constant + 1.0), first, heads, thetas, every, strides,
-        np.array(seed, np.uint64), paths, excess,
+        (rule.kind, rule.c, rule.fade, rule.age, rule.doubt, rule.hops, rule.constant + 1.0),
+        first, heads, thetas, every, strides, np.array(seed, np.uint64), paths, excess,
     )  # fmt: skip
     return Sent(paths=paths, excess=excess)
 
