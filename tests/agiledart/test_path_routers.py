@@ -84,6 +84,18 @@ def test_a_hop_that_became_better_is_found_again_by_age():
     assert found(age=0.999, doubt=1.0) > 90 and found() < 10
 
 
+def test_a_hop_that_was_far_from_the_sink_long_ago_is_tried_again():
+    def chosen(age: float) -> set[int]:
+        router, rng = ThompsonRouter(age=age), Random(3)
+        router.next_hop([1, 2], now=0.0, rng=rng)
+        for hop, ahead_s in ((1, 1.0), (2, 9.0)):
+            router.learn(hop, SLOT_S)
+            router.hear(hop, ahead_s)
+        return {router.next_hop([1, 2], now=now, rng=rng) for now in range(0, 1000, 10)}
+
+    assert chosen(0.999) == {1, 2} and chosen(1.0) == {1}
+
+
 def test_a_hop_that_was_asked_twice_at_once_ages_once():
     router, rng = ThompsonRouter(age=0.5), Random(0)
     router.next_hop([1], now=0.0, rng=rng)

@@ -48,7 +48,8 @@ class Learning:
 class CostRouter(Learning):
     """Algorithm 1 at one node: the hop of least C = cost of its link + J.
 
-    `fade`: a hop's earlier tuples count as much at each that is acknowledged; `age`: all hops' at each slot.
+    `fade`: a hop's earlier tuples count as much at each that is acknowledged; `age`: all hops' at each slot, and J that
+    a hop told fades as much, so that a hop is asked again that was far from the sink long ago.
     """
 
     def __init__(self, cost: Cost, *, slot_s: float = SLOT_S, fade: float = 1.0, age: float = 1.0) -> None:
@@ -79,8 +80,10 @@ class CostRouter(Learning):
         self._began = now if self._began is None else self._began
         before, self._tau = self._tau, max(self._tau, 1.0 + (now - self._began) / self._slot_s)
         if self._age < 1.0:
+            aged = self._age ** (self._tau - before)
             for record in self._records.values():
-                record.forget(self._age ** (self._tau - before))
+                record.forget(aged)
+            self._ahead = {hop: aged * ahead for hop, ahead in self._ahead.items()}
         return [(self._cost(self._records[hop], self._tau, rng) + self._ahead.get(hop, 0.0), hop) for hop in hops]
 
 
