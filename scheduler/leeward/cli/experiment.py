@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._agiledart_commands import agiledart_live_paths
 from leeward.cli._output import Output, OutputOption
 from leeward.local.places import checkout, written
 
@@ -56,6 +57,7 @@ def register(app: typer.Typer) -> None:
     experiment.command("edrp-table4")(edrp_table4)
     for name, about in SIMULATED.items():
         experiment.command(name, help=f"{about}\n\nExample: leeward experiment {name} --quick")(_simulated(name))
+    experiment.command("agiledart-live-paths")(agiledart_live_paths)
     experiment.command("edge-cloud-live")(edge_cloud_live)
     experiment.command("bimodal-agents")(bimodal_agents)
     experiment.command("bimodal-live")(bimodal_live)

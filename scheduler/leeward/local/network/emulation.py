@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from leeward.core.network import Network
 from leeward.local import native
 from leeward.local.layout import RELAY, ClusterSpec
 from leeward.local.network import namespaces
@@ -44,6 +45,11 @@ class Emulation:
         self._config.write_text(relay_config(self._network, self.ends))
         self._hosts.write_text(hosts(self.ends))
         namespaces.create(self._spec.dir, self.ends, self._network.mtu)
+
+    def reconfigure(self, network: Network) -> None:
+        """Other links between the same nodes, from the next start of the relay on."""
+        self._network = network
+        self._config.write_text(relay_config(network, self.ends))
 
     def command_of(self, daemon: str, kept: Path, command: Sequence[str]) -> list[str]:
         """The command line of a daemon at its place."""

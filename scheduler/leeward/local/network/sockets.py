@@ -27,17 +27,22 @@ def within(end: End, make: Callable[[], Made]) -> Made:
         return make()
     with ThreadPoolExecutor(1) as thread:  # of its own: it never comes back from there
 
-        def enter() -> Made:
-            space = os.open(str(end.path), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                if ctypes.CDLL(None, use_errno=True).setns(space, _CLONE_NEWNET) != 0:
-                    number = ctypes.get_errno()
-                    raise OSError(number, os.strerror(number), str(end.path))
-            finally:
-                os.close(space)
+        def inside() -> Made:
+            enter(end)
             return make()
 
-        return thread.submit(enter).result()
+        return thread.submit(inside).result()
+
+
+def enter(end: End) -> None:
+    """Move this thread into the namespace of `end`, for good. Raises OSError."""
+    space = os.open(str(end.path), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if ctypes.CDLL(None, use_errno=True).setns(space, _CLONE_NEWNET) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(end.path))
+    finally:
+        os.close(space)
 
 
 def datagrams(end: End) -> socket.socket:

@@ -89,7 +89,7 @@ class Forwarder:
         if me in hops:
             raise ConfigError(f"Node {me} is its own next hop.", remedy="Leave it out.")
         self.me, self._sink, self._hops, self._router = me, sink, tuple(hops), router
-        self._birth, self._number, self._limits = birth, 0, limits or Limits()
+        self._birth, self._number, self.limits = birth, 0, limits or Limits()
         self.deliveries: deque[Delivery] = deque()
         self.outcomes: deque[Outcome] = deque()
         self.counts: Counter[str] = Counter()  #: attempts, duplicates, refused, ...
@@ -108,15 +108,15 @@ class Forwarder:
         """Takes a packet in at its source.  Its outcome comes at once if it cannot be forwarded."""
         name = Name(self.me, self._birth, self._number)
         self._number += 1
-        self._waiting[name] = now + 2 * self._limits.lifetime_s
-        if len(self._held) >= self._limits.queue:
+        self._waiting[name] = now + 2 * self.limits.lifetime_s
+        if len(self._held) >= self.limits.queue:
             self._settle(name, FULL, now)
             return name, []
         if self.me == self._sink:
             self.deliveries.append(Delivery(name=name, path=(), body=body, at_s=now))
             self._settle(name, "", now)
             return name, []
-        held = Held(name=name, path=(), body=body, since_s=now, left_s=self._limits.lifetime_s)
+        held = Held(name=name, path=(), body=body, since_s=now, left_s=self.limits.lifetime_s)
         self._seen[name, None] = now
         return name, self._forward(held, now, rng)
 
@@ -138,7 +138,7 @@ class Forwarder:
         for held in [held for held in self._held.values() if held.attempts.due_s <= now]:
             if held.left_at(now) <= 0:
                 sends += self._fail(held, TOO_OLD, now)
-            elif held.attempts.count < self._limits.attempts:
+            elif held.attempts.count < self.limits.attempts:
                 sends += self._attempt(held, now)
             else:  # its delay is at least as long
                 self._router.learn(held.attempts.hop, now - held.attempts.first_s)
@@ -147,7 +147,7 @@ class Forwarder:
         sends += self._repeat_returns(now)
         for name in [name for name, until in self._waiting.items() if until <= now]:
             self._settle(name, UNCONFIRMED, now)
-        while self._seen and (oldest := next(iter(self._seen.items())))[1] + 3 * self._limits.lifetime_s < now:
+        while self._seen and (oldest := next(iter(self._seen.items())))[1] + 3 * self.limits.lifetime_s < now:
             del self._seen[oldest[0]]
         return sends
 
@@ -162,7 +162,7 @@ class Forwarder:
         if (packet.name, None) in self._seen:
             self.counts["duplicates"] += 1
             return [self._ack(sender, packet, self._ahead_s(onward, now, rng))]
-        if self.me != self._sink and len(self._held) >= self._limits.queue:
+        if self.me != self._sink and len(self._held) >= self.limits.queue:
             self.counts["full"] += 1
             return []
         self._seen[packet.name, None] = now
@@ -175,14 +175,14 @@ class Forwarder:
 
     def _onward(self, path: tuple[int, ...], closed: Iterable[int] = ()) -> list[int]:
         """Hops that a packet with this path may take from here."""
-        if len(path) >= self._limits.hops:
+        if len(path) >= self.limits.hops:
             return []
         return [hop for hop in self._hops if hop not in path and hop not in closed]
 
     def _ahead_s(self, onward: Sequence[int], now: float, rng: Random) -> float:
         if self.me == self._sink or not isinstance(self._router, Planning):
             return 0.0
-        return min(self._router.ahead_s(onward, now=now, rng=rng), self._limits.lifetime_s)
+        return min(self._router.ahead_s(onward, now=now, rng=rng), self.limits.lifetime_s)
 
     def _forward(self, held: Held, now: float, rng: Random) -> list[Send]:
         """Choose a hop for it, and send the first attempt."""
@@ -213,7 +213,7 @@ class Forwarder:
         return Send(sender, Ack(name=message.name, end=end, stamp_s=message.stamp_s, ahead_s=ahead_s))
 
     def _acknowledged(self, sender: int, ack: Ack, now: float, rng: Random) -> list[Send]:
-        if 0 <= now - ack.stamp_s <= self._limits.lifetime_s:  # else of a process with another clock
+        if 0 <= now - ack.stamp_s <= self.limits.lifetime_s:  # else of a process with another clock
             self._trip(sender).measured(now - ack.stamp_s)
         if ack.end is not None:
             one = self._returning.get((ack.name, ack.end))
@@ -254,7 +254,7 @@ class Forwarder:
     def _repeat_returns(self, now: float) -> list[Send]:
         sends: list[Send] = []
         for key, one in [(key, one) for key, one in self._returning.items() if one.attempts.due_s <= now]:
-            if one.attempts.count < self._limits.attempts:
+            if one.attempts.count < self.limits.attempts:
                 sends += self._attempt_return(one, now)
             else:  # the source will report it as not confirmed
                 self.counts["ends lost"] += 1
@@ -264,7 +264,7 @@ class Forwarder:
     def _returned(self, sender: int, message: Return, now: float) -> list[Send]:
         key = (message.name, message.why)
         if key not in self._seen:
-            if len(self._returning) >= self._limits.queue:
+            if len(self._returning) >= self.limits.queue:
                 return []
             self._seen[key] = now
             ack = self._ack(sender, message, 0.0)
