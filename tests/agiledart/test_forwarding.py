@@ -120,6 +120,21 @@ def test_a_packet_that_was_here_is_acknowledged_and_dropped():
     assert forwarder.counts["duplicates"] == 2 and forwarder.in_custody == 1
 
 
+def test_a_packet_that_was_here_is_no_reason_to_refuse_it():
+    forwarder = node(hops=(2, 8))
+    forwarder.receive(0, packet(), 7.0, RNG)
+    ((_, answer),) = forwarder.receive(8, packet(path=(0, 2, 8)), 7.5, RNG)
+    assert answer.ahead_s == 0.25, "it would be reported as not forwarded, though it was"
+
+
+def test_a_sink_takes_no_more_packets_than_ends_it_can_send_back():
+    sink = node(me=SINK, hops=(), queue=1)
+    _, (_, end) = sink.receive(0, packet(0), 7.0, RNG)
+    assert sink.receive(0, packet(1), 7.0, RNG) == [] and len(sink.deliveries) == 1
+    sink.receive(0, ack(end), 7.1, RNG)
+    assert len(sink.receive(0, packet(1), 7.2, RNG)) == 2
+
+
 def test_a_full_queue_acknowledges_nothing_and_reports_what_its_own_source_submits():
     forwarder = node(queue=1)
     forwarder.receive(0, packet(0), 7.0, RNG)

@@ -50,7 +50,7 @@ class Limits:
 
     attempts: int = 10  #: at one hop, before another is chosen
     hops: int = 32  #: of a packet
-    queue: int = 1000  #: packets in custody; beyond, it acknowledges none, so its senders try again or elsewhere
+    queue: int = 1000  #: packets, and ends, in custody; beyond, it acknowledges none, so senders try again or elsewhere
     lifetime_s: float = 30.0  #: of a packet; its source waits twice as long for its end
 
     def __post_init__(self) -> None:
@@ -156,13 +156,13 @@ class Forwarder:
     def _arrived(self, packet: Packet, now: float, rng: Random) -> list[Send]:
         sender = packet.path[-1]
         onward = self._onward(packet.path)
+        if (packet.name, None) in self._seen:
+            self.counts["duplicates"] += 1
+            return [self._ack(sender, packet, self._ahead_s(onward or self._hops, now, rng))]
         if self.me != self._sink and not onward:
             self.counts["refused"] += 1
             return [self._ack(sender, packet, None)]
-        if (packet.name, None) in self._seen:
-            self.counts["duplicates"] += 1
-            return [self._ack(sender, packet, self._ahead_s(onward, now, rng))]
-        if self.me != self._sink and len(self._held) >= self.limits.queue:
+        if len(self._returning if self.me == self._sink else self._held) >= self.limits.queue:
             self.counts["full"] += 1
             return []
         self._seen[packet.name, None] = now
