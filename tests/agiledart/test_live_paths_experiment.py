@@ -23,7 +23,7 @@ from leeward.policies.agiledart.experiments.live_paths import (
     Trace,
 )
 
-(STILL, _), (MOVED, _) = study.settings(replace(QUICK, change=True), 0)
+(STILL, _), (MOVED, _) = study.settings(replace(QUICK, changed=1), 0)
 
 
 def trace(setting, delay_s, *, after=None):
@@ -31,12 +31,14 @@ def trace(setting, delay_s, *, after=None):
     path = study.play(setting, BEST, 0).came[-1].path
     half = setting.scale.packets // 2
     delays = [after if after and number >= half else delay_s for number in range(setting.scale.packets)]
-    return Trace(came=tuple(Came(number=n, path=path, delay_s=delay) for n, delay in enumerate(delays)), reported=0)
+    return Trace(
+        came=tuple(Came(number=n, path=path, delay_s=delay) for n, delay in enumerate(delays)), reported=frozenset()
+    )
 
 
 def found(setting, live):
     played = {name: [study.play(setting, name, seed) for seed in range(20)] for name in live}
-    rows, panel = study.conclude(setting, live, played)
+    rows, panel = study.conclude(setting, {name: [one] for name, one in live.items()}, played)
     return {row.metric: row for row in rows}, panel
 
 
@@ -61,7 +63,7 @@ def test_the_link_that_gets_worse_is_on_the_best_path_and_another_path_is_better
 @pytest.mark.parametrize("name", STEADY)
 def test_in_virtual_time_all_packets_arrive_and_the_one_that_knows_takes_the_best_path(name):
     played = study.play(STILL, name, 1)
-    assert [one.number for one in played.came] == list(range(STILL.scale.packets)) and played.reported == 0
+    assert [one.number for one in played.came] == list(range(STILL.scale.packets)) and not played.reported
     assert played == study.play(STILL, name, 1)
     ratios = study.ratios(STILL, played)
     assert min(ratios) >= 1 - 1e-9
@@ -88,3 +90,21 @@ def test_after_a_change_only_later_packets_count():
     assert rows["mean delay with fade over without, after the change"].ours == pytest.approx(0.5)
     assert rows["mean delay with fade over without, after the change"].met
     assert rows[f"mean delay, {THOMPSON}"].ours == pytest.approx(2000)
+
+
+def test_a_packet_that_was_reported_is_not_lost():
+    near = study.play(STILL, BEST, 7)
+    gone = near.came[0].number
+    live = {BEST: replace(near, came=near.came[1:], reported=frozenset({gone}))}
+    rows, _ = found(STILL, live)
+    assert rows[f"packets neither delivered nor reported, {BEST}"].met
+
+
+def test_several_live_runs_count_together_and_have_narrower_bounds():
+    runs = [trace(MOVED, 1.0, after=after) for after in (1.0, 3.0)]
+    played = {name: [study.play(MOVED, name, seed) for seed in range(3)] for name in CHANGED}
+    rows = {row.metric: row for row in study.conclude(MOVED, dict.fromkeys(CHANGED, runs), played)[0]}
+    once = {row.metric: row for row in study.conclude(MOVED, dict.fromkeys(CHANGED, runs[:1]), played)[0]}
+    metric = f"mean delay, {THOMPSON}"
+    assert rows[metric].ours == pytest.approx(2000) and "2 runs" in rows[metric].setting
+    assert rows[metric].high - rows[metric].low == pytest.approx((once[metric].high - once[metric].low) / 2**0.5)

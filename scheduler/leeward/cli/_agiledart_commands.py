@@ -25,7 +25,7 @@ def agiledart_live_paths(
 ) -> None:
     """AgileDART: processes forward packets over an emulated network that loses them, while their routers learn.
 
-    Needs root. A full run takes six minutes. Example: leeward experiment agiledart-live-paths --quick
+    Needs root. A full run takes ten minutes. Example: leeward experiment agiledart-live-paths --quick
     """
     from leeward.cli._agiledart_live_paths import run_live
     from leeward.core.errors import LeewardError

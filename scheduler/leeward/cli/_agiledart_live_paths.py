@@ -46,11 +46,11 @@ def run_live(*, quick: bool, seed: int, folder: Path, base_port: int, output: Ou
     out.mkdir(parents=True, exist_ok=True)
     began, parts = time.monotonic(), []
     for setting, names in study.settings(study.QUICK if quick else study.FULL, seed):
-        live = {}
-        for number, name in enumerate(names):
+        live: dict[str, list[study.Trace]] = {name: [] for name in names}
+        for number, name in enumerate(names * setting.runs):
             typer.echo(f"{setting.name}: {name}", err=True)
             with Sites(setting, name, seed=100 * seed + number, folder=folder, base_port=base_port, out=out) as sites:
-                live[name] = sites.trace()
+                live[name].append(sites.trace())
         played = {
             name: [study.play(setting, name, 1000 * seed + number) for number in range(setting.scale.played)]
             for name in names
@@ -160,7 +160,7 @@ class Sites:
             study.Came(number=line["number"], path=tuple(line["path"]), delay_s=line["delay_s"])
             for line in self._lines(self._setting.network.sink, "path")
         ]
-        reported = sum(bool(line["why"]) for line in self._lines(0, "why"))
+        reported = frozenset(line["end"] for line in self._lines(0, "why") if line["why"])
         return study.Trace(came=tuple(sorted(came, key=lambda one: one.number)), reported=reported)
 
 
