@@ -1,0 +1,1 @@
+"""An overlay without a centre: Pastry's tables, the protocol of one node, zones and their schedulers."""
