@@ -17,23 +17,32 @@ from leeward.policies.agiledart.overlay.forwarding import Forwarding
 from leeward.policies.agiledart.overlay.ids import common_prefix
 from leeward.policies.agiledart.overlay.lookups import Lookups
 from leeward.policies.agiledart.overlay.messages import (
+    LONGEST_NAME,
+    Appoint,
     Arrived,
     AskLeaves,
     AskRow,
     Carry,
     Contact,
+    Dismiss,
+    Found,
     Got,
     Heartbeat,
     Join,
     Known,
     Leave,
+    Members,
     Ping,
     Pong,
     Refused,
+    Register,
+    Registered,
     Routed,
     Welcome,
+    Withdraw,
 )
 from leeward.policies.agiledart.overlay.neighbours import Neighbours, Outbox, Times
+from leeward.policies.agiledart.overlay.schedulers import Schedulers
 
 State = Literal["joining", "joined", "refused", "left"]
 #: Acknowledgement times for which a new node waits for answers to its pings.
@@ -43,11 +52,13 @@ SETTLING = 4
 class Peer:
     """See the module. `seeds`: addresses of nodes that may be in the overlay; without any it begins one.
 
-    `born`: grows with each process of this address, so that numbers of its messages are not used twice.
+    `born`: grows with each process of this address, so that numbers of its messages are not used twice.  `zone` and
+    `capacity`: see `Schedulers`.
     """
 
     def __init__(
-        self, me: Contact, *, times: Times | None = None, seeds: Sequence[int] = (), born: int = 0,
+        self, me: Contact, *, times: Times | None = None, seeds: Sequence[int] = (), born: int = 0, zone: str = "",
+        capacity: float = 1.0,
     ) -> None:  # fmt: skip
         self.me, self.contact, self.times = me.at, me, times or Times()
         self.state: State = "joining"
@@ -62,6 +73,9 @@ class Peer:
         self._settle_at: float | None = None
         self.neighbours = Neighbours(me, self.times, self._outbox, self._seeds)
         self.forwarding = Forwarding(self.neighbours, self.times, self._outbox)
+        self.schedulers = Schedulers(
+            zone, capacity, self.neighbours, self.times, self._outbox, self._route, self._numbers
+        )
 
     # --- the application's side
 
@@ -70,19 +84,42 @@ class Peer:
 
         Raises LeewardError if the node has not joined, or the body is too large.
         """
-        if self.state != "joined":
-            raise LeewardError(f"node {self.me}: it is {self.state}.", remedy="Wait until it has joined the overlay.")
+        self._must_have_joined()
         number, carry = self.lookups.begin(key, subject, body, now)
         self._route(carry, now)
         return number, self._flush(now)
 
+    def launch(self, application: str, zone: str, now: float) -> list[Send]:
+        """Own an application from now on, and find it a scheduler: see `schedulers.owned`.
+
+        Raises LeewardError if the node has not joined, or the name of application or zone is empty or too long.
+        """
+        self._must_have_joined()
+        for field, name in (("application", application), ("zone", zone)):
+            if not 0 < len(name) <= LONGEST_NAME:
+                raise LeewardError(
+                    f"{field}: its name has {len(name)} characters.", remedy=f"Give it 1 to {LONGEST_NAME}."
+                )
+        self.schedulers.launch(application, zone, now)
+        return self._flush(now)
+
+    def end(self, application: str, now: float) -> list[Send]:
+        """An application is over."""
+        self.schedulers.end(application)
+        return self._flush(now)
+
     def leave(self, now: float) -> list[Send]:
         """Leave the overlay: the nodes that know this one are told, and of each other."""
+        self.schedulers.retire(now)
         others = self.neighbours.leaves()
         for contact in self.neighbours.contacts.values():
             self._outbox.send(contact.at, Leave(me=self.contact, others=others))
         self.state, self.neighbours.joined = "left", False
         return self._flush(now)
+
+    def _must_have_joined(self) -> None:
+        if self.state != "joined":
+            raise LeewardError(f"node {self.me}: it is {self.state}.", remedy="Wait until it has joined the overlay.")
 
     # --- the shell's side
 
@@ -97,7 +134,10 @@ class Peer:
             self._deliver(message, now)
         for carry in self.lookups.tick(now):
             self._route(carry, now)
+        if self.state == "joined":
+            self.schedulers.tick(now)
         if beaten:
+            self.schedulers.beat(now)
             self._beaten(now, rng)
         return self._flush(now)
 
@@ -133,8 +173,10 @@ class Peer:
                 neighbours.leave(message, now)
             case Routed():
                 self._routed(sender, message, now)
-            case _:
+            case Welcome() | Refused() | Arrived():
                 self._answered(message, now)
+            case _:
+                self._of_schedulers(sender, message, now)
 
     def _answered(self, message: Any, now: float) -> None:
         match message:
@@ -148,6 +190,23 @@ class Peer:
                     self.state, self.taken_by = "refused", message.taken_by
             case Arrived():
                 self.lookups.arrived(message)
+
+    def _of_schedulers(self, sender: int, message: Any, now: float) -> None:
+        match message:
+            case Members():
+                self.schedulers.members(sender, message, now)
+            case Found():
+                self.schedulers.found(message, now)
+            case Register():
+                self.schedulers.register(sender, message, now)
+            case Registered():
+                self.schedulers.registered(sender, message, now)
+            case Withdraw():
+                self.schedulers.withdraw(sender, message)
+            case Appoint():
+                self.schedulers.appoint(message)
+            case Dismiss():
+                self.schedulers.retire(now)
 
     def refusal(self) -> LeewardError | None:
         """For people, if the overlay has refused this node."""
@@ -213,6 +272,8 @@ class Peer:
         self._route(message, now)
 
     def _route(self, message: Routed, now: float) -> None:
+        if self.schedulers.pass_by(message, now):
+            return
         if not self.forwarding.onward(message, now):
             self._deliver(message, now)
 
@@ -225,6 +286,8 @@ class Peer:
                 self.delivered.append(message)
                 path = (*message.path, self.contact)
                 self._outbox.send(message.origin.at, Arrived(lookup=message.lookup, path=path))
+            case _:
+                self.schedulers.at_root(message, now)
 
     def _flush(self, now: float) -> list[Send]:
         """The messages to others; those to itself are taken in at once, and all that follows."""

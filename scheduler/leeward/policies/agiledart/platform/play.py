@@ -39,14 +39,14 @@ class Play:
         self.network, self.times, self.now = network, times or Times(), 0.0
         self.peers: dict[int, Peer] = {}  #: those that live
         self.messages: Counter[str] = Counter()
-        self._rng = rng
+        self.rng = rng
         self._order = count()
         self._queue: list[tuple[float, int, int, int, Any]] = []  #: when, order, to, from (or itself: a tick), message
 
     def add(self, peer: Peer) -> None:
         """A node comes to life."""
         self.peers[peer.me] = peer
-        self._push(self.now + self._rng.random() * self.times.heartbeat / TICKS, peer.me, peer.me, peer)
+        self._push(self.now + self.rng.random() * self.times.heartbeat / TICKS, peer.me, peer.me, peer)
 
     def kill(self, addresses: Iterable[int]) -> None:
         """Nodes die, without a word."""
@@ -57,7 +57,7 @@ class Play:
         """Messages on their way."""
         for to, message in sends:
             self.messages[type(message).__name__] += 1
-            if not self.network.loss or self._rng.random() >= self.network.loss:
+            if not self.network.loss or self.rng.random() >= self.network.loss:
                 self._push(self.now + self.network.delay_s(sender, to), to, sender, message)
 
     def run(self, until: float) -> None:
@@ -69,9 +69,9 @@ class Play:
             if peer is None:
                 continue
             if to != sender:
-                self.send(to, peer.receive(sender, message, self.now, self._rng))
+                self.send(to, peer.receive(sender, message, self.now, self.rng))
             elif message is peer:
-                self.send(to, peer.tick(self.now, self._rng))
+                self.send(to, peer.tick(self.now, self.rng))
                 self._push(self.now + self.times.heartbeat / TICKS, to, to, peer)
         self.now = until
 
@@ -88,11 +88,15 @@ class Play:
         heapq.heappush(self._queue, (when, next(self._order), to, sender, message))
 
 
-def settle(play: Play, converged: Converged) -> dict[int, Contact]:
-    """Enter the nodes of a converged overlay into a play, as if all had joined long ago: id -> contact."""
+def settle(play: Play, converged: Converged, *, zones: int = 0) -> dict[int, Contact]:
+    """Enter the nodes of a converged overlay into a play, as if all had joined long ago: id -> contact.
+
+    With `zones` the node at address a is in zone "a mod zones", and capacities are drawn by chance, 1 to 16.
+    """
     contacts = {node: contact(node, at) for at, node in enumerate(converged.ids)}
     for node, mine in contacts.items():
-        peer = Peer(mine, times=play.times)
+        zone = f"zone-{mine.at % zones}" if zones else ""
+        peer = Peer(mine, times=play.times, zone=zone, capacity=play.rng.randint(1, 16))
         tables, held = converged.tables(node), peer.neighbours
         peer.state, held.joined = "joined", True
         for other in sorted(tables.known()):
