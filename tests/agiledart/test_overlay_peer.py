@@ -145,6 +145,20 @@ def assert_leaf_sets_of(play: Play, without: int) -> None:
     play.peers[without] = held
 
 
+@pytest.mark.parametrize("nodes", [10, 12])
+@pytest.mark.parametrize("seed", range(12))
+def test_of_two_that_join_at_once_under_one_id_one_stays(seed: int, nodes: int):
+    play = Play(NEAR, Random(seed))
+    for at in [0, 9, 5] if nodes == 10 else range(nodes):
+        node = id_of("twin") if at in (5, 9) else id_of(str(at))
+        play.add(Peer(contact(node, at), times=play.times, seeds=(0,) if at else ()))
+    play.beats(6)
+    states = {play.peers[at].state: at for at in (5, 9)}
+    assert states.keys() == {"joined", "refused"}
+    assert play.peers[states["refused"]].taken_by == states["joined"]
+    assert_leaf_sets_of(play, without=states["refused"])
+
+
 def test_a_forged_contact_does_not_take_a_living_node_s_place():
     play = grown(5)
     victim, other = play.peers[2], play.peers[1]

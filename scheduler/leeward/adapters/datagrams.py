@@ -1,7 +1,10 @@
-"""A peer as a process over UDP: one sealed frame in each datagram, and a clock.
+"""A peer as a process: sealed frames over UDP, and a clock.
 
-Datagrams get lost, and come in another order: protocols repeat what is not acknowledged.  Frames are those of
-`frames.py`, so a frame that is overtaken by a later one of its sender is dropped as repeated; to a protocol it is lost.
+Unless its protocol numbers the peers itself, a peer's number is the address of its socket: an IPv4 address and a port
+in one integer.  So a peer can be sent to by all who have learned its number from a message, and no list of peers is
+needed.  Datagrams may be lost, and one that was overtaken is dropped as repeated; a protocol acknowledges and repeats.
+A frame without its length is a datagram (`adapters/frames.py`); one that does not fit is not sent, as nothing here
+splits it.
 """
 
 from __future__ import annotations
@@ -10,77 +13,159 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from ipaddress import AddressValueError, IPv4Address
+from typing import Any
 
-from leeward.adapters.frames import LENGTH, FrameError, Opener, Sealer, length_of
-from leeward.adapters.peers import Address, Traffic
+from leeward.adapters.frames import LENGTH, FrameError, Opener, Sealer
+from leeward.adapters.peers import COMMON, AskTraffic, Traffic, TrafficIs
+from leeward.core.errors import LeewardError
 from leeward.core.peers import Peer, Send
 
-TICK_S = 0.005
-#: Bytes of a datagram's payload at most: UDP over IPv4 carries no more.
+Address = tuple[str, int]
+#: Bytes of the largest datagram that UDP carries over IPv4.
 LARGEST = 65_507
+_PORT_BITS = 16
+
+
+def number_of(host: str, port: int) -> int:
+    """The number of the peer at an address. Raises LeewardError unless that is an IPv4 address and a port."""
+    try:
+        packed = int(IPv4Address(host))
+    except AddressValueError:
+        raise LeewardError(f"address {host}: it is no IPv4 address.", remedy="Give one as 192.0.2.7.") from None
+    if not 0 < port < 1 << _PORT_BITS:
+        raise LeewardError(f"port {port}: it is out of range.", remedy="Give one of 1 to 65535.")
+    return packed << _PORT_BITS | port
+
+
+def address_of(number: int) -> Address:
+    """The address of a peer; raises LeewardError if a number is none."""
+    host, port = number >> _PORT_BITS, number & ((1 << _PORT_BITS) - 1)
+    if not 0 < host < 1 << 32 or not port:
+        raise LeewardError(f"peer {number}: it is no address.", remedy="Send the number of a socket.")
+    return str(IPv4Address(host)), port
 
 
 class DatagramProcess(asyncio.DatagramProtocol):
-    """See the module. `kinds`: the protocol's types of messages; `addresses`: of all peers.
+    """See the module. `kinds`: the protocol's types of messages.
 
-    Messages to peers without an address, and frames that no datagram can carry, are dropped and counted.
+    `address`: of a peer by its number; raises LeewardError for a number that is none.  Messages that cannot be sent are
+    counted by their reason.
     """
 
     def __init__(
-        self, peer: Peer, kinds: Sequence[type], addresses: Mapping[int, Address], key: bytes, *, seed: int,
-        tick_s: float = TICK_S,
+        self, peer: Peer, kinds: Sequence[type], key: bytes, *, seed: int, tick_s: float,
+        address: Callable[[int], Address] = address_of,
     ) -> None:  # fmt: skip
         self.peer, self.traffic = peer, Traffic()
-        self._addresses, self._tick_s = addresses, tick_s
-        self._sealer, self._opener = Sealer(kinds, key, peer.me, time.time_ns()), Opener(kinds, key)
-        self._rng = random.Random(seed)
+        self._address, self._tick_s = address, tick_s
+        self._sealer = Sealer((*COMMON, *kinds), key, peer.me, time.time_ns())
+        self._opener, self._rng = Opener((*COMMON, *kinds), key), random.Random(seed)
         self._transport: asyncio.DatagramTransport | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`. Raises OSError if the address is taken."""
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_datagram_endpoint(lambda: self, self._addresses[self.peer.me])
-        self._transport = transport
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, self._address(self.peer.me))
+        ticker = asyncio.create_task(self._tick())
         try:
-            while not stop.is_set():
-                self.act(self.peer.tick)
-                await asyncio.sleep(self._tick_s)
+            await stop.wait()
         finally:
-            self._transport = None
+            ticker.cancel()
+            await asyncio.gather(ticker, return_exceptions=True)
+            transport, self._transport = self._transport, None
             transport.close()
 
+    @property
+    def listening(self) -> bool:
+        """Its socket is open."""
+        return self._transport is not None
+
     def act(self, do: Callable[[float, random.Random], Iterable[Send]]) -> None:
-        """Do something with the peer, at this moment, and send the messages that follow."""
-        self._send(do(time.monotonic(), self._rng))
+        """Call the peer, at this moment, and send the messages that follow."""
+        self.send(do(time.monotonic(), self._rng))
 
-    def datagram_received(self, data: bytes, addr: Address) -> None:
-        """See asyncio.DatagramProtocol."""
-        try:
-            if len(data) < LENGTH.size or length_of(data[: LENGTH.size]) != len(data) - LENGTH.size:
-                raise FrameError("malformed", f"it has {len(data)} bytes")
-            sender, message = self._opener.open(data[LENGTH.size :])
-        except FrameError as error:
-            self.traffic.dropped[error.kind] += 1
-            return
-        self.act(lambda now, rng: self.peer.receive(sender, message, now, rng))
-
-    def error_received(self, exc: Exception) -> None:
-        """See asyncio.DatagramProtocol: a peer is not there, and the datagram is lost."""
-        self.traffic.dropped["unsent"] += 1
-
-    def _send(self, sends: Iterable[Send]) -> None:
-        """Messages to itself are taken in at once, and all that follows."""
+    def send(self, sends: Iterable[tuple[int, Any]]) -> None:
+        """Messages by the numbers of their receivers. Those to itself are taken in at once, and all that follows."""
         left = deque(sends)
         while left:
             to, message = left.popleft()
             if to == self.peer.me:
                 left.extend(self.peer.receive(to, message, time.monotonic(), self._rng))
-                continue
-            frame = self._sealer.seal(message)
-            if to not in self._addresses or len(frame) > LARGEST or self._transport is None:
-                self.traffic.dropped["unsent"] += 1
-                continue
-            self._transport.sendto(frame, self._addresses[to])
-            self.traffic.sent += 1
-            self.traffic.sent_bytes += len(frame)
+            else:
+                self._send(to, message)
+
+    def _send(self, to: int, message: object) -> None:
+        frame = self._sealer.seal(message)[LENGTH.size :]
+        try:
+            address = self._address(to)
+        except LeewardError:  # from a message that nobody has checked
+            self.traffic.dropped["unaddressed"] += 1
+            return
+        if self._transport is None or len(frame) > LARGEST:
+            self.traffic.dropped["unsent"] += 1
+            return
+        self._transport.sendto(frame, address)
+        self.traffic.sent += 1
+        self.traffic.sent_bytes += len(frame)
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        """One frame; the sealed number of its sender counts, not the address that the datagram came from."""
+        try:
+            sender, message = self._opener.open(data)
+        except FrameError as error:
+            self.traffic.dropped[error.kind] += 1
+            return
+        if isinstance(message, AskTraffic):
+            traffic = self.traffic
+            counts = TrafficIs(sent=traffic.sent, sent_bytes=traffic.sent_bytes, dropped=dict(traffic.dropped))
+            self.send([(sender, counts)])
+        else:
+            self.act(lambda now, rng: self.peer.receive(sender, message, now, rng))
+
+    def error_received(self, exc: Exception) -> None:
+        """The kernel could not deliver a datagram: its receiver is gone, as the protocol will find."""
+        self.traffic.dropped["undelivered"] += 1
+
+    async def _tick(self) -> None:
+        while True:
+            self.act(self.peer.tick)
+            await asyncio.sleep(self._tick_s)
+
+
+class DatagramClient(asyncio.DatagramProtocol):
+    """Sends messages to peers and collects those that come back. Its number is the address of its socket."""
+
+    def __init__(self, kinds: Sequence[type], key: bytes) -> None:
+        self.number = 0
+        self.received: asyncio.Queue[Any] = asyncio.Queue()
+        self._kinds, self._key = (*COMMON, *kinds), key
+        self._opener = Opener(self._kinds, key)
+        self._sealer: Sealer | None = None
+        self._transport: asyncio.DatagramTransport | None = None
+
+    async def open(self, host: str) -> DatagramClient:
+        """Listen on a port that the kernel chooses."""
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, (host, 0))
+        self.number = number_of(*self._transport.get_extra_info("sockname"))
+        self._sealer = Sealer(self._kinds, self._key, self.number, time.time_ns())
+        return self
+
+    def send(self, to: int, message: object) -> None:
+        """To the peer of a number; an answer may come, or not."""
+        assert self._transport and self._sealer, "it is open"
+        self._transport.sendto(self._sealer.seal(message)[LENGTH.size :], address_of(to))
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        """An answer; frames that are not sealed with the key are dropped."""
+        try:
+            self.received.put_nowait(self._opener.open(data).message)
+        except FrameError:
+            return
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._transport is not None:
+            self._transport.close()

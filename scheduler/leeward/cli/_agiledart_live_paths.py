@@ -170,9 +170,10 @@ class Site:
     def __init__(
         self, setting: study.Setting, forwarder: Forwarder, ends: list[End], key: bytes, *, seed: int, out: Path
     ) -> None:
-        addresses = {v: (end.address, PORT) for v, end in enumerate(ends)}
         self._setting, self._forwarder, self._end = setting, forwarder, ends[forwarder.me]
-        self._shell = DatagramProcess(forwarder, KINDS, addresses, key, seed=seed, tick_s=study.TICK_S)
+        self._shell = DatagramProcess(
+            forwarder, KINDS, key, seed=seed, tick_s=study.TICK_S, address=lambda site: (ends[site].address, PORT)
+        )
         self._file = out / f"site-{forwarder.me}.jsonl"
 
     def run(self) -> None:

@@ -100,7 +100,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """To a node that wants to join: its id is taken, by the node at this address."""
+    """To a node that joins, or has joined while another one did: its id is taken, by the node at this address."""
 
     taken_by: int
 
@@ -258,8 +258,26 @@ class Dismiss:
     zone: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskState:
+    """From a client: how is this node?"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateIs:
+    """The answer. `state`: see `Peer`; `schedules`: it is a scheduler of its zone, and serves so many."""
+
+    me: Contact
+    state: str
+    leaves: tuple[Contact, ...]
+    zone: str
+    schedules: bool
+    served: int
+
+
 #: All types, in the order of their numbers in frames.
 KINDS: tuple[type, ...] = (
     Heartbeat, Ping, Pong, Leave, AskLeaves, AskRow, Known, Welcome, Refused, Got, Join, Carry, Arrived, Members,
     Report, Retire, Anycast, Found, Register, Registered, Withdraw, Appoint, Dismiss,
+    AskState, StateIs,
 )  # fmt: skip

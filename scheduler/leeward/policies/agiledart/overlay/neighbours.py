@@ -22,6 +22,7 @@ from leeward.policies.agiledart.overlay.messages import (
     Leave,
     Ping,
     Pong,
+    Refused,
 )
 from leeward.policies.agiledart.overlay.tables import UNKNOWN, Tables
 
@@ -101,7 +102,11 @@ class Neighbours:
         """A node that has joined has sent something. An id stays at its address while the node there lives."""
         node = contact.id
         held = self.contacts.get(node)
-        if node == self.me.id or (held and held.at != contact.at and not self._silent(held, now)):
+        holder = self.me if node == self.me.id else held
+        if holder and holder.at != contact.at and (holder is self.me or not self._silent(holder, now)):
+            self._outbox.send(contact.at, Refused(taken_by=holder.at))
+            return
+        if holder is self.me:
             return
         if round_trip is not None:
             mean = self._round_trips.get(node, round_trip)

@@ -22,6 +22,7 @@ from leeward.policies.agiledart.overlay.messages import (
     Arrived,
     AskLeaves,
     AskRow,
+    AskState,
     Carry,
     Contact,
     Dismiss,
@@ -38,6 +39,7 @@ from leeward.policies.agiledart.overlay.messages import (
     Register,
     Registered,
     Routed,
+    StateIs,
     Welcome,
     Withdraw,
 )
@@ -143,7 +145,9 @@ class Peer:
 
     def receive(self, sender: int, message: Any, now: float, rng: Random) -> list[Send]:
         """Take one message in; the messages that follow from it. `sender`: its address."""
-        if self.state not in ("refused", "left"):
+        if isinstance(message, AskState):
+            self._outbox.send(sender, self._told())
+        elif self.state not in ("refused", "left"):
             self._take(sender, message, now)
         return self._flush(now)
 
@@ -154,12 +158,8 @@ class Peer:
         match message:
             case Heartbeat():
                 neighbours.meet(message.me, now)
-            case Ping():
-                self._outbox.send(sender, Pong(number=message.number, me=self.contact if neighbours.joined else None))
-                if message.me is not None:
-                    neighbours.meet(message.me, now)
-            case Pong():
-                neighbours.pong(message, now)
+            case Ping() | Pong():
+                self._pinged(sender, message, now)
             case Got():
                 self.forwarding.got(sender, message)
             case AskLeaves():
@@ -178,6 +178,17 @@ class Peer:
             case _:
                 self._of_schedulers(sender, message, now)
 
+    def _pinged(self, sender: int, message: Ping | Pong, now: float) -> None:
+        twin = self._twin(message.me)
+        if isinstance(message, Pong):
+            if not twin:
+                self.neighbours.pong(message, now)
+            return
+        me = self.contact if self.neighbours.joined else None
+        self._outbox.send(sender, Pong(number=message.number, me=me))
+        if message.me is not None:
+            self.neighbours.meet(message.me, now)
+
     def _answered(self, message: Any, now: float) -> None:
         match message:
             case Welcome():
@@ -186,10 +197,16 @@ class Peer:
                     self._settle_at = now + SETTLING * self.times.ack
                 self.neighbours.consider(message.contacts, now, compare=True)
             case Refused():
-                if self.state == "joining":
-                    self.state, self.taken_by = "refused", message.taken_by
+                self._refused(message)
             case Arrived():
                 self.lookups.arrived(message)
+
+    def _told(self) -> StateIs:
+        schedulers = self.schedulers
+        return StateIs(
+            me=self.contact, state=self.state, leaves=self.neighbours.leaves(), zone=schedulers.zone,
+            schedules=schedulers.active, served=len(schedulers.served),
+        )  # fmt: skip
 
     def _of_schedulers(self, sender: int, message: Any, now: float) -> None:
         match message:
@@ -243,6 +260,24 @@ class Peer:
         """A node that has lost all others joins again by the addresses that it was given."""
         if self._seeds and not len(self.neighbours.tables.leaves):
             self._send_join(now, rng)
+
+    def _refused(self, message: Refused) -> None:
+        """Two that joined at once under one id learn it from a third, and ping each other; see `_twin`."""
+        if self.state == "joining":
+            self._retire(message.taken_by)
+        else:
+            self._outbox.send(message.taken_by, Ping(number=0, me=self.contact))
+
+    def _twin(self, other: Contact | None) -> bool:
+        """Whether another node that lives has this id. The one of the greater address retires."""
+        if other is None or other.id != self.contact.id or other.at == self.me:
+            return False
+        if other.at < self.me:
+            self._retire(other.at)
+        return True
+
+    def _retire(self, taken_by: int) -> None:
+        self.state, self.taken_by, self.neighbours.joined = "refused", taken_by, False
 
     def _admit(self, join: Join, now: float) -> None:
         """This node is the root of a new node's id."""
