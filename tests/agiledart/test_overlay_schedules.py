@@ -89,7 +89,7 @@ class Schedules(RuleBasedStateMachine):
         if not hasattr(self, "play"):
             return
         self.alone.beats(self.play, WITHIN - 2)
-        found = reach(self.play, 40, self.rng, beats=2.0)
+        found = reach(self.play, 40, self.rng, beats=2.0, alone=self.alone)
         assert (found.right, found.circles) == (40, 0), found
         assert self.alone.longest < 2.0 and not self.alone.since, self.alone
         for zone in range(ZONES):

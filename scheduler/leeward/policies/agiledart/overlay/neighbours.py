@@ -102,6 +102,8 @@ class Neighbours:
         """A node that has joined has sent something. An id stays at its address while the node there lives."""
         node = contact.id
         held = self.contacts.get(node)
+        if held == contact and round_trip is None:
+            return
         holder = self.me if node == self.me.id else held
         if holder and holder.at != contact.at and (holder is self.me or not self._silent(holder, now)):
             self._outbox.send(contact.at, Refused(taken_by=holder.at))
@@ -111,8 +113,6 @@ class Neighbours:
         if round_trip is not None:
             mean = self._round_trips.get(node, round_trip)
             self._round_trips[node] = mean + WEIGHT * (round_trip - mean)
-        elif held == contact:
-            return
         self._lost.pop(node, None)
         before = self._at.get(contact.at, node)
         if before != node:  # another node was at this address

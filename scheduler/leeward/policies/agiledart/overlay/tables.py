@@ -73,27 +73,20 @@ class LeafSet:
 
     def __init__(self, me: int) -> None:
         self.me = me
+        self.after: tuple[int, ...] = ()  #: clockwise
+        self.before: tuple[int, ...] = ()  #: counter-clockwise
+        self._nodes: tuple[int, ...] = ()  #: of both
         self._after: list[tuple[int, int]] = []  #: clockwise distance from the owner, node
         self._before: list[tuple[int, int]] = []  #: counter-clockwise
 
     def __iter__(self) -> Iterator[int]:
-        return iter(dict.fromkeys((*self.after, *self.before)))
+        return iter(self._nodes)
 
     def __len__(self) -> int:
-        return len(set(self))
+        return len(self._nodes)
 
     def __contains__(self, node: int) -> bool:
-        return any((distance, node) in side for distance, side in self._sides(node))
-
-    @property
-    def after(self) -> tuple[int, ...]:
-        """Clockwise."""
-        return tuple(node for _, node in self._after)
-
-    @property
-    def before(self) -> tuple[int, ...]:
-        """Counter-clockwise."""
-        return tuple(node for _, node in self._before)
+        return node in self._nodes
 
     def wants(self, node: int) -> bool:
         """Whether `offer` would enter this node anew."""
@@ -110,25 +103,32 @@ class LeafSet:
             if (distance, node) not in side:
                 insort(side, (distance, node))
                 del side[SIDE:]
+        self._changed()
         return True
 
     def remove(self, node: int) -> bool:
         """Take a node out; whether it was in."""
-        found = False
+        if node not in self._nodes:
+            return False
         for distance, side in self._sides(node):
             if (distance, node) in side:
                 side.remove((distance, node))
-                found = True
-        return found
+        self._changed()
+        return True
 
     def covers(self, key: int) -> bool:
         """Whether the key is within the range of the leaf set: the nearest node to it is then known here."""
-        if len(self._after) < SIDE or len(self._before) < SIDE or set(self.after) & set(self.before):
-            return True  # as few as that are all nodes
+        if len(self._nodes) < LEAF_SET:
+            return True  # as few as that are all nodes, or some are on both sides
         return (key - self.me) % RING <= self._after[-1][0] or (self.me - key) % RING <= self._before[-1][0]
 
     def _sides(self, node: int) -> tuple[tuple[int, list[tuple[int, int]]], ...]:
         return ((node - self.me) % RING, self._after), ((self.me - node) % RING, self._before)
+
+    def _changed(self) -> None:
+        self.after = tuple(node for _, node in self._after)
+        self.before = tuple(node for _, node in self._before)
+        self._nodes = tuple(dict.fromkeys((*self.after, *self.before)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,8 +59,11 @@ class Reached:
     hops: tuple[int, ...]  #: of those that were answered
 
 
-def reach(play: Play, count: int, rng: Random, *, beats: float = 1.0) -> Reached:
-    """Send messages from nodes drawn by chance, let so much time pass, and judge the answers."""
+def reach(play: Play, count: int, rng: Random, *, beats: float = 1.0, alone: Alone | None = None) -> Reached:
+    """Send messages from nodes drawn by chance, let so much time pass, and judge the answers.
+
+    `alone` looks at the applications meanwhile.
+    """
     sources = sorted(address for address, peer in play.peers.items() if peer.state == "joined")
     asked = []
     for _ in range(count):
@@ -68,7 +71,10 @@ def reach(play: Play, count: int, rng: Random, *, beats: float = 1.0) -> Reached
         number, sends = play.peers[source].lookup(key, play.now)
         play.send(source, sends)
         asked.append((play.peers[source], number, key))
-    play.beats(beats)
+    if alone is None:
+        play.beats(beats)
+    else:
+        alone.beats(play, beats)
     lookups = [(peer.lookups.all.pop(number), key) for peer, number, key in asked if peer.me in play.peers]
     paths = [([one.at for one in lookup.answer.path], key) for lookup, key in lookups if lookup.answer]
     return Reached(
