@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -10,7 +11,19 @@ from hypothesis import strategies as st
 
 from leeward.core.errors import LeewardError
 from leeward.policies.agiledart.overlay.ids import BITS, hops_bound, id_of, logical_ids
-from leeward.policies.agiledart.overlay.messages import LARGEST_BODY, Heartbeat, Join, Known, Ping, contact
+from leeward.policies.agiledart.overlay.messages import (
+    KINDS,
+    LARGEST_BODY,
+    Anycast,
+    Candidate,
+    Contact,
+    Heartbeat,
+    Join,
+    Known,
+    Ping,
+    Routed,
+    contact,
+)
 from leeward.policies.agiledart.overlay.neighbours import Times
 from leeward.policies.agiledart.overlay.peer import Peer
 from leeward.policies.agiledart.overlay.tables import SIDE
@@ -251,6 +264,50 @@ def test_with_wrong_leaf_sets_no_message_passes_a_node_twice():
             peer.neighbours.tables.leaves.remove(node)
     path = lookup(play, 3, key, 0.4)
     assert path is not None and len(set(path)) == len(path)
+
+
+CONTACTS = st.builds(contact, st.integers(0, 3).map(lambda number: id_of(f"1 {number}")), st.integers(0, 9))
+KEYS = st.binary(min_size=16, max_size=16)
+st.register_type_strategy(Contact, CONTACTS)
+CANDIDATES = st.builds(Candidate, contact=CONTACTS, capacity=st.floats(allow_nan=False, allow_infinity=False))
+st.register_type_strategy(Candidate, CANDIDATES)
+
+
+def anything(kind: type) -> st.SearchStrategy[object]:
+    """A message of this kind with any values that may be in a frame."""
+    fields: dict[str, st.SearchStrategy[object]] = {"key": KEYS} if issubclass(kind, Routed) else {}
+    if kind is Anycast:
+        fields["avoid"] = st.lists(KEYS, max_size=3).map(tuple)
+    return st.builds(kind, **fields)
+
+
+MESSAGES = st.tuples(st.integers(-3, 9), st.floats(0, 9), st.one_of(*map(anything, KINDS)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(MESSAGES, max_size=20))
+def test_no_message_brings_a_node_down(messages: list[tuple[int, float, object]]):
+    """Each is sealed by a node that errs or lies."""
+    play = grown(5)
+    peer, rng, now = play.peers[2], Random(1), play.now
+    for sender, later, message in messages:
+        now += later
+        peer.receive(sender, message, now, rng)
+        peer.tick(now, rng)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Candidate(contact=contact(1, 1), capacity=float("nan")),
+        lambda: Anycast(key=bytes(16), origin=contact(1, 1), number=1, zone="z", application="a", avoid=(b"short",)),
+        lambda: Heartbeat(me=Contact(node=bytes(15), at=1)),
+        lambda: Heartbeat(me=Contact(node=bytes(16), at=-1)),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(make: Callable[[], object]):
+    with pytest.raises(LeewardError):
+        make()
 
 
 def test_messages_of_strangers_do_no_harm():

@@ -107,6 +107,16 @@ def test_a_scheduler_that_leaves_tells_its_owners():
     assert all(one.served and one.scheduler != scheduler for one in owned if one.scheduler) and not alone.since
 
 
+def test_the_applications_of_a_node_that_leaves_are_over():
+    play = settled(40, 1)
+    launch(play, 7, "a")
+    play.beats(1)
+    play.send(7, play.peers[7].leave(play.now))
+    play.kill([7])
+    play.beats(0.2)
+    assert not any(peer.schedulers.served for peer in play.peers.values())
+
+
 def test_a_zone_of_one_node_has_its_scheduler():
     play = settled(50, 1)
     hermit = Peer(contact(id_of("hermit"), 99), times=play.times, seeds=(1,), zone="alone")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -100,5 +101,5 @@ class Schedules(RuleBasedStateMachine):
             assert schedulers_of(self.play)[f"zone-{zone}"] >= wanted(len(owned))
 
 
-TestSchedules = Schedules.TestCase
+TestSchedules = pytest.mark.long(Schedules.TestCase)
 TestSchedules.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)

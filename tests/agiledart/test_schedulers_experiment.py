@@ -46,6 +46,7 @@ def test_a_figure_beyond_its_bound_is_told(kind: str, figure: str, value: float,
     assert {row.metric for row in rows if row.met is False} == {metric}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["schedulers", "at once"])
 def test_a_quick_part_is_measured_and_the_same_for_its_seed(kind: str):
     study = Schedulers()

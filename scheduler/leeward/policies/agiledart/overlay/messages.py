@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 
 from leeward.core.errors import LeewardError
 from leeward.policies.agiledart.overlay.ids import BYTES, from_bytes, to_bytes
@@ -169,10 +170,17 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A node that may become a scheduler; `capacity`: of a machine, in units that all nodes share."""
+    """A node that may become a scheduler; `capacity`: of a machine, in units that all nodes share.
+
+    Raises LeewardError if that is not finite.
+    """
 
     contact: Contact
     capacity: float
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.capacity):
+            raise LeewardError(f"capacity {self.capacity}: it is not finite.", remedy="Send a number.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +214,11 @@ class Anycast(Routed):
     zone: str
     application: str
     avoid: tuple[bytes, ...] = ()
+
+    def __post_init__(self) -> None:
+        Routed.__post_init__(self)
+        for node in self.avoid:
+            from_bytes(node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

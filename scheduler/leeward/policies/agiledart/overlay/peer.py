@@ -6,6 +6,7 @@ set; the new node pings them all, enters those that answer, and tells them that 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import count
 from random import Random
@@ -47,6 +48,8 @@ from leeward.policies.agiledart.overlay.neighbours import Neighbours, Outbox, Ti
 from leeward.policies.agiledart.overlay.schedulers import Schedulers
 
 State = Literal["joining", "joined", "refused", "left"]
+#: Messages that wait for the application of their root.
+KEPT = 10_000
 #: Acknowledgement times for which a new node waits for answers to its pings.
 SETTLING = 4
 
@@ -66,7 +69,8 @@ class Peer:
         self.state: State = "joining"
         self.taken_by: int | None = None  #: address of the node that has this id already
         self.join_hops = 0
-        self.delivered: list[Carry] = []  #: messages whose root is this node, for its application to take
+        #: Messages whose root is this node, for its application to take; the oldest go if it does not.
+        self.delivered: deque[Carry] = deque(maxlen=KEPT)
         self._seeds = tuple(seed for seed in seeds if seed != me.at)
         self._outbox = Outbox()
         self._numbers = count(born + 1)
@@ -111,7 +115,9 @@ class Peer:
         return self._flush(now)
 
     def leave(self, now: float) -> list[Send]:
-        """Leave the overlay: the nodes that know this one are told, and of each other."""
+        """Leave the overlay: the nodes that know this one are told, and of each other; its applications are over."""
+        for application in list(self.schedulers.owned):
+            self.schedulers.end(application)
         self.schedulers.retire(now)
         others = self.neighbours.leaves()
         for contact in self.neighbours.contacts.values():
