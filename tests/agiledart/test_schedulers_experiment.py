@@ -12,8 +12,8 @@ GOOD = {
         "schedulers": 28.0, "wanted": 28.0, "wrong zones": 0.0, "served": 1.0, "most in a zone": 2.0,
         "mean hops": 2.3, "most hops": 4.0,
     },
-    "hourly": {"reached": 1.0, "circles": 0.0, "alone": 1.4, "died": 100.0},
-    "at once": {"reached": 1.0, "circles": 0.0, "alone": 1.7, "died": 300.0},
+    "hourly": {"reached": 1.0, "circles": 0.0, "alone": 1.4, "died": 100.0, "rounds": 2.0},
+    "at once": {"reached": 1.0, "circles": 0.0, "alone": 1.7, "died": 300.0, "rounds": 4.0},
 }  # fmt: skip
 
 

@@ -55,29 +55,44 @@ class Reached:
 
     asked: int
     right: int  #: the answer came from the living node that is nearest to the key
-    circles: int  #: a message passed a node twice
+    rounds: int  #: until all were right, or the most that were allowed
+    circles: int  #: messages that passed a node twice
     hops: tuple[int, ...]  #: of those that were answered
 
 
-def reach(play: Play, count: int, rng: Random, *, beats: float = 1.0, alone: Alone | None = None) -> Reached:
+def reach(
+    play: Play, count: int, rng: Random, *, beats: float = 1.0, rounds: int = 1, alone: Alone | None = None
+) -> Reached:
     """Send messages from nodes drawn by chance, let so much time pass, and judge the answers.
 
-    `alone` looks at the applications meanwhile.
+    Keys whose answer was wrong or missing are tried again, from another node, for so many `rounds`.  `alone` looks at
+    the applications meanwhile.
     """
+    left, circles, hops, used = [rng.getrandbits(BITS) for _ in range(count)], 0, [], 0
+    while left and used < rounds:
+        used += 1
+        wrong = []
+        for key, path in _paths(play, left, rng, beats, alone):
+            if not path or path[-1] != play.root(key).me:
+                wrong.append(key)
+            circles += len(set(path)) < len(path)
+            hops += [len(path) - 1] if path else []
+        left = wrong
+    return Reached(asked=count, right=count - len(left), rounds=used, circles=circles, hops=tuple(hops))
+
+
+def _paths(play: Play, keys: list[int], rng: Random, beats: float, alone: Alone | None) -> list[tuple[int, list[int]]]:
+    """Of each key, by addresses; empty: no answer."""
     sources = sorted(address for address, peer in play.peers.items() if peer.state == "joined")
     asked = []
-    for _ in range(count):
-        source, key = rng.choice(sources), rng.getrandbits(BITS)
-        number, sends = play.peers[source].lookup(key, play.now)
-        play.send(source, sends)
-        asked.append((play.peers[source], number, key))
+    for key in keys:
+        source = play.peers[rng.choice(sources)]
+        number, sends = source.lookup(key, play.now)
+        play.send(source.me, sends)
+        asked.append((key, source, number))
     if alone is None:
         play.beats(beats)
     else:
         alone.beats(play, beats)
-    lookups = [(peer.lookups.all.pop(number), key) for peer, number, key in asked if peer.me in play.peers]
-    paths = [([one.at for one in lookup.answer.path], key) for lookup, key in lookups if lookup.answer]
-    return Reached(
-        asked=len(lookups), right=sum(path[-1] == play.root(key).me for path, key in paths),
-        circles=sum(len(set(path)) < len(path) for path, _ in paths), hops=tuple(len(path) - 1 for path, _ in paths),
-    )  # fmt: skip
+    answers = [(key, source.lookups.all.pop(number).answer) for key, source, number in asked]
+    return [(key, [passed.at for passed in answer.path] if answer else []) for key, answer in answers]
