@@ -47,7 +47,7 @@ def test_a_figure_beyond_its_bound_is_told(kind: str, figure: str, value: float,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["schedulers", "at once"])
+@pytest.mark.parametrize("kind", ["schedulers", "hourly", "at once"])
 def test_a_quick_part_is_measured_and_the_same_for_its_seed(kind: str):
     study = Schedulers()
     part = next(part for part in study.parts(seed=3, quick=True) if part.option("kind") == kind)
@@ -55,6 +55,8 @@ def test_a_quick_part_is_measured_and_the_same_for_its_seed(kind: str):
     assert found.keys() == GOOD[kind].keys()
     if kind == "schedulers":
         assert found["schedulers"] == found["wanted"] and found["served"] == 1.0
+    elif kind == "hourly":
+        assert found["died"] > 0 and found["reached"] == 1.0
     else:
         assert found == study.measure(part)
         assert found["circles"] == 0 and found["alone"] < 2.0

@@ -144,6 +144,7 @@ def _hourly(network: Converged, beats: int, rng: Random) -> Mapping[str, float]:
         "circles": sum(one.circles for one in lookups),
         "alone": alone.longest,
         "died": born - len(network),
+        "rounds": max(one.rounds for one in lookups),
     }
 
 
