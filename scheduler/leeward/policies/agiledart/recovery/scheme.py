@@ -1,0 +1,134 @@
+"""AgileDART's way to keep state at neighbours (`leeward.core.fragments`): coding, choice and fetch put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from leeward.core import options
+from leeward.core.errors import ConfigError, LeewardError
+from leeward.core.fragments import Ask, Buffer
+from leeward.policies.agiledart.recovery.coding import Encoded, Layout, Manifest, Rebuild, encode, layout_of
+from leeward.policies.agiledart.recovery.fetch import Block, Fetch, Patience
+from leeward.policies.agiledart.recovery.tuning import Facts, Wish, tune
+
+_MB, _DAY_S = 1e6, 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentSettings:
+    """Of `leeward.state.options`. With `recover_s` m and k follow from the size of each checkpoint."""
+
+    m: int = options.setting(4, "", "fragments that hold the state; any m of all rebuild it", least=1)
+    k: int = options.setting(2, "", "parity fragments: so many holders may fail")
+    recover_s: float = options.setting(
+        0.0, "s", "state and input are to be back after so long; 0, or where that cannot be kept: m and k as given"
+    )
+    loss: float = options.setting(1e-6, "", "most probability that the state is lost when its node fails")
+    uplink: float = options.setting(10.0, "MB/s", "of a neighbour", least=1e-6)
+    download: float = options.setting(100.0, "MB/s", "of a node that rebuilds", least=1e-6)
+    upload: float = options.setting(10.0, "MB/s", "of a node that writes checkpoints", least=1e-6)
+    failures: float = options.setting(1.0, "1/day", "of one neighbour")
+    silent_s: float = options.setting(0.5, "s", "a holder without an answer for so long is passed over", least=0.01)
+    lost_s: float = options.setting(10.0, "s", "and counts as lost after so long", least=0.01)
+
+    def __post_init__(self) -> None:
+        options.check(self, where="leeward.state.options.")
+
+    def facts(self, neighbours: int) -> Facts:
+        """The network, for the model."""
+        return Facts(
+            uplinks=(self.uplink * _MB,) * neighbours, download=self.download * _MB, upload=self.upload * _MB,
+            failures=self.failures / _DAY_S,
+        )  # fmt: skip
+
+
+class Fragments:
+    """See the module."""
+
+    Settings = FragmentSettings
+
+    def __init__(self, settings: FragmentSettings | None = None) -> None:
+        self._settings = settings or FragmentSettings()
+
+    def spread(self, state: Buffer, *, neighbours: int) -> Stored:
+        """See `Scheme.spread`."""
+        size = memoryview(state).nbytes
+        return Stored(encode(state, self.layout(size, neighbours)))
+
+    def layout(self, size: int, neighbours: int) -> Layout:
+        """For a state of so many bytes. Raises ConfigError for too few neighbours."""
+        known, m, k = self._settings, self._settings.m, self._settings.k
+        if known.recover_s:
+            with suppress(LeewardError):  # a checkpoint that takes too long to recover is better than none
+                choice = tune(size, known.facts(neighbours), Wish(recover_s=known.recover_s, loss=known.loss))
+                m, k = choice.m, choice.k
+        if m + k > neighbours:
+            raise ConfigError(
+                f"m = {m} and k = {k}: {m + k} fragments need as many neighbours, and {neighbours} are named.",
+                remedy="Name more agents in leeward.state.agents, or lower m or k in leeward.state.options.",
+            )
+        return layout_of(size, m, k)
+
+    def rebuild(self, record: bytes, ranges: Sequence[tuple[int, int]]) -> Restoring:
+        """See `Scheme.rebuild`."""
+        known = self._settings
+        return Restoring(Manifest.from_bytes(record), ranges, Patience(silent_s=known.silent_s, lost_s=known.lost_s))
+
+
+class Stored:
+    """A state in fragments; see `leeward.core.fragments.Spread`."""
+
+    def __init__(self, encoded: Encoded) -> None:
+        self._encoded = encoded
+        self.fragments, self.least = encoded.fragments, encoded.layout.m
+
+    def record(self, holders: Sequence[str]) -> bytes:
+        """The manifest."""
+        return self._encoded.manifest(holders).to_bytes()
+
+
+class Restoring:
+    """A rebuild in progress; see `leeward.core.fragments.Rebuilding`."""
+
+    def __init__(self, manifest: Manifest, ranges: Sequence[tuple[int, int]], patience: Patience | None = None) -> None:
+        at = self._layout = manifest.layout
+        wanted = sorted({stripe for begin, length in ranges for stripe in at.stripes_of(begin, length)})
+        self._holders = manifest.holders
+        self._rebuild = Rebuild(manifest, wanted)
+        there = [fragment for fragment, holder in enumerate(manifest.holders) if holder]
+        self.fetch = Fetch(at.m, {stripe: at.block(stripe)[1] for stripe in wanted}, there, patience)
+
+    @property
+    def over(self) -> bool:
+        """All that is wanted is here."""
+        return self.fetch.over
+
+    def begin(self, now: float) -> list[Ask]:
+        """The first asks."""
+        return self._asks(self.fetch.begin(now))
+
+    def received(self, ask: Ask, data: Buffer, now: float) -> list[Ask]:
+        """Check the block, decode its stripe if it is complete, and ask for more."""
+        block = Block(ask.begin // self._layout.unit, ask.fragment)
+        good = self._rebuild.take(block.stripe, block.fragment, data)
+        return self._asks(self.fetch.arrived(block, good, now))
+
+    def gone(self, holder: str, now: float) -> list[Ask]:
+        """This holder is not there, or has no such fragment."""
+        found = [fragment for fragment, other in enumerate(self._holders) if other == holder]
+        return self._asks([block for fragment in found for block in self.fetch.gone(fragment, now)])
+
+    def tick(self, now: float) -> list[Ask]:
+        """Time has passed."""
+        return self._asks(self.fetch.tick(now))
+
+    def state(self) -> memoryview:
+        """The state; raises SnapshotError if it is not the one that was stored."""
+        return self._rebuild.state()
+
+    def _asks(self, blocks: Sequence[Block]) -> list[Ask]:
+        return [
+            Ask(self._holders[block.fragment], block.fragment, *self._layout.block(block.stripe)) for block in blocks
+        ]
