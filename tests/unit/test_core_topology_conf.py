@@ -21,7 +21,7 @@ def test_every_key_in_the_code_is_in_the_table():
     known = {key.name for key in KEYS} | {"leeward.pipe"}  # of the handshake between worker and task
     rooms = "core|control|adapters|policies|runtime|sim|cli|local|dashboard|replay|wire|routers|disciplines|grouping"
     rooms += "|toml|service"  # names of files
-    rooms += "|workloads|experiments"  # entry points, as policies, routers and disciplines are
+    rooms += "|workloads|experiments|stores"  # entry points, as policies, routers and disciplines are
     found = set()
     for folder in ("scheduler/leeward", "bolts", "topologies", "storm/plugin/src/main", "storm/worker/src/main"):
         for path in [p for p in (ROOT / folder).rglob("*") if p.suffix in (".py", ".java")]:

@@ -1,4 +1,7 @@
-"""SnapshotStore on Redis. Keys are those of `leeward.runtime.state.store`."""
+"""SnapshotStore on Redis. Keys are those of `leeward.runtime.state.store`.
+
+Where tasks keep bytes in fragments at agents, their addresses are there too; deleted cuts are deleted at agents, too.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from importlib.resources import files
 
 import redis
 
+from leeward.adapters.fragment_drops import FragmentDrops
 from leeward.control.ports import StreamFacts
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.metrics import LEFT_FIELD, WRITTEN_FIELD
@@ -34,6 +38,7 @@ class RedisSnapshots:
             health_check_interval=15,
         )
         self._fence = self._redis.register_script(_FENCE)
+        self._drops = FragmentDrops(secrets.agent_secret.encode())
 
     def raise_fence(self, topology_id: str, epoch: int, base: int = 0) -> None:
         with self._asking():
@@ -50,7 +55,12 @@ class RedisSnapshots:
                     doomed.append(key)
             for start in range(0, len(doomed), _BATCH):
                 deleted += self._redis.unlink(*doomed[start : start + _BATCH])
+            self._drops.drop(self._agents(topology_id), topology_id, below)
         return deleted
+
+    def _agents(self, topology_id: str) -> list[str]:
+        """That may have fragments of this topology."""
+        return [address.decode() for address in self._redis.smembers(f"leeward:{topology_id}:agents")]
 
     def keys_by_topology(self) -> Mapping[str, int]:
         """Topology id -> number of Leeward's keys of it."""
@@ -64,6 +74,7 @@ class RedisSnapshots:
         """Delete every key of Leeward's of this topology; how many."""
         deleted = 0
         with self._asking():
+            self._drops.drop(self._agents(topology_id), topology_id, wait=True)
             doomed = list(self._redis.scan_iter(match=_escaped(f"leeward:{topology_id}:") + "*", count=_BATCH))
             for start in range(0, len(doomed), _BATCH):
                 deleted += self._redis.unlink(*doomed[start : start + _BATCH])

@@ -1,4 +1,4 @@
-"""Finds policies, routers, disciplines and workloads by their names: entry points of installed packages.
+"""Finds policies, routers, disciplines, workloads and stores by their names: entry points of installed packages.
 
     [project.entry-points."leeward.policies"]
     frugal = "my_package.frugal:Frugal"
@@ -27,6 +27,7 @@ from leeward.core.workload import Workload
 
 POLICIES, ROUTERS, DISCIPLINES = "leeward.policies", "leeward.routers", "leeward.disciplines"
 WORKLOADS = "leeward.workloads"
+STORES = "leeward.stores"
 EXPERIMENTS = "leeward.experiments"
 KINDS = {
     POLICIES: "policy",
@@ -34,6 +35,7 @@ KINDS = {
     DISCIPLINES: "discipline",
     WORKLOADS: "workload",
     EXPERIMENTS: "experiment",
+    STORES: "store",
 }
 #: Name of a policy that decides nothing.
 NONE = "none"
@@ -46,16 +48,7 @@ def names(group: str = POLICIES) -> tuple[str, ...]:
 
 def load(name: str, group: str = POLICIES) -> Any:
     """The class of this name. Raises ConfigError if there is none, if two packages claim it, or if it fails to load."""
-    if ":" in name:
-        module, _, attribute = name.partition(":")
-    else:
-        known = names(group)
-        if name not in known:
-            refuse_unknown(KINDS[group], {name: group}, known)
-        found = {point.value for point in entry_points(group=group, name=name)}
-        if len(found) > 1:
-            raise ConfigError(f"{group}: {name!r} is {' and '.join(sorted(found))}.", remedy="Uninstall one of them.")
-        module, _, attribute = found.pop().partition(":")
+    module, _, attribute = where(name, group).partition(":")
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
@@ -63,6 +56,19 @@ def load(name: str, group: str = POLICIES) -> Any:
             f"{group}: {name!r} cannot be loaded ({error}).",
             remedy=f"Make {module} importable, with {attribute} in it.",
         ) from error
+
+
+def where(name: str, group: str = POLICIES) -> str:
+    """`module:Class` of this name. Raises ConfigError if there is none, or if two packages claim it."""
+    if ":" in name:
+        return name
+    known = names(group)
+    if name not in known:
+        refuse_unknown(KINDS[group], {name: group}, known)
+    found = sorted({point.value for point in entry_points(group=group, name=name)})
+    if len(found) > 1:
+        raise ConfigError(f"{group}: {name!r} is {' and '.join(found)}.", remedy="Uninstall one of them.")
+    return found[0]
 
 
 def policy_of(chosen: Chosen) -> Policy | None:

@@ -44,12 +44,18 @@ SERVICE_TIMES = Key(
 SWAP_DIR = Key("leeward.swap.dir", "topology", "path", "beside the worker", "where state waits for the next task")
 DIRECT = Key("leeward.handover.direct", "topology", "true or false", "true", "state moves by TCP; false: by Redis")
 AWAY_SECS = Key("leeward.away.secs", "topology", "s", "2", "silence after which a worker ends its lost process")
+STORE = Key(
+    "leeward.state.store", "topology", "`redis`, a name or `module:Class`", "redis",
+    "where the bytes of checkpoints are; a name: in fragments at agents, by the scheme of this name",
+)  # fmt: skip
+AGENTS = Key("leeward.state.agents", "topology", "list of host:port", "none", "agents that keep fragments")
+STORE_OPTIONS = Key("leeward.state.options", "topology", "map", "the scheme's", "settings of the scheme")
 QUEUE = Key("leeward.queue", "internal", "map", "none", "the discipline that orders its waiting tuples, with its facts")
 KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful or stateless")
 
 KEYS = (
     REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, FACTS, SERVICE_RATE,
-    SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, QUEUE, KIND,
+    SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE, KIND,
 )  # fmt: skip
 
 

@@ -244,7 +244,8 @@ class LocalCluster:
         conf = self.dir / "conf"
         for folder in (conf, self.dir / "logs", self.dir / "zookeeper", self.dir / "redis"):
             folder.mkdir()
-        own = Secrets(redis_password=secrets.token_urlsafe(24), zookeeper_secret=secrets.token_urlsafe(24))
+        words = {name: secrets.token_urlsafe(24) for name in ("redis_password", "zookeeper_secret", "agent_secret")}
+        own = Secrets(**words)
         write_secrets(self.secrets_file, own)
         shipped = yaml.safe_load((install.storm_conf / "storm.yaml").read_text())
         if self.spec.class_archive:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from leeward.control.registry import STORES, where
 from leeward.core.errors import ConfigError
 from leeward.core.secrets import ADDRESS_KEYS, refuse_password
-from leeward.core.topology_conf import check_conf
+from leeward.core.topology_conf import STORE, check_conf
 from leeward.local.environment import Environment, choose, choose_topology, read_config
 from leeward.local.errors import NameTakenError, SubmitError
 from leeward.local.nimbus import fetch_summary
@@ -49,7 +50,7 @@ def submit_topology(
     command += ["-w", str(workers)] if workers else []
     for option in options:
         _check_option(option)
-        command += ["-o", option]
+        command += ["-o", _located(option)]
     if not target.ssh:
         check_name_free(name or topology, target.nimbus)
     # LEIN_ROOT lets root run sparse; its ssh library warns
@@ -85,6 +86,12 @@ def _check_option(option: str) -> None:
         raise ConfigError(f"option: {option!r} has no value.", remedy="Write -o key=value.")
     check_no_password({key: value})
     check_conf({key: value})
+
+
+def _located(option: str) -> str:
+    """With the name of a store as `module:Class`, as workers find it. Raises ConfigError for an unknown one."""
+    key, _, value = option.partition("=")
+    return f"{key}={where(value, STORES)}" if key == STORE.name and value != "redis" else option
 
 
 def check_no_password(settings: Mapping[str, object]) -> None:

@@ -5,12 +5,13 @@
     resources/leeward/**         this package, if src/ does not have it
 
 Only of the package `leeward` what a worker needs is in it: the rooms of the runtime, and of the policies' rooms the
-modules of disciplines, so that a bolt orders its queue by the very object that the simulator runs. The same input gives
-the same bytes.
+modules of disciplines, so that a bolt orders its queue by the very object that the simulator runs, and of stores, with
+all that these import of their room. The same input gives the same bytes.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import zipfile
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath
 
-from leeward.control.registry import DISCIPLINES
+from leeward.control.registry import DISCIPLINES, STORES
 from leeward.core.errors import ConfigError
 from leeward.local.errors import NotInstalledError
 from leeward.local.places import PACKAGE
@@ -78,7 +79,7 @@ def package_tree() -> Iterator[tuple[str, Path]]:
         for name, path in python_tree(PACKAGE / part):
             yield f"leeward/{part}/{name}", path
     yield "leeward/__init__.py", PACKAGE / "__init__.py"
-    for name in sorted(discipline_files()):
+    for name in sorted(discipline_files() | store_files()):
         yield name, PACKAGE.parent / name
 
 
@@ -86,7 +87,7 @@ def is_for_workers(relative: PurePosixPath) -> bool:
     """Everything but those parts of the package `leeward` that only services use."""
     parts = relative.parts
     inside = parts[0] == "leeward" and len(parts) > 2 and parts[1] not in WORKER_PACKAGES
-    return not inside or str(relative) in discipline_files()
+    return not inside or str(relative) in discipline_files() | store_files()
 
 
 @cache
@@ -98,4 +99,22 @@ def discipline_files() -> frozenset[str]:
         if packages[:1] == ["leeward"]:
             found.add("/".join([*packages, f"{module}.py"]))
             found |= {"/".join([*packages[:depth], "__init__.py"]) for depth in range(2, len(packages) + 1)}
+    return frozenset(found)
+
+
+@cache
+def store_files() -> frozenset[str]:
+    """This package's modules of stores, by their entry points, and those of the same room that they import."""
+    found: set[str] = set()
+    left = [point.module for point in entry_points(group=STORES) if point.module.startswith("leeward.")]
+    while left:
+        *packages, module = left.pop().split(".")
+        name = "/".join([*packages, f"{module}.py"])
+        if name in found:
+            continue
+        found |= {name, *("/".join([*packages[:depth], "__init__.py"]) for depth in range(2, len(packages) + 1))}
+        room = ".".join(packages[:3])
+        nodes = ast.walk(ast.parse((PACKAGE.parent / name).read_text()))
+        imported = [str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)]
+        left += [module for module in imported if module.startswith(f"{room}.")]
     return frozenset(found)

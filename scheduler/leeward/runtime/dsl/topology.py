@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 
 import streamparse
 
+from leeward.core.topology_conf import STORE
 from leeward.runtime.dsl.inputs import refuse_tables_for_stock_bolts
+from leeward.runtime.state.schemes import located
 
 #: Where a topology sets nothing else, in its `config` or by `-o key=value` (which streamparse prefers to it).
 DEFAULTS = {
@@ -30,6 +32,8 @@ class _Defaults:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.config = DEFAULTS | cls.config
+        if isinstance(store := cls.config.get(STORE.name), str):
+            cls.config[STORE.name] = located(store)
         refuse_tables_for_stock_bolts(cls.specs)
 
 

@@ -1,11 +1,15 @@
-"""Snapshots of tasks in Redis and in the node's swap area.
+"""Snapshots of tasks in Redis, or at agents, and in the node's swap area.
 
 Redis keys, prefix `leeward:<topology id>:`
   cut:<n>:<component>         hash: key group -> snapshot bytes (`runtime/state/snapshot.py`); empty groups are left out
-  cut:<n>:<component>:tasks   hash: task -> MessagePack {owned: [groups], full: [with bytes], swap: [groups], node}
+  cut:<n>:<component>:tasks   hash: task -> MessagePack {owned: [groups], full: [with bytes], swap: [groups], node}, and
+                              at: where the bytes are, if they are in fragments at agents (`runtime/state/scattered.py`)
+  agents                      set: addresses of agents that may have fragments of this topology
   metrics                     hash: task -> JSON, written each second
   alive                       hash: task -> its last sign of life (`leeward.runtime.task.beat`)
   fence, base                 newest epoch that may write snapshots, newest base that sinks may write under
+
+Bytes count, in Redis or at agents, once the record of their task is there; its script refuses a fenced epoch.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import os
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 import redis
@@ -23,10 +28,16 @@ from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.runtime.state import snapshot
 from leeward.runtime.state.keyed import Entries
 
+if TYPE_CHECKING:
+    from leeward.runtime.state.scattered import Scattered  # most tasks do not need it
+
 _EXPORT = files("leeward.runtime").joinpath("lua/export.lua").read_text()
 _TIMEOUT_S = 5.0
 #: Bytes of state in one call of Redis, about: others want its one thread too.
 _BATCH_BYTES = 1024 * 1024
+
+#: Where bytes are at agents, and the groups that are wanted of them.
+_Scattered = tuple[Mapping[str, Any], list[int]]
 
 
 class TaskStore:
@@ -42,7 +53,9 @@ class TaskStore:
         node: str,
         swap: Path,
         secrets: Secrets = NO_SECRETS,
+        scattered: Scattered | None = None,
     ) -> None:
+        """`scattered`: the agents that get the bytes; None: Redis gets them."""
         self._redis = redis.Redis.from_url(
             url,
             **secrets.redis_login(),
@@ -50,10 +63,11 @@ class TaskStore:
             socket_connect_timeout=_TIMEOUT_S,
             health_check_interval=15,
         )
-        self._prefix = f"leeward:{topology_id}:"
+        self._topology, self._prefix = topology_id, f"leeward:{topology_id}:"
         self._component, self._task, self._node = component, task, node
         self._swap = swap / topology_id
         self._script = self._redis.register_script(_EXPORT)
+        self._scattered, self._told = scattered, False
 
     def export(
         self,
@@ -63,34 +77,55 @@ class TaskStore:
         owned: Iterable[int],
         swap: Mapping[int, bytes],
     ) -> None:
-        """Write this task's groups: `blobs` to Redis, `swap` to the node. Raises FencedError for an outdated epoch."""
+        """Write this task's groups: `blobs` to Redis or the agents, `swap` to the node.
+
+        Raises FencedError for an outdated epoch, ConfigError or ClusterRefusedError if agents are missing.
+        """
         if swap:
             self._write_swap(cut, swap)
-        about = {"owned": list(owned), "full": [*blobs, *swap], "swap": list(swap), "node": self._node}
-        keys = [self._prefix + "fence", self._cut_key(cut), self._cut_key(cut) + ":tasks"]
+        about: dict[str, Any] = {
+            "owned": list(owned), "full": [*blobs, *swap], "swap": list(swap), "node": self._node,
+        }  # fmt: skip
+        if self._scattered is not None and blobs:
+            self._write(cut, epoch, [])  # a fenced writer need not send its bytes
+            about["at"], blobs = self._scatter(self._scattered, cut, epoch, blobs), {}
         batch: list[int | bytes] = []
-        size, answer = 0, 1
+        size = 0
         for group, blob in blobs.items():
             batch += [group, blob]
             size += len(blob)
-            if size >= _BATCH_BYTES and answer == 1:
-                answer = self._script(keys=keys, args=[epoch, self._task, "", *batch])
+            if size >= _BATCH_BYTES:
+                self._write(cut, epoch, batch)
                 batch, size = [], 0
-        if answer == 1:
-            answer = self._script(keys=keys, args=[epoch, self._task, msgpack.packb(about), *batch])
+        self._write(cut, epoch, batch, msgpack.packb(about))
+
+    def _write(self, cut: int, epoch: int, batch: list[int | bytes], about: bytes = b"") -> None:
+        """Groups, and with `about` the record that makes them count; raises FencedError."""
+        keys = [self._prefix + "fence", self._cut_key(cut), self._cut_key(cut) + ":tasks"]
+        answer = self._script(keys=keys, args=[epoch, self._task, about, *batch])
         if answer != 1:
             raise FencedError(
                 f"task {self._task} of epoch {epoch} may not write: epoch {-answer} is in force.",
                 remedy="Nothing is to be done: a newer process owns this state.",
             )
 
+    def _scatter(self, scattered: Scattered, cut: int, epoch: int, blobs: Mapping[int, bytes]) -> dict[str, Any]:
+        """Bytes to the agents. Redis knows of the agents before they know of the topology, so nothing is left there."""
+        if not self._told and scattered.agents:
+            self._redis.sadd(self._prefix + "agents", *scattered.agents)
+            self._told = True
+        return scattered.put(self._topology, cut, f"{self._component}.{self._task}.{epoch}", blobs)
+
     def load(self, cut: int, groups: Iterable[int]) -> tuple[dict[int, Entries], int]:
         """Entries of these groups as of the cut, and their size in bytes; raises SnapshotError if one cannot be had."""
         wanted = list(groups)
         if cut == 0 or not wanted:
             return {group: {} for group in wanted}, 0
-        full, swapped = self._directory(cut, wanted)
+        full, swapped, scattered = self._directory(cut, wanted)
         blobs = dict(zip(full, self._redis.hmget(self._cut_key(cut), full), strict=True)) if full else {}
+        for at, groups in scattered:
+            blobs |= self._gather(cut, at, groups)
+            full += groups
         if swapped:
             blobs |= {group: blob for group, blob in self._read_swap(cut).items() if group in swapped}
         entries: dict[int, Entries] = {}
@@ -104,13 +139,22 @@ class TaskStore:
             entries[group] = snapshot.decode(blobs[group], cut=cut, where=where)
         return entries, sum(map(len, blobs.values()))
 
-    def _directory(self, cut: int, wanted: list[int]) -> tuple[list[int], set[int]]:
-        """Which of the wanted groups have bytes in Redis, and which in this node's swap area."""
+    def _gather(self, cut: int, at: Mapping[str, Any], groups: list[int]) -> Mapping[int, bytes]:
+        if self._scattered is None:
+            raise SnapshotError(
+                f"cut {cut}, {self._component}, group {groups[0]} is in fragments at agents.",
+                remedy="Set leeward.state.store as it was when the cut was written.",
+            )
+        return self._scattered.get(self._topology, cut, at, groups)
+
+    def _directory(self, cut: int, wanted: list[int]) -> tuple[list[int], set[int], list[_Scattered]]:
+        """Which of the wanted groups have bytes in Redis, which in this node's swap area, and which at agents."""
         full: list[int] = []
+        scattered: list[_Scattered] = []
         swapped: set[int] = set()
         missing = set(wanted)
         for task, packed in self._redis.hgetall(self._cut_key(cut) + ":tasks").items():
-            about = msgpack.unpackb(packed)
+            about = msgpack.unpackb(packed, strict_map_key=False)
             here = missing & set(about["owned"])
             missing -= here
             in_swap = here & set(about["swap"])
@@ -121,13 +165,17 @@ class TaskStore:
                     remedy="The coordinator falls back to the cut before it.",
                 )
             swapped |= in_swap
-            full += sorted(here & set(about["full"]) - in_swap)
+            there = sorted(here & set(about["full"]) - in_swap)
+            if "at" in about and there:
+                scattered.append((about["at"], there))
+            else:
+                full += there
         if missing:
             raise SnapshotError(
                 f"cut {cut}, {self._component}: nobody exported group {min(missing)} ({len(missing)} in all).",
                 remedy="The coordinator falls back to the cut before it.",
             )
-        return full, swapped
+        return full, swapped, scattered
 
     def publish_metrics(self, text: str) -> None:
         """Overwrite this task's line in the metrics hash."""

@@ -36,6 +36,7 @@ from leeward.runtime.state.fencing import FencingToken
 from leeward.runtime.state.keyed import Entries, KeyedState
 from leeward.runtime.state.outside import Outside, uses_state
 from leeward.runtime.state.sampling import GroupLoad
+from leeward.runtime.state.schemes import scattered_of
 from leeward.runtime.state.store import TaskStore
 from leeward.runtime.state.swap import drop_gone
 from leeward.runtime.task.beat import Beat, Stopped
@@ -161,7 +162,7 @@ class Elastic(Output):
         paths = Paths(conf.get(ZOOKEEPER_ROOT.name) or "/leeward", conf["storm.id"])
         store = TaskStore(
             redis_url(conf), conf["storm.id"], self.component_name, self.task_id,
-            node=self._node, swap=self._swap, secrets=secrets,
+            node=self._node, swap=self._swap, secrets=secrets, scattered=scattered_of(conf, self._node, secrets),
         )  # fmt: skip
         self._link = self._make_link(
             zookeeper=zookeeper(conf),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from leeward.core import options
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.fragments import Ask, Buffer
+from leeward.core.topology_conf import STORE_OPTIONS
 from leeward.policies.agiledart.recovery.coding import Encoded, Layout, Manifest, Rebuild, encode, layout_of
 from leeward.policies.agiledart.recovery.fetch import Block, Fetch, Patience
 from leeward.policies.agiledart.recovery.tuning import Facts, Wish, tune
@@ -34,7 +35,7 @@ class FragmentSettings:
     lost_s: float = options.setting(10.0, "s", "and counts as lost after so long", least=0.01)
 
     def __post_init__(self) -> None:
-        options.check(self, where="leeward.state.options.")
+        options.check(self, where=f"{STORE_OPTIONS.name}.")
 
     def facts(self, neighbours: int) -> Facts:
         """The network, for the model."""

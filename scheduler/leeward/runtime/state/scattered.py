@@ -1,0 +1,238 @@
+"""Bytes of checkpoints in fragments at agents: the shell of a scheme (`leeward.core.fragments`).
+
+The bytes of a task's groups are one state, which the scheme cuts and encodes. Each fragment goes to another agent, all
+at the same time. The record that Redis keeps for the task says where they are, and the scheme's own record goes with
+it; so fragments count once Redis has taken that record under its fence, and those of a fenced writer never do.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from leeward.core.errors import ClusterRefusedError, LeewardError, SnapshotError
+from leeward.core.fragments import Ask, Buffer, Rebuilding, Scheme, Spread
+from leeward.wire.fragments import AgentClient
+
+log = logging.getLogger(__name__)
+
+#: To connect to an agent, and for it to take a fragment, s.
+CONNECT_S, TAKE_S = 3.0, 60.0
+#: Between two looks at the time while a rebuild waits, s.
+TICK_S = 0.05
+_REMEDY = "Start the agents that leeward.state.agents names, or look into their logs."
+
+
+class Place(NamedTuple):
+    """Where fragments of one task's state are to be found at each of their holders."""
+
+    topology: str
+    cut: int
+    part: str
+
+    def name(self, fragment: int) -> str:
+        """Of a fragment."""
+        return f"{self.part}.{fragment}"
+
+
+class Scattered:
+    """One node's access to the agents. `node`: agents on it are not used, as they would fail with it."""
+
+    def __init__(
+        self, scheme: Scheme, agents: Sequence[str], secret: bytes, *, node: str = "", connect_s: float = CONNECT_S
+    ) -> None:
+        self._scheme, self._secret, self._connect_s = scheme, secret, connect_s
+        others = [address for address in dict.fromkeys(agents) if address.rpartition(":")[0] != node]
+        #: in the order in which this node uses them, another for each node, so that all agents get their share
+        self.agents = tuple(sorted(others, key=lambda address: sha256(f"{node} {address}".encode()).digest()))
+
+    def put(self, topology: str, cut: int, part: str, blobs: Mapping[int, bytes]) -> dict[str, Any]:
+        """Store the groups' bytes; the record by which `get` finds them. `part`: its own for each writer and epoch.
+
+        Raises ConfigError for too few agents, ClusterRefusedError if fewer fragments could be stored than the state
+        needs. With fewer than all, but enough, so many failures less are survived.
+        """
+        place, places, at = Place(topology, cut, part), {}, 0
+        for group, blob in blobs.items():
+            places[group] = (at, len(blob))
+            at += len(blob)
+        spread = self._scheme.spread(b"".join(blobs.values()), neighbours=len(self.agents))
+        holders = _Putting(spread, self._client, self.agents, place).run()
+        return {"part": place.part, "places": places, "record": spread.record(holders)}
+
+    def _client(self, address: str) -> AgentClient:
+        client = AgentClient(address, self._secret, self._connect_s)
+        client.way.socket.settimeout(TAKE_S)
+        return client
+
+    def get(self, topology: str, cut: int, record: Mapping[str, Any], groups: Iterable[int]) -> dict[int, bytes]:
+        """Bytes of the groups; those that were not stored are left out. Raises SnapshotError."""
+        place = Place(topology, cut, record["part"])
+        ranges = {group: record["places"][group] for group in groups if group in record["places"]}
+        rebuilding = self._scheme.rebuild(record["record"], list(ranges.values()))
+        try:
+            state = _Getting(rebuilding, self._secret, self._connect_s, place).run()
+        except SnapshotError as error:
+            raise SnapshotError(
+                f"cut {place.cut}, fragments of {place.part}: {error}",
+                remedy="The coordinator falls back to an older cut.",
+            ) from error
+        return {group: bytes(state[begin : begin + length]) for group, (begin, length) in ranges.items()}
+
+
+class _Putting:
+    """Fragments on their way to agents, a thread for each. An agent that does not take one is replaced by a spare."""
+
+    def __init__(self, spread: Spread, client: Any, agents: Sequence[str], place: Place) -> None:
+        self._spread, self._client, self._place = spread, client, place
+        count = len(spread.fragments)
+        self._first, self._spares = agents[:count], deque(agents[count:])
+        self._holders, self._failures = [""] * count, list[str]()
+
+    def run(self) -> list[str]:
+        """The holder of each fragment; "" where nobody has it."""
+        threads = [
+            threading.Thread(target=self._store, args=pair, name="leeward-put", daemon=True)
+            for pair in enumerate(self._first)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        stored = sum(map(bool, self._holders))
+        if stored < self._spread.least:
+            raise ClusterRefusedError(
+                f"cut {self._place.cut}: {stored} of {len(self._holders)} fragments could be stored, and "
+                f"{self._spread.least} are needed ({'; '.join(self._failures)}).",
+                remedy=_REMEDY,
+            )
+        for failure in self._failures:
+            log.warning("cut %d: %s; %d of %d fragments", self._place.cut, failure, stored, len(self._holders))
+        return self._holders
+
+    def _store(self, fragment: int, address: str) -> None:
+        while True:
+            try:
+                client = self._client(address)
+                try:
+                    place = self._place
+                    client.put(place.topology, place.cut, place.name(fragment), self._spread.fragments[fragment])
+                finally:
+                    client.close()
+                self._holders[fragment] = address
+                return
+            except (OSError, LeewardError) as error:
+                self._failures.append(f"agent {address}: {error}")
+            try:
+                address = self._spares.popleft()
+            except IndexError:
+                return
+
+
+#: A holder's answer: the ask and its bytes, or the holder that is not there, and why.
+_Event = tuple[Ask, Buffer] | tuple[str, str]
+
+
+class _Getting:
+    """A rebuild: its asks go to the holders' threads, which put the answers into one queue."""
+
+    def __init__(self, rebuilding: Rebuilding, secret: bytes, connect_s: float, place: Place) -> None:
+        self._rebuilding, self._secret, self._connect_s, self._place = rebuilding, secret, connect_s, place
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._holders: dict[str, _Holder] = {}
+
+    def run(self) -> memoryview:
+        """The state, when it is rebuilt."""
+        rebuilding = self._rebuilding
+        try:
+            self._send(rebuilding.begin(time.monotonic()))
+            while not rebuilding.over:
+                self._send(self._next())
+            return rebuilding.state()
+        finally:
+            for holder in self._holders.values():
+                holder.close()
+
+    def _next(self) -> Sequence[Ask]:
+        """The asks that follow from the next event, or from the time that has passed."""
+        try:
+            about, answer = self._events.get(timeout=TICK_S)
+        except queue.Empty:
+            return self._rebuilding.tick(time.monotonic())
+        now = time.monotonic()
+        if isinstance(about, Ask):
+            assert not isinstance(answer, str)
+            return self._rebuilding.received(about, answer, now)
+        log.warning("cut %d: agent %s gives no fragment: %s", self._place.cut, about, answer)
+        return self._rebuilding.gone(about, now)
+
+    def _send(self, asks: Iterable[Ask]) -> None:
+        for ask in asks:
+            if ask.holder not in self._holders:
+                self._holders[ask.holder] = _Holder(
+                    ask.holder, self._secret, self._connect_s, self._place, self._events
+                )
+            self._holders[ask.holder].ask(ask)
+
+
+class _Holder:
+    """The connection to one agent; its thread ends with the first failure."""
+
+    def __init__(
+        self, address: str, secret: bytes, connect_s: float, place: Place, events: queue.SimpleQueue[_Event]
+    ) -> None:
+        self._address, self._secret, self._connect_s = address, secret, connect_s
+        self._place, self._events = place, events
+        self._client: AgentClient | None = None
+        self._closed = False
+        self._lock = threading.Lock()  # guards the three
+        self._asked: deque[Ask] = deque()  # not answered; while there is no client, not sent either
+        threading.Thread(target=self._run, name="leeward-get", daemon=True).start()
+
+    def ask(self, ask: Ask) -> None:
+        """Send it now, or when the connection is there."""
+        with self._lock:
+            self._asked.append(ask)
+            if self._client is not None:
+                with suppress(OSError):  # its thread says so
+                    self._send(self._client, ask)
+
+    def close(self) -> None:
+        """Nothing more is wanted."""
+        with self._lock:
+            self._closed = True
+            if self._client is not None:
+                self._client.close()
+
+    def _send(self, client: AgentClient, ask: Ask) -> None:
+        place = self._place
+        client.way.send(["get", place.topology, place.cut, place.name(ask.fragment), ask.begin, ask.length])
+
+    def _run(self) -> None:
+        try:
+            client = AgentClient(self._address, self._secret, self._connect_s)
+            client.way.socket.settimeout(None)  # the scheme knows how long an answer may take
+            with self._lock:
+                self._client = client
+                if self._closed:
+                    client.close()
+                for ask in self._asked:
+                    self._send(client, ask)
+            while True:
+                verdict, answer = client.way.receive()
+                if verdict != "ok":
+                    raise ConnectionError(answer)
+                ask = self._asked.popleft()
+                if answer != ask.length:
+                    raise ConnectionError(f"{answer} bytes are announced, {ask.length} were asked for")
+                self._events.put((ask, client.way.read(ask.length)))
+        except (OSError, ValueError, IndexError) as error:
+            self.close()
+            self._events.put((self._address, str(error)))

@@ -1,0 +1,95 @@
+"""Agents that keep fragments, each a process in a group of its own, on ports that the kernel gives."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from leeward.core.secrets import Secrets
+from leeward.wire.fragments import AgentClient
+from leeward.wire.secrets import write_secrets
+
+SECRET = "of the agents in tests"
+
+
+class Agents:
+    """So many of them, as a context manager."""
+
+    def __init__(self, folder: Path, count: int, *options: str) -> None:
+        self._folder, self._count, self._options = folder, count, options
+        self.processes: list[subprocess.Popen] = []
+        self.addresses: list[str] = []
+
+    def __enter__(self) -> Agents:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.secrets_file = self._folder / "secrets.json"
+        write_secrets(self.secrets_file, Secrets(agent_secret=SECRET))
+        self.processes = [self._spawn(number, 0) for number in range(self._count)]
+        self.addresses = [self._address(process) for process in self.processes]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in range(self._count):
+            self.kill(number)
+
+    def files(self, number: int) -> list[Path]:
+        """Of its fragments."""
+        return sorted(path for path in self.folder(number).glob("*/*/*") if path.is_file())
+
+    def folder(self, number: int) -> Path:
+        """Where it keeps them."""
+        return self._folder / f"agent-{number}"
+
+    def kill(self, number: int) -> None:
+        """As a node that loses its power."""
+        process = self.processes[number]
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+    def start(self, number: int) -> None:
+        """Again, on the same port and folder."""
+        port = int(self.addresses[number].rpartition(":")[2])
+        self.processes[number] = self._spawn(number, port)
+        assert self._address(self.processes[number]) == self.addresses[number]
+
+    def pause(self, number: int, *, on: bool) -> None:
+        """It stays connected and answers nothing."""
+        os.killpg(self.processes[number].pid, signal.SIGSTOP if on else signal.SIGCONT)
+
+    def client(self, number: int) -> AgentClient:
+        return AgentClient(self.addresses[number], SECRET.encode(), 5.0)
+
+    def counts(self) -> list[int]:
+        """Fragments at each."""
+        found = []
+        for number in range(self._count):
+            client = self.client(number)
+            found.append(client.count())
+            client.close()
+        return found
+
+    def _spawn(self, number: int, port: int) -> subprocess.Popen:
+        command = [sys.executable, "-m", "leeward", "fragments", "serve", f"127.0.0.1:{port}"]
+        command += ["--dir", str(self.folder(number)), "--secrets", str(self.secrets_file), *self._options]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+    @staticmethod
+    def _address(process: subprocess.Popen) -> str:
+        line = process.stdout.readline()
+        assert line.startswith("fragments are kept at "), line
+        return line.split()[-1]
+
+
+def wait_for(condition, seconds: float = 20.0) -> None:
+    """Until it holds."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.02)
