@@ -12,6 +12,7 @@ import typer
 
 from leeward.cli._agiledart_commands import agiledart_live_paths
 from leeward.cli._output import Output, OutputOption
+from leeward.cli._recovery_command import agiledart_recovery
 from leeward.local.places import checkout, written
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def register(app: typer.Typer) -> None:
         experiment.command(name, help=f"{about}\n\nExample: leeward experiment {name} --quick")(_simulated(name))
     experiment.command("agiledart-live-paths")(agiledart_live_paths)
     experiment.command("edge-cloud-live")(edge_cloud_live)
+    experiment.command("agiledart-recovery")(agiledart_recovery)
     experiment.command("bimodal-agents")(bimodal_agents)
     experiment.command("bimodal-live")(bimodal_live)
     experiment.command("dssp-live")(dssp_live)

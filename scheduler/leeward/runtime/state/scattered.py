@@ -72,7 +72,7 @@ class Scattered:
         client.way.socket.settimeout(TAKE_S)
         return client
 
-    def get(self, topology: str, cut: int, record: Mapping[str, Any], groups: Iterable[int]) -> dict[int, bytes]:
+    def get(self, topology: str, cut: int, record: Mapping[str, Any], groups: Iterable[int]) -> dict[int, Buffer]:
         """Bytes of the groups; those that were not stored are left out. Raises SnapshotError."""
         place = Place(topology, cut, record["part"])
         ranges = {group: record["places"][group] for group in groups if group in record["places"]}
@@ -84,7 +84,7 @@ class Scattered:
                 f"cut {place.cut}, fragments of {place.part}: {error}",
                 remedy="The coordinator falls back to an older cut.",
             ) from error
-        return {group: bytes(state[begin : begin + length]) for group, (begin, length) in ranges.items()}
+        return {group: state[begin : begin + length] for group, (begin, length) in ranges.items()}
 
 
 class _Putting:

@@ -61,7 +61,7 @@ def _packed(entries: Entries) -> bytes:
     return payload
 
 
-def decode(blob: bytes, *, cut: int, where: str) -> Entries:
+def decode(blob: bytes | bytearray | memoryview, *, cut: int, where: str) -> Entries:
     """The entries; raises SnapshotError naming `where` if the bytes are damaged, newer or of another cut."""
     if len(blob) < _HEADER.size or blob[:3] != _MAGIC:
         raise SnapshotError(f"{where} is not a snapshot ({len(blob)} bytes).", remedy=_OLDER)

@@ -29,6 +29,7 @@ from leeward.runtime.state import snapshot
 from leeward.runtime.state.keyed import Entries
 
 if TYPE_CHECKING:
+    from leeward.core.fragments import Buffer
     from leeward.runtime.state.scattered import Scattered  # most tasks do not need it
 
 _EXPORT = files("leeward.runtime").joinpath("lua/export.lua").read_text()
@@ -122,7 +123,9 @@ class TaskStore:
         if cut == 0 or not wanted:
             return {group: {} for group in wanted}, 0
         full, swapped, scattered = self._directory(cut, wanted)
-        blobs = dict(zip(full, self._redis.hmget(self._cut_key(cut), full), strict=True)) if full else {}
+        blobs: dict[int, Any] = {}  # of bytes; None where Redis has none
+        if full:
+            blobs |= dict(zip(full, self._redis.hmget(self._cut_key(cut), full), strict=True))
         for at, groups in scattered:
             blobs |= self._gather(cut, at, groups)
             full += groups
@@ -139,7 +142,7 @@ class TaskStore:
             entries[group] = snapshot.decode(blobs[group], cut=cut, where=where)
         return entries, sum(map(len, blobs.values()))
 
-    def _gather(self, cut: int, at: Mapping[str, Any], groups: list[int]) -> Mapping[int, bytes]:
+    def _gather(self, cut: int, at: Mapping[str, Any], groups: list[int]) -> Mapping[int, Buffer]:
         if self._scattered is None:
             raise SnapshotError(
                 f"cut {cut}, {self._component}, group {groups[0]} is in fragments at agents.",

@@ -26,7 +26,7 @@ CHECKSUM = 16
 #: Most fragments: an element of the code's field is a byte.
 MOST = 256
 #: Bytes of a block, at least and at most, and stripes of a state whose blocks are between the two.
-SMALLEST, LARGEST, STRIPES = 4 * 1024, 1024 * 1024, 256
+SMALLEST, LARGEST, STRIPES = 32 * 1024, 1024 * 1024, 256
 _VERSION = 1
 
 Buffer = bytes | bytearray | memoryview
@@ -164,11 +164,12 @@ class Rebuild:
 
     def __init__(self, manifest: Manifest, wanted: Iterable[int] | None = None) -> None:
         self.manifest, self.layout = manifest, manifest.layout
-        self._state = bytearray(self.layout.size)
+        self._state = bytearray()  # as long as the state from the first stripe on: its pages are cleared meanwhile
         self._blocks: dict[int, dict[int, Buffer]] = {
             stripe: {} for stripe in sorted(range(self.layout.stripes) if wanted is None else set(wanted))
         }
         self._partial = len(self._blocks) < self.layout.stripes
+        self._hash, self._hashed = sha256(), 0  # of the stripes before the first that is not complete
 
     @property
     def left(self) -> tuple[int, ...]:
@@ -189,16 +190,22 @@ class Rebuild:
 
     def _put(self, stripe: int, blocks: Sequence[Buffer]) -> None:
         start, (_, length) = stripe * self.layout.m * self.layout.unit, self.layout.block(stripe)
+        if not self._state:
+            self._state = bytearray(self.layout.size)
         view = memoryview(self._state)
         for number, block in enumerate(blocks):
             room = view[start + number * length : start + (number + 1) * length]
             room[:] = memoryview(block)[: len(room)]
+        width = self.layout.m * self.layout.unit
+        while not self._partial and self._hashed < self.layout.stripes and self._hashed not in self._blocks:
+            self._hash.update(view[self._hashed * width : (self._hashed + 1) * width])
+            self._hashed += 1
 
     def state(self) -> memoryview:
         """The state; of its bytes those of wanted stripes alone are right. Raises SnapshotError if it is damaged."""
         assert not self._blocks, "stripes are missing"
         view = memoryview(self._state).toreadonly()
-        if not self._partial and checksum(view) != self.manifest.whole:
+        if not self._partial and self._hash.digest()[:CHECKSUM] != self.manifest.whole:
             raise SnapshotError(
                 "the rebuilt state is not the one that was encoded.",
                 remedy="The coordinator falls back to the cut before it.",
