@@ -12,7 +12,7 @@ from pathlib import Path
 
 from leeward.core.secrets import Secrets
 from leeward.wire.fragments import AgentClient
-from leeward.wire.secrets import write_secrets
+from leeward.wire.secrets import read_secrets, write_secrets
 
 SECRET = "of the agents in tests"
 
@@ -20,15 +20,19 @@ SECRET = "of the agents in tests"
 class Agents:
     """So many of them, as a context manager."""
 
-    def __init__(self, folder: Path, count: int, *options: str) -> None:
+    def __init__(self, folder: Path, count: int, *options: str, secrets_file: Path | None = None) -> None:
+        """`secrets_file`: of a cluster; else they have one of their own."""
         self._folder, self._count, self._options = folder, count, options
+        self._given = secrets_file
         self.processes: list[subprocess.Popen] = []
         self.addresses: list[str] = []
 
     def __enter__(self) -> Agents:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.secrets_file = self._folder / "secrets.json"
-        write_secrets(self.secrets_file, Secrets(agent_secret=SECRET))
+        self.secrets_file = self._given or self._folder / "secrets.json"
+        if self._given is None:
+            write_secrets(self.secrets_file, Secrets(agent_secret=SECRET))
+        self._secret = read_secrets(self.secrets_file).agent_secret.encode()
         self.processes = [self._spawn(number, 0) for number in range(self._count)]
         self.addresses = [self._address(process) for process in self.processes]
         return self
@@ -64,7 +68,7 @@ class Agents:
         os.killpg(self.processes[number].pid, signal.SIGSTOP if on else signal.SIGCONT)
 
     def client(self, number: int) -> AgentClient:
-        return AgentClient(self.addresses[number], SECRET.encode(), 5.0)
+        return AgentClient(self.addresses[number], self._secret, 5.0)
 
     def counts(self) -> list[int]:
         """Fragments at each."""
