@@ -73,7 +73,8 @@ class FragmentFiles:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 draft.replace(target)
                 self._sizes[target] = size
-            _sync(target.parent)
+            for folder in (target.parent, target.parent.parent, self._folder):
+                _sync(folder)
         finally:
             with self._lock:
                 self._sizes.pop(draft, None)

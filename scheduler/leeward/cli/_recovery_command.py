@@ -23,7 +23,7 @@ def agiledart_recovery(
 ) -> None:
     """AgileDART, Fig. 11: state rebuilt from fragments at agents, as processes on this machine, under emulated rates.
 
-    A full run takes five minutes. Example: leeward experiment agiledart-recovery --quick
+    A full run takes three minutes. Example: leeward experiment agiledart-recovery --quick
     """
     from leeward.cli._recovery_live import run_recovery
     from leeward.core.errors import LeewardError

@@ -23,8 +23,8 @@ from leeward.wire.fragments import AgentClient
 
 log = logging.getLogger(__name__)
 
-#: To connect to an agent, and for it to take a fragment, s.
-CONNECT_S, TAKE_S = 3.0, 60.0
+#: To connect to an agent, and for it to take some bytes of a fragment or make it durable, s.
+CONNECT_S, TAKE_S = 3.0, 10.0
 #: Between two looks at the time while a rebuild waits, s.
 TICK_S = 0.05
 _REMEDY = "Start the agents that leeward.state.agents names, or look into their logs."
@@ -147,6 +147,7 @@ class _Getting:
         self._rebuilding, self._secret, self._connect_s, self._place = rebuilding, secret, connect_s, place
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._holders: dict[str, _Holder] = {}
+        self._ticked = 0.0
 
     def run(self) -> memoryview:
         """The state, when it is rebuilt."""
@@ -162,10 +163,14 @@ class _Getting:
 
     def _next(self) -> Sequence[Ask]:
         """The asks that follow from the next event, or from the time that has passed."""
+        now = time.monotonic()
+        if now >= self._ticked + TICK_S:  # also while others answer all the time
+            self._ticked = now
+            return self._rebuilding.tick(now)
         try:
-            about, answer = self._events.get(timeout=TICK_S)
+            about, answer = self._events.get(timeout=self._ticked + TICK_S - now)
         except queue.Empty:
-            return self._rebuilding.tick(time.monotonic())
+            return ()
         now = time.monotonic()
         if isinstance(about, Ask):
             assert not isinstance(answer, str)
@@ -175,15 +180,15 @@ class _Getting:
 
     def _send(self, asks: Iterable[Ask]) -> None:
         for ask in asks:
-            if ask.holder not in self._holders:
-                self._holders[ask.holder] = _Holder(
-                    ask.holder, self._secret, self._connect_s, self._place, self._events
-                )
-            self._holders[ask.holder].ask(ask)
+            holder = self._holders.get(ask.holder)
+            if holder is None or not holder.ask(ask):
+                holder = _Holder(ask.holder, self._secret, self._connect_s, self._place, self._events)
+                holder.ask(ask)
+                self._holders[ask.holder] = holder
 
 
 class _Holder:
-    """The connection to one agent; its thread ends with the first failure."""
+    """The connection to one agent; its thread ends with the first failure, or when the agent closes an idle one."""
 
     def __init__(
         self, address: str, secret: bytes, connect_s: float, place: Place, events: queue.SimpleQueue[_Event]
@@ -192,17 +197,20 @@ class _Holder:
         self._place, self._events = place, events
         self._client: AgentClient | None = None
         self._closed = False
-        self._lock = threading.Lock()  # guards the three
         self._asked: deque[Ask] = deque()  # not answered; while there is no client, not sent either
+        self._lock = threading.Lock()  # guards these
         threading.Thread(target=self._run, name="leeward-get", daemon=True).start()
 
-    def ask(self, ask: Ask) -> None:
-        """Send it now, or when the connection is there."""
+    def ask(self, ask: Ask) -> bool:
+        """Send it now, or when the connection is there; False if the connection has ended."""
         with self._lock:
+            if self._closed:
+                return False
             self._asked.append(ask)
             if self._client is not None:
                 with suppress(OSError):  # its thread says so
                     self._send(self._client, ask)
+            return True
 
     def close(self) -> None:
         """Nothing more is wanted."""
@@ -229,10 +237,14 @@ class _Holder:
                 verdict, answer = client.way.receive()
                 if verdict != "ok":
                     raise ConnectionError(answer)
-                ask = self._asked.popleft()
+                ask = self._asked[0]
                 if answer != ask.length:
                     raise ConnectionError(f"{answer} bytes are announced, {ask.length} were asked for")
-                self._events.put((ask, client.way.read(ask.length)))
+                data = client.way.read(ask.length)
+                with self._lock:
+                    self._asked.popleft()
+                self._events.put((ask, data))
         except (OSError, ValueError, IndexError) as error:
             self.close()
-            self._events.put((self._address, str(error)))
+            if self._client is None or self._asked:
+                self._events.put((self._address, str(error)))
