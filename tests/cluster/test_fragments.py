@@ -4,36 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from importlib.metadata import EntryPoint, entry_points
 
 import pytest
 
 from leeward.core.control import Phase
-from leeward.local import topology_jar
 from tests.cluster.harness import COUNTING, Stage, await_
 from tests.cluster.tally import KEYS, Stream
 from tests.fragment_agents import Agents
 
-SCHEME = "leeward.policies.agiledart.recovery.scheme:Fragments"
 pytestmark = pytest.mark.timeout(400)
-
-
-@pytest.fixture
-def jar(stage_: Stage, monkeypatch: pytest.MonkeyPatch):
-    """With the modules of the scheme, as of an installed package."""
-
-    def points(group, **which):
-        return (
-            [EntryPoint("scheme", SCHEME, group)] if group == "leeward.stores" else entry_points(group=group, **which)
-        )
-
-    monkeypatch.setattr(topology_jar, "entry_points", points)
-    topology_jar.store_files.cache_clear()
-    path = stage_.project_jar(COUNTING)
-    path.unlink()
-    yield stage_.project_jar(COUNTING)
-    path.unlink()
-    topology_jar.store_files.cache_clear()
 
 
 def cuts(agents: Agents) -> set[str]:
@@ -41,14 +20,14 @@ def cuts(agents: Agents) -> set[str]:
     return {path.parent.name for number in range(2, 7) for path in agents.files(number)}
 
 
-def test_state_comes_back_from_fragments_when_k_agents_have_failed(stage_: Stage, jar, tmp_path):
+def test_state_comes_back_from_fragments_when_k_agents_have_failed(stage_: Stage, tmp_path):
     out, redis = tmp_path / "fragments.out", stage_.cluster.open_redis()
     with Agents(tmp_path / "agents", 7, secrets_file=stage_.cluster.secrets_file) as agents:
         options = [
-            "counting.rate=200", f"counting.keys={KEYS}", f"counting.out={out}", f"leeward.state.store={SCHEME}",
+            "counting.rate=200", f"counting.keys={KEYS}", f"counting.out={out}", "leeward.state.store=agiledart",
             f"leeward.state.agents={','.join(agents.addresses)}",
         ]  # fmt: skip
-        with stage_.submitted("counting", "fragments", jar, COUNTING, options, 3) as running:
+        with stage_.submitted("counting", "fragments", stage_.project_jar(COUNTING), COUNTING, options, 3) as running:
             running.stream = Stream(out)
             running.stream.flow(100, timeout_s=150)
             with running.pilot() as pilot:

@@ -44,6 +44,10 @@ def test_a_name_becomes_module_and_class(installed):
         schemes.located("our")
 
 
+def test_ours_is_installed_by_its_name():
+    assert schemes.located("agiledart") == SCHEME
+
+
 def test_options_of_a_submission_are_resolved(installed):
     assert submit._located("leeward.state.store=ours") == f"leeward.state.store={SCHEME}"
     assert submit._located("leeward.state.store=redis") == "leeward.state.store=redis"

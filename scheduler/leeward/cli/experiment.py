@@ -34,7 +34,7 @@ TABLE4_METHODS = ("exact", "compact", "restricted", "ilp")
 SIMULATED = {
     "agiledart-paths": "AgileDART, Figs. 14 and 16: delays of packets, and when the best of 70 paths is first taken.",
     "agiledart-regret": "AgileDART, Fig. 17: the delay that packets lose while planners learn the links.",
-    "agiledart-schedulers": "AgileDART, Fig. 10(c): schedulers of zones, hops to find one, and the overlay under churn.",
+    "agiledart-schedulers": "AgileDART, Fig. 10(c): schedulers of zones, hops to one, and the overlay under churn.",
     "agiledart-secant": "AgileDART, Fig. 22: evaluations until the number of instances is found, and rates served.",
     "bimodal-acceptance": "Bi-modal links, Fig. 9(b): tasks accepted, with the public network and without.",
     "bimodal-deviation": "Bi-modal links, Figs. 9(g) to 9(i): deviation from the agreed rate, and longer execution.",
