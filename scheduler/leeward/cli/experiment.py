@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli._agiledart_commands import agiledart_live_paths
+from leeward.cli import _experiment_live
 from leeward.cli._output import Output, OutputOption
-from leeward.cli._recovery_command import agiledart_recovery
 from leeward.local.places import checkout, written
 
 if TYPE_CHECKING:
@@ -59,12 +58,7 @@ def register(app: typer.Typer) -> None:
     experiment.command("edrp-table4")(edrp_table4)
     for name, about in SIMULATED.items():
         experiment.command(name, help=f"{about}\n\nExample: leeward experiment {name} --quick")(_simulated(name))
-    experiment.command("agiledart-live-paths")(agiledart_live_paths)
-    experiment.command("edge-cloud-live")(edge_cloud_live)
-    experiment.command("agiledart-recovery")(agiledart_recovery)
-    experiment.command("bimodal-agents")(bimodal_agents)
-    experiment.command("bimodal-live")(bimodal_live)
-    experiment.command("dssp-live")(dssp_live)
+    _experiment_live.register(experiment)
     app.add_typer(experiment, name="experiment")
 
 
@@ -150,102 +144,6 @@ def edrp_table4(
     write_csv(out / "table4.csv", table4.COLUMNS, rows)
     table4.draw(out / "table4.png", rows, limit_s=limit)
     _console().print(f"table4.csv, table4.png in {out}", highlight=False)
-
-
-def edge_cloud_live(
-    scenario: Annotated[
-        Path | None, typer.Option(help="Scenario file. [default: storm_conf/scenarios/edge-cloud.toml]")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Three dataflows on four nodes, in some two minutes.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Of network and dataflows, instead of the scenario's.")] = None,
-    cluster: Annotated[Path, typer.Option("--dir", help="Run folder of the cluster that is started.")] = OUT
-    / "edge-cloud-live-cluster",
-    base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
-    output: OutputOption = Output.table,
-    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, picture, events and the sinks' lines.")] = OUT
-    / "edge-cloud-live",
-) -> None:
-    """Dataflows of edge and cloud on a real Storm over an emulated network: measured makespans beside the model's.
-
-    Needs root and a checkout. Example: leeward experiment edge-cloud-live --quick
-    """
-    from leeward.cli._edge_cloud_live import run_live
-    from leeward.core.errors import LeewardError
-
-    try:
-        run_live(scenario, quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
-def bimodal_agents(
-    quick: Annotated[bool, typer.Option("--quick", help="20 agents and 10 tasks.")] = False,
-    seed: Annotated[int, typer.Option(help="Of network and tasks.")] = 0,
-    base_port: Annotated[int, typer.Option(help="First port of the agents.")] = 7000,
-    output: OutputOption = Output.table,
-    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, and the agents' files.")] = OUT / "bimodal-agents",
-) -> None:
-    """Bi-modal links: 120 agents as processes on this machine map 100 tasks; time, frames and bytes.
-
-    Example: leeward experiment bimodal-agents --quick
-    """
-    from leeward.cli._bimodal_agents import run_agents
-    from leeward.core.errors import LeewardError
-
-    try:
-        run_agents(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
-def dssp_live(
-    quick: Annotated[bool, typer.Option("--quick", help="A few queries at one rate, half a minute.")] = False,
-    seed: Annotated[int, typer.Option(help="Of arrivals, fan-outs and execution times.")] = 78,
-    base_port: Annotated[int, typer.Option(help="First port of the organisations.")] = 18400,
-    output: OutputOption = Output.table,
-    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, files and logs.")] = OUT / "dssp-live",
-) -> None:
-    """DSSP: the testbed as processes, HTTP and WebSocket between them; loads by discipline beside the model's.
-
-    A full run takes half an hour. Example: leeward experiment dssp-live --quick
-    """
-    from leeward.cli._dssp_live import run_live
-    from leeward.core.errors import LeewardError
-
-    try:
-        run_live(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
-    except (LeewardError, OSError, TimeoutError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
-def bimodal_live(
-    scenario: Annotated[
-        Path | None, typer.Option(help="Scenario file. [default: storm_conf/scenarios/bimodal.toml]")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Three streams on four nodes, in some two minutes.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Of network and streams, instead of the scenario's.")] = None,
-    cluster: Annotated[Path, typer.Option("--dir", help="Run folder of the cluster that is started.")] = OUT
-    / "bimodal-live-cluster",
-    base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
-    output: OutputOption = Output.table,
-    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, picture, events and the sinks' lines.")] = OUT
-    / "bimodal-live",
-) -> None:
-    """Bi-modal links on a real Storm: agents map streams and re-allocate links; delivered rates beside the agreed ones.
-
-    Needs root and a checkout. Example: leeward experiment bimodal-live --quick
-    """
-    from leeward.cli._bimodal_live import run_live
-    from leeward.core.errors import LeewardError
-
-    try:
-        run_live(scenario, quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def _methods(text: str) -> list[str]:
