@@ -80,9 +80,13 @@ class ThompsonCost:
 
     def __call__(self, record: Record, tau: float, rng: Random) -> float:
         """In slots; infinite if the draw is 0."""
-        failed = record.attempts - record.delivered + self.doubt
-        theta = rng.betavariate(1.0 + 2.0 * record.delivered, 1.0 + 2.0 * failed)
+        theta = rng.betavariate(*self.beta(record))
         return 1.0 / theta if theta > 0 else math.inf
+
+    def beta(self, record: Record) -> tuple[float, float]:
+        """The two parameters of the Beta distribution that theta is drawn from."""
+        failed = record.attempts - record.delivered + self.doubt
+        return 1.0 + 2.0 * record.delivered, 1.0 + 2.0 * failed
 
 
 def mean_cost(record: Record) -> float:

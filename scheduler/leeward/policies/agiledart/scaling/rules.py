@@ -51,6 +51,26 @@ class Rule(Protocol):
         """A measurement, at the number of instances that is in force, which need not be the one said last."""
 
 
+def secant(x: int, f: float, x_before: int, f_before: float) -> int:
+    """The paper's next number after evaluations f at `x` and `f_before` at another number: where their line has f = 1.
+
+    Rounded up, and never below 0.
+    """
+    if math.isinf(f) or math.isinf(f_before):  # an empty queue or no rate: f = 1 at 0
+        return 0
+    if f == f_before:
+        return x
+    return whole(x + (1 - f) * (x - x_before) / (f - f_before))
+
+
+def aim(wanted: float, error: float, rate: float, error_of_rate: float) -> float:
+    """The health x/wanted that the guarded rule moves to: 1 + 2 sm, or more where the rate alone needs it.
+
+    `wanted`: instances of rate and queue, above 0; `rate`: of the rate alone; errors are shares of them.
+    """
+    return max(1 + AIM_ERRORS * error, rate / wanted * (1 + AIM_SERVED * error_of_rate))
+
+
 class SecantRule:
     """The paper's: two guesses, the secant through the last two evaluations, until a number comes out again.
 
@@ -81,16 +101,9 @@ class SecantRule:
                 return self._rest(load.x, f)
             self._last = (load.x, f)
             return load.x + 1 if self._second is None or self._second == load.x else self._second
-        x = self._secant(load.x, f, *self._last)
+        x = secant(load.x, f, *self._last)
         self._last = (load.x, f)
         return self._rest(load.x, f) if x == load.x else x
-
-    def _secant(self, x: int, f: float, x_before: int, f_before: float) -> int:
-        if math.isinf(f) or math.isinf(f_before):  # an empty queue or no rate: f = 1 at 0
-            return 0
-        if f == f_before:
-            return x
-        return whole(x + (1 - f) * (x - x_before) / (f - f_before))
 
     def _rest(self, x: int, f: float) -> Answer:
         self._rested, self._last = (x, f), None
@@ -144,10 +157,10 @@ class GuardedRule:
         if wanted <= 0:
             next_x = self._least
         else:
-            aim = max(1 + AIM_ERRORS * error, rate / wanted * (1 + AIM_SERVED * error_of_rate))
-            if x >= rate * (1 + REST_SERVED * error_of_rate) and _in_band(x, f, error, aim):
+            goal = aim(wanted, error, rate, error_of_rate)
+            if x >= rate * (1 + REST_SERVED * error_of_rate) and _in_band(x, f, error, goal):
                 return self._rest()
-            next_x = whole(aim * wanted) if x == 0 else whole(x + (aim - f) / self._slope(x, f, error))
+            next_x = whole(goal * wanted) if x == 0 else whole(x + (goal - f) / self._slope(x, f, error))
         if self._moved:
             next_x = min(max(next_x, whole(x / STEP)), max(1, int(x * STEP)))
         next_x = max(next_x, self._least)
@@ -180,10 +193,10 @@ class GuardedRule:
         return steepest if abs(slope - steepest) <= unsure else min(max(slope, FLATTEST * steepest), steepest)
 
 
-def _in_band(x: int, f: float, error: float, aim: float) -> bool:
+def _in_band(x: int, f: float, error: float, goal: float) -> bool:
     if x == 0:
         return False
-    highest = max(1 + max(ABOVE, 1 / x, ABOVE_ERRORS * error), aim + (ABOVE_ERRORS - AIM_ERRORS) * error)
+    highest = max(1 + max(ABOVE, 1 / x, ABOVE_ERRORS * error), goal + (ABOVE_ERRORS - AIM_ERRORS) * error)
     return 1 - max(BELOW, error) <= f <= highest
 
 
