@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli._output import Output, OutputOption, document_text
+from leeward.cli._output import Output, OutputOption, document_text, show
 
 if TYPE_CHECKING:
     from leeward.policies.edge_cloud.model.document import Case
@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     systems.command("edge-cloud")(edge_cloud_command)
     systems.command("bimodal")(bimodal_command)
     systems.command("dssp")(dssp_command)
+    systems.command("agiledart")(agiledart_command)
     app.add_typer(systems, name="evaluate")
 
 
@@ -99,6 +100,42 @@ def dssp_command(
             typer.echo(f"{name.removesuffix('_s').replace('_', ' ')}: {found:.6g} {unit}")
     for name in document["violations"]:
         typer.echo(f"broken: {name.replace('_', ' ')}")
+
+
+def agiledart_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Scaling, recovery, paths or placement.")],
+    output: OutputOption = Output.table,
+) -> None:
+    """Health and instances of an operator, recovery times, costs of links, hops and schedulers of an overlay.
+
+    Example: leeward evaluate agiledart case.json --output json
+    """
+    from leeward.core.errors import LeewardError
+    from leeward.policies.agiledart.document import read_case
+    from leeward.policies.agiledart.evaluate import evaluate
+
+    try:
+        document = evaluate(read_case(file))
+    except LeewardError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT) from None
+    if output is not Output.table:
+        typer.echo(document_text(document, output), nl=False)
+        return
+    for name, section in document.items():
+        typer.echo(f"{name}:")
+        show(_for_people(section), output)
+
+
+def _for_people(value: Any) -> Any:
+    """Numbers with six digits, and a dash for those that are infinite or undefined."""
+    if isinstance(value, dict):
+        return {name: _for_people(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_for_people(inner) for inner in value]
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "-" if value is None else value
 
 
 def _map_line(found: dict[str, Any]) -> str:
