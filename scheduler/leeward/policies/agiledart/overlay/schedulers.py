@@ -153,7 +153,8 @@ class Schedulers:
 
     def withdraw(self, sender: int, message: Withdraw) -> None:
         """An application is over, or its owner has found another scheduler."""
-        if self.served.get(message.application, (-1, 0.0))[0] == sender:
+        served = self.served.get(message.application)
+        if served is not None and served[0] == sender:
             del self.served[message.application]
 
     def appoint(self, message: Appoint) -> None:
