@@ -165,6 +165,14 @@ def test_pinned_warm_tasks_without_a_place_stay_among_their_nodes():
     assert carry(lost, {**STAY, "work": {"n1": 1}}).placement[4].node in ("n1", "n3")
 
 
+@pytest.mark.parametrize("pinned", [(), ("n1", "n2")])
+def test_tasks_without_a_place_go_to_no_node_whose_slots_are_all_taken(pinned):
+    """A new topology beside others that fill n2: once its plan was refused, as warm tasks were sent there."""
+    nodes = (node("n1"), node("n2", ports=(), capacity=0), node("n3"))
+    plan = carry(view(nodes=nodes, pinned=pinned, assignment={}, first=True), {**STAY, "work": {"n1": 1}})
+    assert {slot.node for slot in plan.placement.values()} == ({"n1"} if pinned else {"n1", "n3"})
+
+
 def test_system_tasks_are_placed_where_they_are():
     before = view()
     with_acker = replace(before, assignment={**before.assignment, 9: Slot("n2", 2)})

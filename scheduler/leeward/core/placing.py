@@ -185,7 +185,8 @@ def _homeless(view: ClusterView, nodes: Mapping[str, Node], homes: Mapping[int, 
     ]
     if not lost:
         return result
-    usable = sorted(node.id for node in view.nodes if not node.draining) or sorted(nodes)
+    free = [node for node in view.nodes if node.ports] or view.nodes
+    usable = sorted(node.id for node in free if not node.draining) or sorted(node.id for node in free)
     load = Counter(slot.node for task, slot in view.assignment.items() if task not in homes)
     load.update(homes.values())
     for task in lost:
