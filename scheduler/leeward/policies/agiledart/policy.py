@@ -1,4 +1,7 @@
-"""AgileDART's scaling as a policy for any topology (spec of AgileDART, section 2).
+"""AgileDART's placement and scaling as a policy for any topology (spec of AgileDART, sections 1 and 2).
+
+With `place=dataflow` a topology without a plan is placed along JOINs (`placement.py`), before Storm does if Nimbus
+leaves the time.  From then on, and from the start without it, its components scale.
 
 Paper -> here: operator -> component; instances x -> its replicas; r -> `worth` times the service rate of one; R -> the
 rate that arrives; Q -> tuples that wait in its tasks, and its share of the backlog at the sources.  Compute-bound and
@@ -21,15 +24,16 @@ from dataclasses import dataclass, field
 
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView, Component, Measured
-from leeward.core.placing import carry, places
+from leeward.core.placing import carry, places, present_deployment
 from leeward.core.plan import Plan
 from leeward.core.table import replicas
+from leeward.policies.agiledart.placement import by_dataflow
 from leeward.policies.agiledart.scaling.bound import Bound, Remedy, bound_of, remedy_of
 from leeward.policies.agiledart.scaling.facts import busy, from_sources, upstream
 from leeward.policies.agiledart.scaling.health import Load
 from leeward.policies.agiledart.scaling.rules import GuardedRule, Rule, SecantRule
 from leeward.policies.agiledart.scaling.spread import Counts, Room, grow, move, shrink
-from leeward.policies.agiledart.settings import AgileDartSettings
+from leeward.policies.agiledart.settings import DATAFLOW, AgileDartSettings
 
 
 @dataclass(slots=True)
@@ -53,9 +57,20 @@ class AgileDart:
         self._known: dict[str, _Known] = {}
         self._queued: dict[str, int] = {}  # in the view before
         self._topology_id = ""
+        self._laid = ""  # the topology that runs where the dataflow laid it first
+        #: The dataflow needs no rates.
+        self.at_once = settings.place == DATAFLOW
 
     def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
-        """Replicas by the rule, where there is room. Raises PlanError if a component can have no replica at all."""
+        """A first plan by dataflow, if that is set; else replicas by the rule, where there is room.
+
+        Raises PlanError if a component can have no replica at all, LeewardError if a dataflow finds no room.
+        """
+        if self.at_once and view.first and self._laid != view.topology_id:
+            wanted, reason = by_dataflow(view)
+            if wanted != present_deployment(view):
+                return carry(view, wanted, reason=reason)
+            self._laid = view.topology_id
         if view.topology_id != self._topology_id:
             self._known, self._queued, self._topology_id = {}, {}, view.topology_id
         present = _present(view)

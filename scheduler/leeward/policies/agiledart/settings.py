@@ -8,12 +8,14 @@ from leeward.core.errors import ConfigError
 from leeward.core.options import check, setting
 
 RULES = ("guarded", "secant")
+STORM, DATAFLOW = PLACES = "storm", "dataflow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgileDartSettings:
     """See the module. Construction checks; raises ConfigError."""
 
+    place: str = setting(STORM, "", "places a topology first; dataflow: along JOINs in an overlay", choices=PLACES)
     rule: str = setting("guarded", "", "finds the number of replicas; secant: the paper's", choices=RULES)
     drain_s: float = setting(30.0, "s", "guarded: work off a queue in this time (T_drain)", least=1.0)
     window: int = setting(3, "", "guarded: measurements, one each period, that are averaged", least=1)

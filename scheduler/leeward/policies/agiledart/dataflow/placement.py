@@ -6,14 +6,16 @@ first one.  Operators of one way are divided evenly over its nodes, in topologic
 stays there, the others go to the least-loaded node of its leaf set, and so does the first if that node is full.
 
 Our own part: where a whole leaf set is full, the leaf sets of its nodes follow.  An operator that may run on some nodes
-only goes to the least loaded of these.  A refused application leaves all loads as they were.
+only goes to the least loaded of these, before the others are placed.  A refused application leaves all loads as they
+were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 
 from leeward.core.errors import LeewardError
 from leeward.policies.agiledart.dataflow.application import Application, Operator, Pair
@@ -57,8 +59,9 @@ def place(application: Application, overlay: Overlay, loads: Loads) -> Placed:
             (source, sink): join(overlay, loads, application.node_of(source), application.node_of(sink))
             for source, sink in application.joins
         }
-        for way, operators in _by_way(application, joins).items():
-            placing.lay(operators, way)
+        shares = [share for way, some in _by_way(application, joins).items() for share in _divided(some, way)]
+        for operator, node in sorted(shares, key=lambda share: _choice(share[0])):
+            placing.lay(operator, node)
     except LeewardError as error:
         placing.undo()
         raise LeewardError(f"application {application.name!r}: {error.message}", remedy=error.remedy) from None
@@ -75,6 +78,16 @@ def _by_way(application: Application, joins: Mapping[Pair, Join]) -> dict[tuple[
         shared = tuple(node for node in first.forwarders if all(node in other.forwarders for other in others))
         ways.setdefault(shared or first.forwarders or first.path[:1], []).append(operator)
     return ways
+
+
+def _divided(operators: Sequence[Operator], way: Sequence[int]) -> list[tuple[Operator, int]]:
+    """Each with its node of the way."""
+    return [(operator, way[number * len(way) // len(operators)]) for number, operator in enumerate(operators)]
+
+
+def _choice(operator: Operator) -> float:
+    """The number of nodes that may host it: those of few are placed before others fill these."""
+    return len(operator.allowed) if operator.allowed is not None else inf
 
 
 @dataclass(slots=True)
@@ -94,11 +107,9 @@ class _Placing:
         for host in self.hosts.values():
             self.loads.remove(host)
 
-    def lay(self, operators: list[Operator], way: tuple[int, ...]) -> None:
-        """Along the nodes of a way."""
-        for number, operator in enumerate(operators):
-            node = way[number * len(way) // len(operators)]
-            self.put(operator, self._host(operator, node), node)
+    def lay(self, operator: Operator, node: int) -> None:
+        """On a node of its way, or near it."""
+        self.put(operator, self._host(operator, node), node)
 
     def _host(self, operator: Operator, node: int) -> int:
         """The node itself for one operator of an application, then its leaf set."""
