@@ -27,6 +27,7 @@ from leeward.sim.world.description import load_world
 from leeward.sim.world.rates import RateTrace
 from leeward.sim.world.run import simulate
 from tests.control_views import node, view
+from tests.unit.test_control_early import TASKS, serve
 
 DATAFLOW = AgileDartSettings(place="dataflow", window=1, worth=1.0)
 TWELVE = tuple(node(f"n{number}") for number in range(12))
@@ -105,6 +106,15 @@ def test_pins_find_room_though_others_would_take_it():
     for name in ("a", "b", "c", "d", "e"):
         placed = hosts(decide(chain(pins=pins, topology=name, nodes=nodes)))
         assert (placed["c2"], placed["c5"], placed["c7"]) == ("n0", "n1", "n2")
+
+
+def test_pins_that_compete_find_room_whatever_the_names():
+    """Of three nodes with room for one each pair is shared; the first to choose may leave the last nothing."""
+    nodes = tuple(node(f"n{k}", capacity=1 if k < 3 else 2, ports=(1,)) for k in range(7))
+    pins = {"c2": ("n0", "n1"), "c5": ("n0", "n2"), "c7": ("n1", "n2")}
+    for number in range(12):
+        placed = hosts(decide(chain(pins=pins, topology=f"t{number}", nodes=nodes)))
+        assert all(placed[name] in allowed for name, allowed in pins.items())
 
 
 def test_nodes_that_drain_or_have_no_slot_or_room_are_not_in_the_overlay():
@@ -242,6 +252,15 @@ def test_a_draining_pin_is_an_error_of_the_policy():
     shown = view(first=True, pinned=("n2",), nodes=(node("n1"), node("n2", draining=True), node("n3")))
     with pytest.raises(PlanError, match="'work#0' finds no room on the 0 nodes"):
         decide(shown)
+
+
+def test_storms_first_placement_is_that_of_the_dataflow():
+    world, sink = serve(AgileDart(DATAFLOW))
+    actions = [action for action, _ in sink.events if action != "measured"]
+    assert actions[:4] == ["service_started", "leading", "plan_made", "first_record"]
+    made = next(fields for action, fields in sink.events if action == "plan_made")
+    assert str(made["reason"]).startswith("placed by dataflow") and world.placement is not None
+    assert "reconfiguration_started" not in actions and world.placement.slots.keys() == TASKS.keys()
 
 
 def test_the_simulated_cluster_is_laid_by_dataflow_and_then_scales():

@@ -94,7 +94,7 @@ def test_the_load_is_relative_to_the_capacity():
     source, sink = NODES.ids[0], NODES.ids[200]
     near = join(OVERLAY, loads(), source, sink).path[1]
     strong = Loads({node: 100 if node == near else 4 for node in NODES.ids})
-    for node in NODES.ids:
+    for node in (*NODES.ids, near):
         strong.add(node)
     assert join(OVERLAY, strong, source, sink).path[1] == near
 
@@ -131,6 +131,8 @@ def test_operators_lie_along_the_path_in_order_and_the_rest_near_it():
     assert placed.hosts["source"] == source and placed.hosts["sink"] == sink
     deciders = [placed.deciders[f"o{number}"] for number in range(8)]
     assert deciders == sorted(deciders, key=way.path.index) and set(deciders) == set(way.forwarders)
+    shares = Counter(deciders).values()
+    assert max(shares) - min(shares) <= 1
     for node in way.forwarders:
         first, *others = [placed.hosts[f"o{number}"] for number in range(8) if deciders[number] == node]
         assert first == node and set(others) <= set(OVERLAY.leaf_set(node)) - {node}
@@ -150,6 +152,40 @@ def test_an_operator_behind_two_sources_lies_where_their_ways_have_met_or_on_the
         shared += bool(both)
         assert placed.deciders["c"] in (both or first.forwarders or first.path[:1])
     assert shared
+
+
+class Drawn:
+    """Ways by hand: each node knows the next one only."""
+
+    def __init__(self, *ways: tuple[int, ...]) -> None:
+        self.next = {link[0]: link[1] for way in ways for link in pairwise(way)}
+
+    def next_hop(self, node, key, avoid):
+        return self.next[node]
+
+    def leaf_set(self, node):
+        return ()
+
+    def proximity(self, a, b):
+        return 0.0
+
+
+def test_an_operator_goes_to_the_node_where_the_ways_meet():
+    """Divided over the whole first way, with the operator before it, it would lie on node 3."""
+    overlay = Drawn((1, 2, 3, 4, 9), (5, 6, 4, 9))
+    placed = place(two_sources(1, 5, 9), overlay, Loads(dict.fromkeys(range(1, 10), 1)))
+    assert placed.hosts == {"left": 1, "right": 5, "sink": 9, "a": 2, "b": 6, "c": 4}
+    assert placed.links == {(1, 2), (2, 3), (3, 4), (5, 6), (6, 4), (4, 9)}
+
+
+def test_the_sink_is_no_forwarder_on_the_way_to_itself():
+    class Near(Drawn):
+        def leaf_set(self, node):
+            return (9,)
+
+    found = Loads(dict.fromkeys(range(1, 10), 4))
+    found.add(2)
+    assert join(Near((1, 2, 9)), found, 1, 9).path == (1, 2, 9)
 
 
 def test_a_source_that_feeds_two_sinks_joins_both():
