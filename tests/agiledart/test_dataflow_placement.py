@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from leeward.core.errors import LeewardError
 from leeward.policies.agiledart.dataflow.application import Application, Operator
 from leeward.policies.agiledart.dataflow.joins import join
-from leeward.policies.agiledart.dataflow.nodes import ByTables, Loads
+from leeward.policies.agiledart.dataflow.nodes import ByTables, Draft, Loads
 from leeward.policies.agiledart.dataflow.placement import Placed, place
 from leeward.policies.agiledart.overlay.ids import common_prefix, hops_bound
 from leeward.policies.agiledart.platform.converged import Converged, drawn
+from leeward.policies.agiledart.platform.heartbeats import LoadsOfHeartbeats
 
 NODES = drawn(400, Random(1))
 OVERLAY = ByTables(NODES)
@@ -308,5 +309,33 @@ def test_wrong_applications_are_refused(operators, problem):
 def test_loads_are_checked():
     with pytest.raises(LeewardError, match="-1 is below 0"):
         Loads({1: -1})
-    with pytest.raises(LeewardError, match="hosts no operator"):
-        Loads({1: 1}).remove(1)
+    two = Loads({1: 2, 2: 0})
+    assert (two.share(1), two.share(1, 1), two.share(2)) == (0.0, 0.5, 1.0)
+    with pytest.raises(LeewardError, match="holds 0 operators, as many"):
+        two.add(1, 3)
+    two.add(1, 2)
+    assert two.free == 0 and two.hosted(1) == 2
+
+
+def test_a_draft_counts_for_its_application_and_is_added_at_its_end():
+    found = loads(most=2)
+    node = NODES.ids[0]
+    draft = Draft(found)
+    draft.add(node)
+    assert (draft.share(node), draft.room(node), found.hosted(node)) == (0.5, 1, 0)
+    draft.add(node)
+    with pytest.raises(LeewardError, match="holds 2 operators, as many"):
+        draft.add(node)
+    draft.commit()
+    assert hosted(found) == {node: 2}
+
+
+def test_an_application_does_not_crowd_one_node_while_loads_are_old():
+    """Once all operators of an application beyond its path went to the node that was nearest at the last heartbeat."""
+    old, rng = LoadsOfHeartbeats(dict.fromkeys(NODES.ids, 20)), Random(5)
+    for number in range(20):
+        placed = place(chain(*rng.sample(NODES.ids, 2), name=f"app {number}"), OVERLAY, old)
+        assert max(Counter(placed.hosts.values()).values()) == 1
+    assert {old.share(node) for node in NODES.ids} == {0.0} and old.free == 20 * 400 - 200
+    old.beat()
+    assert sum(old.share(node) for node in NODES.ids) == pytest.approx(10)

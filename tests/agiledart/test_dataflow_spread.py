@@ -15,6 +15,7 @@ from leeward.policies.agiledart.experiments.placement import (
     LOCAL,
     ONE,
     RANDOM,
+    STALE,
     TWO,
     WAYS,
     Spread,
@@ -63,7 +64,7 @@ def test_a_small_network_is_counted_and_the_same_for_a_seed(way):
         assert sum(named.values()) == 300
         assert sum(int(name.split()[-2]) * count for name, count in named.items()) == 10 * applications
     joins = sum(count for name, count in found.items() if name.endswith("hops"))
-    assert joins == {ONE: 30, LOCAL: 30, TWO: 60, RANDOM: 0}[way]
+    assert joins == {ONE: 30, LOCAL: 30, TWO: 60, STALE: 30, RANDOM: 0}[way]
 
 
 def test_dataflows_lie_more_evenly_than_random_nodes():
@@ -74,6 +75,17 @@ def test_dataflows_lie_more_evenly_than_random_nodes():
         for way, counts in found.items()
     }
     assert crowded[ONE] < crowded[RANDOM] / 3
+
+
+def test_old_loads_cost_little_unless_as_many_operators_come_in_a_heartbeat_as_there_are_nodes():
+    network = zoned(1_000, 20, Random(6))
+
+    def crowded(way: str, beat: int = 1) -> int:
+        counts = spread(network, way, Random(7), applications=(100,), beat=beat)
+        return 1_000 - sum(counts[f"100 applications: {operators} operators"] for operators in range(3))
+
+    assert crowded(ONE) <= crowded(STALE, 10) < crowded(RANDOM) / 2
+    assert crowded(STALE, 100) > crowded(RANDOM), "all choose the same nodes"
 
 
 def figures(*, three: int) -> dict[str, float]:
@@ -94,7 +106,7 @@ def test_rows_have_the_bounds_of_the_issue():
     assert len(parts) == 10 and len(study.parts(seed=0, quick=True)) == 1
     good = study.conclude({part: figures(three=20) for part in parts})
     bounded = [row for row in good.rows if row.met is not None]
-    assert len(bounded) == 2 * 4 + 1 and all(row.met for row in bounded)
+    assert len(bounded) == 2 * 4 + 2 and all(row.met for row in bounded)
     at_500 = next(row for row in good.rows if row.setting == f"500 applications, {ONE}")
     assert (at_500.ours, at_500.paper, at_500.independent, at_500.low) == (99.8, 97.85, 99.84, 99.8)
     assert {row.ours for row in good.rows if row.metric == "JOIN, mean"} == {3.1}

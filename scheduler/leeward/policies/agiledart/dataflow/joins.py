@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from leeward.core.errors import LeewardError
-from leeward.policies.agiledart.dataflow.nodes import Loads, Overlay
+from leeward.policies.agiledart.dataflow.nodes import Draft, Loads, Overlay
 from leeward.policies.agiledart.overlay.ids import common_prefix
 
 #: Candidates of which the least loaded one forwards.
@@ -37,7 +37,7 @@ class Join:
         return self.path[1:-1]
 
 
-def join(overlay: Overlay, loads: Loads, source: int, sink: int) -> Join:
+def join(overlay: Overlay, loads: Loads | Draft, source: int, sink: int) -> Join:
     """The way from node to node. Raises LeewardError for an unknown node, and if the sink cannot be reached."""
     for end in (source, sink):
         loads.check(end)
@@ -54,7 +54,7 @@ def join(overlay: Overlay, loads: Loads, source: int, sink: int) -> Join:
     return Join(path=tuple(path), asked=tuple(asked))
 
 
-def _forwarder(overlay: Overlay, loads: Loads, path: Collection[int], hop: int, sink: int) -> int:
+def _forwarder(overlay: Overlay, loads: Loads | Draft, path: Collection[int], hop: int, sink: int) -> int:
     """The least loaded of the nearest candidates; the hop that Pastry names if none has room."""
     *_, here = path
     digits = common_prefix(hop, sink)

@@ -53,7 +53,7 @@ class Members:
         return Loads(self._capacity)
 
     def machine(self, node: int) -> str:
-        """Whose node it is."""
+        """The machine that joined as this node."""
         return self._machine[node]
 
     def proximity(self, a: int, b: int) -> float:

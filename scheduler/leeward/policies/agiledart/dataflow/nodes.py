@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
@@ -75,27 +76,21 @@ class Loads:
         self.check(node)
         return self._capacity[node] - self._hosted[node]
 
-    def share(self, node: int) -> float:
-        """Its operators over its capacity; 1 for a node without any."""
+    def known(self, node: int) -> int:
+        """Operators on a node, as its neighbours know it."""
+        return self.hosted(node)
+
+    def share(self, node: int, more: int = 0) -> float:
+        """Its known operators and `more` over its capacity; 1 for a node without any."""
         self.check(node)
-        return self._hosted[node] / self._capacity[node] if self._capacity[node] else 1.0
+        return (self.known(node) + more) / self._capacity[node] if self._capacity[node] else 1.0
 
-    def add(self, node: int) -> None:
-        """One operator more; raises LeewardError for a node without room."""
-        if self.room(node) < 1:
-            raise LeewardError(
-                f"node {node:032x} holds {self._hosted[node]} operators, as many as it can.",
-                remedy="End an application on it, or raise its capacity.",
-            )
-        self._hosted[node] += 1
-        self.free -= 1
-
-    def remove(self, node: int) -> None:
-        """One operator less."""
-        if self.hosted(node) < 1:
-            raise LeewardError(f"node {node:032x} hosts no operator.", remedy="Remove one that was added.")
-        self._hosted[node] -= 1
-        self.free += 1
+    def add(self, node: int, count: int = 1) -> None:
+        """So many operators more; raises LeewardError, and adds none, for a node without room for all."""
+        if self.room(node) < count:
+            raise _full(node, self.hosted(node))
+        self._hosted[node] += count
+        self.free -= count
 
     def check(self, node: int) -> None:
         """Raises LeewardError for a node that is not among them."""
@@ -104,3 +99,45 @@ class Loads:
                 f"node {node:032x} is not one of the overlay's {len(self._hosted)} nodes.",
                 remedy="Name a node that has joined.",
             )
+
+
+class Draft:
+    """Loads beside which one application is being placed; nothing is added to them before `commit`.
+
+    A node that decides on several operators of an application counts those that it has placed, however old its
+    knowledge of other loads is.
+    """
+
+    def __init__(self, loads: Loads) -> None:
+        self._loads = loads
+        self._own: Counter[int] = Counter()
+
+    def room(self, node: int) -> int:
+        """Operators that a node can still hold."""
+        return self._loads.room(node) - self._own[node]
+
+    def share(self, node: int) -> float:
+        """Its operators over its capacity."""
+        return self._loads.share(node, self._own[node])
+
+    def check(self, node: int) -> None:
+        """Raises LeewardError for an unknown node."""
+        self._loads.check(node)
+
+    def add(self, node: int) -> None:
+        """One operator more; raises LeewardError for a node without room."""
+        if self.room(node) < 1:
+            raise _full(node, self._loads.hosted(node) + self._own[node])
+        self._own[node] += 1
+
+    def commit(self) -> None:
+        """Add all of them to the loads."""
+        for node, count in self._own.items():
+            self._loads.add(node, count)
+
+
+def _full(node: int, operators: int) -> LeewardError:
+    return LeewardError(
+        f"node {node:032x} holds {operators} operators, as many as it can.",
+        remedy="End an application on it, or raise its capacity.",
+    )

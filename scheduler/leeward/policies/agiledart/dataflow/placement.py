@@ -6,8 +6,8 @@ first one.  Operators of one way are divided evenly over its nodes, in topologic
 stays there, the others go to the least-loaded node of its leaf set, and so does the first if that node is full.
 
 Our own part: where a whole leaf set is full, the leaf sets of its nodes follow.  An operator that may run on some nodes
-only goes to the least loaded of these, before the others are placed.  A refused application leaves all loads as they
-were.
+only goes to the least loaded of these, before the others are placed.  Loads may be known as of an older heartbeat; the
+operators of one application count at once.  A refused application leaves all loads as they were.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from math import inf
 from leeward.core.errors import LeewardError
 from leeward.policies.agiledart.dataflow.application import Application, Operator, Pair
 from leeward.policies.agiledart.dataflow.joins import Join, join
-from leeward.policies.agiledart.dataflow.nodes import Loads, Overlay
+from leeward.policies.agiledart.dataflow.nodes import Draft, Loads, Overlay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +50,21 @@ def place(application: Application, overlay: Overlay, loads: Loads) -> Placed:
             f"application {application.name!r} has {count} operators, and all nodes together hold {loads.free} more.",
             remedy="Add nodes, raise their capacity, or end an application.",
         )
-    placing = _Placing(overlay, loads)
+    placing = _Placing(overlay, Draft(loads))
     try:
         for operator in application.operators:
             if operator.at is not None:
                 placing.put(operator, operator.at, operator.at)
         joins = {
-            (source, sink): join(overlay, loads, application.node_of(source), application.node_of(sink))
+            (source, sink): join(overlay, placing.loads, application.node_of(source), application.node_of(sink))
             for source, sink in application.joins
         }
         shares = [share for way, some in _by_way(application, joins).items() for share in _divided(some, way)]
         for operator, node in sorted(shares, key=lambda share: _choice(share[0])):
             placing.lay(operator, node)
     except LeewardError as error:
-        placing.undo()
         raise LeewardError(f"application {application.name!r}: {error.message}", remedy=error.remedy) from None
+    placing.loads.commit()
     return Placed(hosts=placing.hosts, deciders=placing.deciders, joins=joins)
 
 
@@ -95,17 +95,13 @@ class _Placing:
     """One application under way."""
 
     overlay: Overlay
-    loads: Loads
+    loads: Draft
     hosts: dict[str, int] = field(default_factory=dict)
     deciders: dict[str, int] = field(default_factory=dict)
 
     def put(self, operator: Operator, host: int, decider: int) -> None:
         self.loads.add(host)
         self.hosts[operator.name], self.deciders[operator.name] = host, decider
-
-    def undo(self) -> None:
-        for host in self.hosts.values():
-            self.loads.remove(host)
 
     def lay(self, operator: Operator, node: int) -> None:
         """On a node of its way, or near it."""
