@@ -31,7 +31,9 @@ TABLE4_METHODS = ("exact", "compact", "restricted", "ilp")
 
 #: Experiments in simulators (entry points `leeward.experiments`), with their help.
 SIMULATED = {
+    "agiledart-deployment": "AgileDART, Fig. 8(b): time until applications are placed, by dataflows and by a centre.",
     "agiledart-paths": "AgileDART, Figs. 14 and 16: delays of packets, and when the best of 70 paths is first taken.",
+    "agiledart-placement": "AgileDART, Fig. 10: operators of up to 1,000 applications on each of 10,000 nodes.",
     "agiledart-regret": "AgileDART, Fig. 17: the delay that packets lose while planners learn the links.",
     "agiledart-schedulers": "AgileDART, Fig. 10(c): schedulers of zones, hops to one, and the overlay under churn.",
     "agiledart-secant": "AgileDART, Fig. 22: evaluations until the number of instances is found, and rates served.",
