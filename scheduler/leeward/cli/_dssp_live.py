@@ -10,11 +10,13 @@ from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import typer
 
 from leeward.cli._dssp_universe import Heard, Universe, generate, open_services, universe
 from leeward.cli._experiment import tell
 from leeward.cli._output import Output
+from leeward.core.errors import LeewardError
 from leeward.policies.dssp.disciplines import DISCIPLINES
 from leeward.policies.dssp.experiments import live
 from leeward.policies.dssp.experiments.live import Measured, Search
@@ -41,7 +43,11 @@ def run_live(*, quick: bool, seed: int, base_port: int, output: Output, out: Pat
         rates = {name: live.QUICK_RATE if quick else searches[name].rate for name in DISCIPLINES}
         told = ", ".join(f"{name} {rate:.1f}" for name, rate in rates.items())
         typer.echo(f"step {step + 1}: queries/s {told}", err=True)
-        found = _together(simulation, rates, seed=seed, base_port=base_port, out=out / "processes")
+        try:
+            found = _together(simulation, rates, seed=seed, base_port=base_port, out=out / "processes")
+        except httpx.HTTPError as error:
+            remedy = f"Read the logs in {out / 'processes'}."
+            raise LeewardError(f"an organisation does not answer ({error}).", remedy=remedy) from error
         measured += found
         for one in found if not quick else ():
             searches[one.discipline].learn(one.kept(simulation.queries.setting))
