@@ -11,7 +11,7 @@ import pytest
 from leeward.control import registry
 from leeward.core.errors import ConfigError
 from leeward.local import submit, topology_jar
-from leeward.runtime import StatefulSpout, Topology
+from leeward.runtime import StatefulSpout, Topology, named
 from leeward.runtime.state import schemes
 
 SCHEME = "leeward.policies.agiledart.recovery.scheme:Fragments"
@@ -30,7 +30,7 @@ def installed(monkeypatch):
             return entry_points(group=group, **which)
         return [EntryPoint("ours", SCHEME, group)] if which.get("name", "ours") == "ours" else []
 
-    for module in (registry, schemes, topology_jar):
+    for module in (registry, named, topology_jar):
         monkeypatch.setattr(module, "entry_points", points)
     topology_jar.store_files.cache_clear()
     yield
@@ -42,6 +42,13 @@ def test_a_name_becomes_module_and_class(installed):
     assert schemes.located("redis") == "redis" and schemes.located("a.b:C") == "a.b:C"
     with pytest.raises(ConfigError, match=r"unknown value of leeward.state.store 'our'.*Did you mean ours"):
         schemes.located("our")
+
+
+def test_a_name_that_two_packages_claim_is_refused(monkeypatch):
+    two = [EntryPoint("ours", where, schemes.GROUP) for where in ("a:B", "c:D")]
+    monkeypatch.setattr(named, "entry_points", lambda group: two)
+    with pytest.raises(ConfigError, match=r"'ours' is a:B and c:D.*Uninstall one"):
+        schemes.located("ours")
 
 
 def test_ours_is_installed_by_its_name():

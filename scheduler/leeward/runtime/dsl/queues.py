@@ -1,23 +1,17 @@
-"""`queue = ordered_by(...)` of a bolt: a discipline that orders the tuples that wait in front of it, and their facts.
-
-A worker has no entry points: the packages of a topology's jar are not installed. So a discipline's name is looked up
-when the topology is submitted, and its module and class travel in the component's configuration.
-"""
+"""`queue = ordered_by(...)` of a bolt: a discipline that orders the tuples in front of it, and the facts of these."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from leeward.core.errors import ConfigError
-from leeward.core.options import refuse_unknown
 from leeward.core.policy import Discipline
 from leeward.runtime.dsl.inputs import Receiver, refuse_missing_fields
 from leeward.runtime.dsl.specs import KEYED_CLASS
+from leeward.runtime.named import load, located
 
 #: Entry points of disciplines, as `control/registry.py` finds them.
 GROUP = "leeward.disciplines"
@@ -116,8 +110,8 @@ def queue_conf(component: type, receiver: Receiver, inputs: Any, routed: Mapping
 def _where(discipline: Any, name: str, *, own: bool) -> str | None:
     """`module:Class`; None for the object in the class attribute, which a worker makes anew as it imports the class."""
     if isinstance(discipline, str):
-        where = discipline if ":" in discipline else _entry_point(discipline)
-        _check(load(where, name), where, name)
+        where = located(discipline, GROUP, "discipline")
+        _check(load(where, f"{name}: queue is ordered by {where}"), where, name)
         return where
     _check(discipline, repr(discipline), name)
     if not isinstance(discipline, type):
@@ -135,15 +129,6 @@ def _where(discipline: Any, name: str, *, own: bool) -> str | None:
     return f"{discipline.__module__}:{discipline.__qualname__}"
 
 
-def _entry_point(discipline: str) -> str:
-    known = {point.name for point in entry_points(group=GROUP)}
-    refuse_unknown("discipline", {discipline: GROUP}, sorted(known))
-    found = sorted({point.value for point in entry_points(group=GROUP, name=discipline)})
-    if len(found) > 1:
-        raise ConfigError(f"{GROUP}: {discipline!r} is {' and '.join(found)}.", remedy="Uninstall one of them.")
-    return found[0]
-
-
 def _check(discipline: Any, shown: str, name: str) -> None:
     if not callable(getattr(discipline, "next_item", None)):
         raise ConfigError(
@@ -152,27 +137,12 @@ def _check(discipline: Any, shown: str, name: str) -> None:
         )
 
 
-def load(where: str, name: str) -> Any:
-    """The class `module:Class`. Raises ConfigError if it cannot be imported."""
-    module, _, path = where.partition(":")
-    try:
-        found: Any = import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"{name}: queue is ordered by {where}, which cannot be loaded ({error}).",
-            remedy=f"Put {module} into src/ or into the workers' environment, with {path} in it.",
-        ) from error
-    return found
-
-
 def discipline_of(conf: Mapping[str, Any], component: type, name: str) -> Discipline:
     """The discipline, in a worker. Raises ConfigError if it cannot be imported or made."""
     where = conf["discipline"]
     if where is None:
         return component.queue.discipline  # type: ignore[attr-defined,no-any-return]
-    kind = load(where, name)
+    kind = load(where, f"{name}: queue is ordered by {where}")
     try:
         made: Discipline = kind()
     except TypeError as error:

@@ -1,20 +1,15 @@
-"""`leeward.state.store` of a topology's configuration: the scheme that it names, and the agents.
-
-A worker has no entry points, as with disciplines (`runtime/dsl/queues.py`): a name becomes `module:Class` when the
-topology is submitted, and the modules are in its jar.
-"""
+"""`leeward.state.store` of a topology's configuration: the scheme that it names, and the agents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from leeward.core.errors import ConfigError
-from leeward.core.options import read, refuse_unknown
+from leeward.core.options import read
 from leeward.core.secrets import FILE_KEY, Secrets
 from leeward.core.topology_conf import AGENTS, STORE, STORE_OPTIONS
+from leeward.runtime import named
 
 if TYPE_CHECKING:
     from leeward.core.fragments import Scheme
@@ -26,11 +21,7 @@ GROUP, REDIS = "leeward.stores", "redis"
 
 def located(name: str) -> str:
     """`module:Class` of a store's name; `redis` and what has a colon as they are. Raises ConfigError."""
-    if name == REDIS or ":" in name:
-        return name
-    found = {point.name: point.value for point in entry_points(group=GROUP)}
-    refuse_unknown(f"value of {STORE.name}", {name: GROUP}, (REDIS, *sorted(found)))
-    return found[name]
+    return REDIS if name == REDIS else named.located(name, GROUP, f"value of {STORE.name}", also=[REDIS])
 
 
 def scattered_of(conf: Mapping[str, Any], node: str, secrets: Secrets) -> Scattered | None:
@@ -57,14 +48,7 @@ def scattered_of(conf: Mapping[str, Any], node: str, secrets: Secrets) -> Scatte
 
 
 def _scheme(where: str, options: Any) -> Scheme:
-    module, _, name = where.partition(":")
-    try:
-        kind: Any = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"{STORE.name} is {where!r}, which cannot be loaded ({error}).",
-            remedy=f"Put {module} and its packages into the workers' environment, with {name} in it.",
-        ) from error
+    kind = named.load(where, f"{STORE.name} is {where!r}")
     if not isinstance(options, Mapping):
         raise ConfigError(f"{STORE_OPTIONS.name} is {options!r:.80}.", remedy="Give a map of settings.")
     scheme: Scheme = kind(read(kind.Settings, options, where=f"{STORE_OPTIONS.name}."))
