@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption
 from leeward.local.places import written
 
@@ -38,13 +39,9 @@ def agiledart_live_paths(
     Needs root. A full run takes ten minutes. Example: leeward experiment agiledart-live-paths --quick
     """
     from leeward.cli._agiledart_live_paths import run_live
-    from leeward.core.errors import LeewardError
 
-    try:
+    with refusing(1, OSError):
         run_live(quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def agiledart_recovery(
@@ -60,13 +57,9 @@ def agiledart_recovery(
     A full run takes three minutes. Example: leeward experiment agiledart-recovery --quick
     """
     from leeward.cli._recovery_live import run_recovery
-    from leeward.core.errors import LeewardError
 
-    try:
+    with refusing(1, OSError):
         run_recovery(quick=quick, seed=seed, output=output, out=out)
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def bimodal_agents(
@@ -81,13 +74,9 @@ def bimodal_agents(
     Example: leeward experiment bimodal-agents --quick
     """
     from leeward.cli._bimodal_agents import run_agents
-    from leeward.core.errors import LeewardError
 
-    try:
+    with refusing(1, OSError):
         run_agents(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def bimodal_live(
@@ -108,13 +97,9 @@ def bimodal_live(
     Needs root and a checkout. Example: leeward experiment bimodal-live --quick
     """
     from leeward.cli._bimodal_live import run_live
-    from leeward.core.errors import LeewardError
 
-    try:
+    with refusing(1):
         run_live(scenario, quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def dssp_live(
@@ -129,13 +114,9 @@ def dssp_live(
     A full run takes half an hour. Example: leeward experiment dssp-live --quick
     """
     from leeward.cli._dssp_live import run_live
-    from leeward.core.errors import LeewardError
 
-    try:
+    with refusing(1, OSError):
         run_live(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
-    except (LeewardError, OSError, TimeoutError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def edge_cloud_live(
@@ -156,10 +137,6 @@ def edge_cloud_live(
     Needs root and a checkout. Example: leeward experiment edge-cloud-live --quick
     """
     from leeward.cli._edge_cloud_live import run_live
-    from leeward.core.errors import LeewardError
 
-    try:
+    with refusing(1):
         run_live(scenario, quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption, document_text, show
 
 if TYPE_CHECKING:
@@ -36,15 +37,11 @@ def edge_cloud_command(
 
     Example: leeward evaluate edge-cloud case.json --output json
     """
-    from leeward.core.errors import LeewardError
     from leeward.policies.edge_cloud.model.document import read_case
 
-    try:
+    with refusing(EXIT_BAD_INPUT):
         case = read_case(file)
         document = edge_cloud_document(case)
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
     if output is Output.table:
         print_table(case, document)
     else:
@@ -59,15 +56,11 @@ def bimodal_command(
 
     Example: leeward evaluate bimodal map.json --output json
     """
-    from leeward.core.errors import LeewardError
     from leeward.policies.bimodal.mapping.evaluate import evaluate
     from leeward.policies.bimodal.model.document import read_instance
 
-    try:
+    with refusing(EXIT_BAD_INPUT):
         document = evaluate(read_instance(file))
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
     if output is not Output.table:
         typer.echo(document_text(document, output), nl=False)
         return
@@ -83,14 +76,10 @@ def dssp_command(
 
     Example: leeward evaluate dssp case.json --output json
     """
-    from leeward.core.errors import LeewardError
     from leeward.policies.dssp.model.document import evaluate, read_case
 
-    try:
+    with refusing(EXIT_BAD_INPUT):
         document = evaluate(read_case(file))
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
     if output is not Output.table:
         typer.echo(document_text(document, output), nl=False)
         return
@@ -110,15 +99,11 @@ def agiledart_command(
 
     Example: leeward evaluate agiledart case.json --output json
     """
-    from leeward.core.errors import LeewardError
     from leeward.policies.agiledart.document import read_case
     from leeward.policies.agiledart.evaluate import evaluate
 
-    try:
+    with refusing(EXIT_BAD_INPUT):
         document = evaluate(read_case(file))
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
     if output is not Output.table:
         typer.echo(document_text(document, output), nl=False)
         return
