@@ -6,14 +6,13 @@ true neighbours, and in each place of its routing table the nearest candidate by
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leeward.core.errors import LeewardError
 from leeward.policies.agiledart.dataflow.nodes import Loads
 from leeward.policies.agiledart.overlay.ids import logical_ids
-from leeward.policies.agiledart.overlay.tables import SIDE, Tables
+from leeward.policies.agiledart.overlay.tables import Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +63,8 @@ class Members:
     def tables(self, node: int) -> Tables:
         """Of one node."""
         if node not in self._tables:
-            tables, at, count = Tables(node), bisect_left(self.ids, node), len(self.ids)
-            for step in range(1, min(SIDE, count - 1) + 1):
-                tables.leaves.offer(self.ids[(at + step) % count])
-                tables.leaves.offer(self.ids[at - step])
+            tables = Tables(node)
+            tables.leaves.enter_ring(self.ids)
             for other in self.ids:
                 if other != node:
                     tables.routes.offer(other, self.proximity(node, other))

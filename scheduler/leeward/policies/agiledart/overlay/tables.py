@@ -7,8 +7,8 @@ side of the ring.  Values and sets only: no message, no time.
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from leeward.policies.agiledart.overlay.ids import BASE, RING, common_prefix, digit, nearness
@@ -105,6 +105,13 @@ class LeafSet:
                 del side[SIDE:]
         self._changed()
         return True
+
+    def enter_ring(self, ids: Sequence[int]) -> None:
+        """Enter the nodes next to the owner in an overlay of these nodes, ascending, the owner among them."""
+        at, count = bisect_left(ids, self.me), len(ids)
+        for step in range(1, min(SIDE, count - 1) + 1):
+            self.offer(ids[(at + step) % count])
+            self.offer(ids[at - step])
 
     def remove(self, node: int) -> bool:
         """Take a node out; whether it was in."""

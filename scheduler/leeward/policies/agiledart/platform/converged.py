@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from leeward.core.errors import LeewardError
 from leeward.policies.agiledart.overlay.ids import BITS, common_prefix, digit, nearness
-from leeward.policies.agiledart.overlay.tables import SIDE, Tables
+from leeward.policies.agiledart.overlay.tables import Tables
 
 #: Rows of distances that are computed at once: 2,000 x 625 in a network of 10,000.
 BLOCK = 2000
@@ -69,11 +69,8 @@ class Converged:
         return tuple(path)
 
     def _tables_of(self, at: int) -> Tables:
-        tables, count = Tables(self.ids[at]), len(self.ids)
-        reach = min(SIDE, count - 1)
-        for step in range(1, reach + 1):
-            tables.leaves.offer(self.ids[(at + step) % count])
-            tables.leaves.offer(self.ids[at - step])
+        tables = Tables(self.ids[at])
+        tables.leaves.enter_ring(self.ids)
         for other in self._routes[at]:
             tables.routes.offer(self.ids[other], self.proximity(self.ids[at], self.ids[other]))
         return tables
