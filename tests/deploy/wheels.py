@@ -10,25 +10,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 #: Enough for `leeward serve` with a policy that solves nothing, and for the tasks.
 NAMES = (
-    "annotated-doc", "annotated-types", "async-timeout", "hiredis", "ijson", "kazoo", "markdown-it-py", "mdurl", "msgpack", "ply",
-    "pydantic", "pydantic-core", "pygments", "pystorm", "pyyaml", "redis", "rich", "shellingham", "simplejson", "six",
-    "streamparse", "structlog", "thriftpy2", "typer", "typing-extensions", "typing-inspection",
+    "annotated-doc", "annotated-types", "async-timeout", "hiredis", "ijson", "kazoo", "markdown-it-py", "mdurl",
+    "msgpack", "ply", "pydantic", "pydantic-core", "pygments", "pystorm", "pyyaml", "redis", "rich", "shellingham",
+    "simplejson", "six", "streamparse", "structlog", "thriftpy2", "typer", "typing-extensions", "typing-inspection",
 )  # fmt: skip
 #: Of the tasks alone. redis needs async-timeout before Python 3.11.3; its line says so to pip.
 RUNTIME = (
-    "async-timeout",
-    "hiredis",
-    "ijson",
-    "kazoo",
-    "msgpack",
-    "ply",
-    "pystorm",
-    "redis",
-    "simplejson",
-    "six",
-    "streamparse",
-    "thriftpy2",
-)
+    "async-timeout", "hiredis", "ijson", "kazoo", "msgpack", "ply", "pystorm", "redis", "simplejson", "six",
+    "streamparse", "thriftpy2",
+)  # fmt: skip
 
 
 def requirements(names: tuple[str, ...]) -> str:
