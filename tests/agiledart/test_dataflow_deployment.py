@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -50,7 +51,7 @@ def made(inner: int = 2) -> Launched:
 
 
 def test_one_dataflow_takes_its_messages_one_after_another():
-    registered = 100 + 10
+    registered = 10 + 100 + 1
     started = registered + 100 + 1
     asked = started + 100 + 1
     chosen = asked + 100 + 1 + 10
@@ -87,23 +88,32 @@ def test_applications_wait_for_each_other_at_the_centre_by_all_their_work():
     assert max(ends) == pytest.approx(alone + 19 * 50, abs=25), "messages to one host wait, too"
 
 
-def test_a_zones_scheduler_reads_one_application_after_another():
+def test_an_owner_reads_one_of_its_applications_after_another():
     ends = by_dataflow(machines(), [made(1)] * 3)
     assert ends[0] < ends[1] < ends[2] and ends[0] == by_dataflow(machines(), [made(1)])[0]
 
 
-def test_an_operator_pinned_between_the_ends_is_sent_to_its_node():
+def pinned() -> Launched:
+    """source -> middle -> sink, each on its node: nothing is left to decide but to read it."""
     operators = (
         Operator(name="source", at=SOURCE), Operator(name="middle", upstream=("source",), at=LEAF),
         Operator(name="sink", upstream=("middle",), at=SINK),
     )  # fmt: skip
     hosts = {"source": SOURCE, "middle": LEAF, "sink": SINK}
     joins = {("source", "sink"): Join(path=(SOURCE, SINK), asked=(SINK,))}
-    one = Launched(
+    return Launched(
         application=Application("app", operators), placed=Placed(hosts=hosts, deciders=hosts, joins=joins),
         owner=SOURCE, scheduler=SCHEDULER,
     )  # fmt: skip
-    assert by_dataflow(machines(), [one]) == [110 + 101 + 101], "the sink is last"
+
+
+def test_an_operator_pinned_between_the_ends_is_sent_to_its_node():
+    assert by_dataflow(machines(), [pinned()]) == [111 + 101 + 101], "the sink is last"
+
+
+def test_applications_of_other_owners_wait_at_their_scheduler_for_messages_alone():
+    at_once = [replace(pinned(), owner=owner) for owner in (SOURCE, ASKED, FORWARDER)]
+    assert by_dataflow(machines(), at_once) == [313 + number for number in range(3)]
 
 
 def test_a_batch_is_the_same_for_a_seed_and_flat_where_the_centre_is_not():
@@ -142,6 +152,6 @@ def test_rows_are_bounded():
     slow = [row for row in good.rows if row.setting.startswith(SLOW)]
     assert next(row.ours for row in slow if "centre: until all" in row.metric) == pytest.approx(1 + 99 * 1.1)
     assert [row.ours for row in good.rows if "over its work" in row.metric] == pytest.approx([1.0, 1.0])
-    bad = study.conclude({part: figures(last=2.1, centre=1.1)})
+    bad = study.conclude({part: figures(last=2.3, centre=1.1)})
     assert [row.met for row in bad.rows if row.met is not None] == [True, False] * 2
     assert {row.setting.split(" for")[0] for row in bad.rows} == {FAST, SLOW}

@@ -29,9 +29,10 @@ COSTS = {
     SLOW: Costs(decision_s=0.1, message_s=0.001, hop_s=HOP_S, across_s=ACROSS_S),
 }
 DATAFLOW, CENTRE = WAYS = "dataflow", "centre"
-#: Bounds of ours, as nobody prints any: of the dataflow's time at 100 over that at 1, the mean of an application and
-#: until the last one is placed.
-MEAN_FLAT, LAST_FLAT = 1.2, 2.0
+#: Bounds of ours, as nobody prints any: of the dataflow's time for 100 at once over that for 1, of an application's
+#: mean and until the last one is placed; the latter over the slowest of the same dataflows, as the slowest of 100
+#: random ways is longer than one of them whatever else is launched.
+MEAN_FLAT, LAST_FLAT = 1.2, 1.5
 
 
 class Deployment:
@@ -103,11 +104,9 @@ def _rows(cost: str, found: Mapping[str, float]) -> Iterator[Row]:
             yield row(f"until all of {concurrent} are placed, {way}", "ms", 1_000 * time(way, concurrent))
     mean = time(DATAFLOW, most, "") / time(DATAFLOW, one, "")
     yield row("dataflow: mean of an application, 100 over 1", "1", mean, high=MEAN_FLAT)
-    yield row(
-        "dataflow: until all are placed, 100 over 1", "1", time(DATAFLOW, most) / time(DATAFLOW, one), high=LAST_FLAT
-    )
+    yield row("dataflow: until all are placed, 100 over 1", "1", time(DATAFLOW, most) / time(DATAFLOW, one))
     alone = time(DATAFLOW, most) / found[f"{cost}; alone"]
-    yield row("dataflow: until all are placed, 100 at once over the slowest of them alone", "1", alone)
+    yield row("dataflow: until all are placed, 100 at once over the slowest of them alone", "1", alone, high=LAST_FLAT)
     yield row("centre: until all are placed, 100 over 1", "1", time(CENTRE, most) / time(CENTRE, one))
     growth = {way: (time(way, most) - time(way, one)) / (most - one) for way in WAYS}
     work = COSTS[cost].decision_s * (1 + OPERATORS)
@@ -134,8 +133,9 @@ NOTES = (
     "0.05 ms is what a decision of ours takes in Python, measured once (docs/agiledart.md), with as much assumed for a "
     "message. 100 ms is assumed, for a decision that also hands an operator over, with 1 ms for a message. Nothing is "
     "started: times of workers and of code on its way are the same for both and left out.",
-    "Two things make the last of 100 later than one application by itself. It is the slowest of 100 draws of ways: at "
-    "0.05 ms the slowest of the same dataflows, each launched alone, is as slow. And some five applications of a zone "
-    "wait for its one scheduler, which takes a decision to read each: at 100 ms that counts.",
+    "Two things make the last of 100 later than one application by itself. It is the slowest of 100 draws of ways, as "
+    "slow as the slowest of the same dataflows, each launched alone. And dataflows meet at forwarders and hosts, where "
+    "one waits for the other's decision: at 100 ms that counts. Owners read their own applications; if the one "
+    "scheduler of each zone read them, they would wait there, too (a mean of 1.29 at 100 ms).",
     "The issue and the paper name no bounds in numbers; those here are ours.",
 )

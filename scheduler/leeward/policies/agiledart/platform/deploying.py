@@ -3,8 +3,8 @@
 Each node handles messages one at a time, in the order in which they arrive.  A message needs a hop's latency and then
 the receiver's processor; a decision about an operator, or about an application, needs the decider's.
 
-Dataflow: an application's owner registers with the scheduler of its zone, which reads the application (one decision)
-and starts its sources, and the pinned operators between the ends.  At each hop of a JOIN the present node asks the node
+Dataflow: an application's owner reads it (one decision) and registers it with the scheduler of its zone, which starts
+its sources, and the pinned operators between the ends.  At each hop of a JOIN the present node asks the node
 that Pastry names for its leaf set and their loads, decides on the forwarder, and sends the JOIN on; the sink sends the
 way back.  Each node of the way then decides on its share of the operators, one after another, and sends each to its
 host.
@@ -109,7 +109,12 @@ class _Dataflow:
 
     def launch(self) -> None:
         one = self._one
-        self._machines.send(0.0, one.owner, one.scheduler, self._costs.decision_s, self._start)
+
+        def read(now: float) -> None:
+            self._machines.send(now, one.owner, one.scheduler, self._costs.message_s, self._start)
+
+        # Applications of a zone would wait for one another if their one scheduler read them.
+        self._machines.send(0.0, one.owner, one.owner, self._costs.decision_s, read)
 
     def placed_at(self) -> float:
         return max(self._at[operator.name] for operator in self._one.application.operators)
