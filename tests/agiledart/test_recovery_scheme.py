@@ -76,16 +76,19 @@ def test_more_fragments_than_neighbours_are_refused():
         Fragments().spread(STATE, neighbours=5)
 
 
-def test_m_and_k_follow_from_the_service_level():
+def test_m_k_and_the_period_follow_from_the_service_level():
     settings = read(FragmentSettings, {"recover_s": 4.0, "uplink": 1.0, "upload": 100.0, "download": 50.0})
-    few, many = (Fragments(settings).layout(size, 10) for size in (100_000, 12_000_000))
+    (few, often), (many, oftener) = (Fragments(settings).layout(size, 10) for size in (100_000, 12_000_000))
     assert many.m > few.m and many.n <= 10
+    assert often > oftener > 0, "more state takes longer to rebuild, which leaves less for the input since then"
+    assert Fragments(settings).spread(bytes(100_000), neighbours=10).period_s == often
 
 
 def test_a_service_level_that_cannot_be_kept_leaves_m_and_k_as_given():
     settings = read(FragmentSettings, {"recover_s": 0.1, "m": 3, "k": 1})
-    layout = Fragments(settings).layout(10**9, 10)
-    assert (layout.m, layout.k) == (3, 1)
+    layout, period_s = Fragments(settings).layout(10**9, 10)
+    assert (layout.m, layout.k, period_s) == (3, 1, 0.0)
+    assert Fragments().layout(10**6, 10)[1] == 0.0, "nothing was promised"
 
 
 @pytest.mark.parametrize(

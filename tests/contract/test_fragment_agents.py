@@ -47,7 +47,7 @@ def used(agents, access) -> list[int]:
 
 def test_groups_come_back_also_in_part(agents):
     access = scattered(agents.addresses)
-    record = access.put("t-1", 7, "count.1.3", BLOBS)
+    record = access.put("t-1", 7, "count.1.3", BLOBS).record
     assert scattered(agents.addresses).get("t-1", 7, record, BLOBS) == BLOBS
     assert access.get("t-1", 7, record, [3, 9, 99]) == {3: BLOBS[3], 9: BLOBS[9]}
     assert sorted(agents.counts()) == [0, 0, 1, 1, 1, 1, 1, 1]
@@ -55,7 +55,7 @@ def test_groups_come_back_also_in_part(agents):
 
 def test_k_failures_are_survived_and_one_more_is_reported(agents):
     access = scattered(agents.addresses)
-    record = access.put("t-1", 7, "count.1.3", BLOBS)
+    record = access.put("t-1", 7, "count.1.3", BLOBS).record
     first, second, third, *_ = used(agents, access)
     agents.kill(first)
     agents.kill(second)
@@ -67,7 +67,7 @@ def test_k_failures_are_survived_and_one_more_is_reported(agents):
 
 def test_forged_bytes_on_a_disk_are_never_state(agents):
     access = scattered(agents.addresses)
-    record = access.put("t-1", 7, "count.1.3", BLOBS)
+    record = access.put("t-1", 7, "count.1.3", BLOBS).record
     for count, number in enumerate(used(agents, access)[:3]):
         (file,) = agents.files(number)
         file.write_bytes(bytes(byte ^ 1 for byte in file.read_bytes()))
@@ -80,8 +80,8 @@ def test_forged_bytes_on_a_disk_are_never_state(agents):
 def test_fragments_of_another_epoch_are_not_taken(agents):
     """The same cut and task, written by the processes of two epochs; then the older bytes under the newer name."""
     access = scattered(agents.addresses)
-    old = access.put("t-1", 7, "count.1.3", {0: b"old" * 50_000})
-    new = access.put("t-1", 7, "count.1.4", {0: b"new" * 50_000})
+    old = access.put("t-1", 7, "count.1.3", {0: b"old" * 50_000}).record
+    new = access.put("t-1", 7, "count.1.4", {0: b"new" * 50_000}).record
     assert access.get("t-1", 7, old, [0]) == {0: b"old" * 50_000}
     assert access.get("t-1", 7, new, [0]) == {0: b"new" * 50_000}
     for number in used(agents, access)[:2]:
@@ -92,7 +92,7 @@ def test_fragments_of_another_epoch_are_not_taken(agents):
 
 def test_a_truncated_fragment_counts_as_a_failure(agents):
     access = scattered(agents.addresses)
-    record = access.put("t-1", 7, "count.1.3", BLOBS)
+    record = access.put("t-1", 7, "count.1.3", BLOBS).record
     (file,) = agents.files(used(agents, access)[0])
     os.truncate(file, 1000)
     assert access.get("t-1", 7, record, BLOBS) == BLOBS
@@ -100,7 +100,7 @@ def test_a_truncated_fragment_counts_as_a_failure(agents):
 
 def test_an_agent_that_stops_to_answer_is_passed_over(agents):
     access = scattered(agents.addresses, silent_s=0.1)
-    record = access.put("t-1", 7, "count.1.3", BLOBS)
+    record = access.put("t-1", 7, "count.1.3", BLOBS).record
     slow = used(agents, access)[0]
     agents.pause(slow, on=True)
     try:
@@ -113,7 +113,7 @@ def test_a_spare_takes_the_fragment_of_an_agent_that_is_away(agents):
     access = scattered(agents.addresses)
     away = used(agents, access)[2]
     agents.kill(away)
-    record = access.put("t-1", 7, "count.1.3", BLOBS)
+    record = access.put("t-1", 7, "count.1.3", BLOBS).record
     agents.start(away)
     counts = agents.counts()
     assert counts[away] == 0 and sum(counts) == 6

@@ -27,11 +27,12 @@ SECRETS = Secrets(agent_secret=SECRET)
 class Stores:
     """Makes stores of tasks, with the bytes in Redis or at agents."""
 
-    def __init__(self, server, tmp_path, agents: Agents | None) -> None:
+    def __init__(self, server, tmp_path, agents: Agents | None, **options: float) -> None:
         self._server, self._tmp_path, self.agents = server, tmp_path, agents
         self.conf = {}
         if agents is not None:
             self.conf = {"leeward.state.store": SCHEME, "leeward.state.agents": agents.addresses}
+            self.conf["leeward.state.options"] = options
 
     def __call__(self, task, node=None) -> TaskStore:
         node = node or f"n{task}"
@@ -88,6 +89,14 @@ def in_redis(server, tmp_path):
 
 def blobs(cut, groups):
     return {group: snapshot.encode(entries, cut=cut, owner="count") for group, entries in groups.items()}
+
+
+def test_a_writer_learns_how_long_the_next_checkpoint_may_wait(server, tmp_path, six, in_redis, at_agents):
+    promised = Stores(server, tmp_path, six(), recover_s=60.0)
+    some = blobs(3, {0: STATE})
+    assert [made(1).export(3, 1, some, (0,), {}) for made in (in_redis, at_agents)] == [0.0, 0.0]
+    assert 60.0 < promised(1).export(3, 1, some, (0,), {}) < 120.0, "an operator is taken to be busy half of the time"
+    assert promised(1).export(4, 1, {}, (0,), {}) == 0.0, "nothing is stored"
 
 
 def test_groups_of_several_old_owners_come_together_at_the_new_one(store, server, client):

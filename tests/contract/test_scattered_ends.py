@@ -33,7 +33,7 @@ class Pausing:
         self.holder, self.halves, self.asked_at, self.gone_at = holder, [], None, []
 
     def spread(self, state, *, neighbours):
-        self.fragments, self.least = ((state,),), 1
+        self.fragments, self.least, self.period_s = ((state,),), 1, 7.5
         return self
 
     def record(self, holders):
@@ -71,7 +71,7 @@ class Pausing:
 def test_an_idle_holder_is_connected_again(agent):
     scheme = Pausing(agent)
     access = Scattered(scheme, [agent], SECRET)
-    record = access.put("t-1", 1, "a", {0: b"abcdef"})
+    record = access.put("t-1", 1, "a", {0: b"abcdef"}).record
     assert access.get("t-1", 1, record, [0]) == {0: b"abcdef"}
 
 

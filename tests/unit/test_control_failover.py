@@ -294,6 +294,16 @@ def test_checkpoints_follow_each_other_as_soon_as_they_are_cheap(seconds, wait_s
     assert interval(replace(machine, arrived=reports)) == pytest.approx(wait_s)
 
 
+@pytest.mark.parametrize(("periods", "wait_s"), [((0.0, 9.0, 0.0), 9.0), ((9.0, 4.0, 0.0), 4.0), ((60.0, 90.0), 15.0)])
+def test_checkpoints_are_as_rare_as_the_stores_of_all_tasks_allow(periods, wait_s):
+    machine = Machine(topology_id=ID, tasks=TASKS)
+    reports = {
+        task: Report(task=task, component=TASKS[task], seconds=0.2, period_s=period_s)
+        for task, period_s in zip(TASKS, periods, strict=False)
+    }
+    assert interval(replace(machine, arrived=reports)) == wait_s
+
+
 def test_checkpoints_are_never_rarer_than_the_limit_says():
     machine = Machine(topology_id=ID, tasks=TASKS, limits=Limits(checkpoint_every_s=1.0))
     assert interval(machine) == 1.0

@@ -84,9 +84,9 @@ class FakeLink:
         try:
             blobs, swap = encode()
         except LeewardError as failure:
-            self.report(barrier, report(str(failure), 0.0))
+            self.report(barrier, report(str(failure), 0.0, 0.0))
         else:
-            self.done.append(("export", cut, sorted(blobs), sorted(swap), barrier, report("", 0.0).error))
+            self.done.append(("export", cut, sorted(blobs), sorted(swap), barrier, report("", 0.0, 0.0).error))
 
     def load(self, cut, groups, done, failed):
         entries = {group: self.snapshots.get(group, {}) for group in groups}

@@ -116,9 +116,8 @@ class Site:
     def put(self, addresses: list[str], state: bytes, m: int, k: int, cut: int = CUT) -> Job:
         """Write a state to these agents."""
         scheme = Fragments(FragmentSettings(m=m, k=k))
-        return Job(
-            Scattered(scheme, addresses, self.secret).put(TOPOLOGY, cut, "task", {GROUP: state}), m, k, self.secret
-        )
+        kept = Scattered(scheme, addresses, self.secret).put(TOPOLOGY, cut, "task", {GROUP: state})
+        return Job(kept.record, m, k, self.secret)
 
     def kill(self, agent: int) -> None:
         """As a node that loses its power."""

@@ -229,6 +229,7 @@ class Report:
     keys: int = 0  #: state entries exported or imported
     seconds: float = 0.0  #: time that the export, import or handover took
     waited: float = 0.0  #: handover: longest time that a tuple waited for its group, in seconds
+    period_s: float = 0.0  #: checkpoint: longest time until the next one that the state's store allows; 0: any
 
     def to_json(self) -> str:
         """Compact JSON."""

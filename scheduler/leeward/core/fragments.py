@@ -33,6 +33,10 @@ class Spread(Protocol):
     def least(self) -> int:
         """Fragments that have to be stored for the state to be there at all."""
 
+    @property
+    def period_s(self) -> float:
+        """Longest time until the next checkpoint that keeps the promise in the settings, s; 0: they promise none."""
+
     def record(self, holders: Sequence[str]) -> bytes:
         """All that `Scheme.rebuild` needs beside the fragments. `holders`: of each; "" where nobody has it."""
 

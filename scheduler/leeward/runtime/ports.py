@@ -71,7 +71,7 @@ class ControlLink(Protocol):
 
     def export(
         self, cut: int, epoch: int, encode: Callable[[], tuple[Mapping[int, bytes], Mapping[int, bytes]]],
-        owned: Iterable[int], barrier: str, report: Callable[[str, float], Report], after_s: float = 0.0,
+        owned: Iterable[int], barrier: str, report: Callable[[str, float, float], Report], after_s: float = 0.0,
     ) -> None:  # fmt: skip
         """Encode and write this task's part of a cut, then report at the barrier."""
 

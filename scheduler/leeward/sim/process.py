@@ -192,7 +192,7 @@ class Process:
                 )  # fmt: skip
             except Exception as failure:
                 error = f"{type(failure).__name__}: {failure}"
-            self._reach(barrier, report(error, self.pair.clock.time - began))
+            self._reach(barrier, report(error, self.pair.clock.time - began, 0.0))
 
         self.jobs.append(job)
 

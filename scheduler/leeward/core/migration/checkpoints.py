@@ -50,7 +50,10 @@ def checkpoint_report(m: Machine, event: Reported, now: float) -> Step:
 
 
 def interval(m: Machine) -> float:
-    """Until the next checkpoint: short, so that little is repeated after a loss, but only as far as it is cheap."""
+    """Until the next checkpoint: as long as the stores of all tasks allow. If none says anything, short, so that little
+    is repeated after a loss, but only as far as it is cheap."""
+    if allowed := [report.period_s for report in m.arrived.values() if report.period_s]:
+        return min(m.limits.checkpoint_every_s, *allowed)
     longest = max((report.seconds for report in m.arrived.values()), default=0.0)
     least = min(m.limits.checkpoint_least_s, m.limits.checkpoint_every_s)
     return min(m.limits.checkpoint_every_s, max(least, longest / SHARE))

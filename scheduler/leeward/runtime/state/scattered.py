@@ -42,6 +42,13 @@ class Place(NamedTuple):
         return f"{self.part}.{fragment}"
 
 
+class Kept(NamedTuple):
+    """A state that the agents have."""
+
+    record: dict[str, Any]  #: by which `Scattered.get` finds it
+    period_s: float  #: longest time until the next checkpoint that the scheme's settings allow; 0: any
+
+
 class Scattered:
     """One node's access to the agents. `node`: agents on it are not used, as they would fail with it."""
 
@@ -53,8 +60,8 @@ class Scattered:
         #: in the order in which this node uses them, another for each node, so that all agents get their share
         self.agents = tuple(sorted(others, key=lambda address: sha256(f"{node} {address}".encode()).digest()))
 
-    def put(self, topology: str, cut: int, part: str, blobs: Mapping[int, bytes]) -> dict[str, Any]:
-        """Store the groups' bytes; the record by which `get` finds them. `part`: its own for each writer and epoch.
+    def put(self, topology: str, cut: int, part: str, blobs: Mapping[int, bytes]) -> Kept:
+        """Store the groups' bytes. `part`: its own for each writer and epoch.
 
         Raises ConfigError for too few agents, ClusterRefusedError if fewer fragments could be stored than the state
         needs. With fewer than all, but enough, so many failures less are survived.
@@ -65,7 +72,7 @@ class Scattered:
             at += len(blob)
         spread = self._scheme.spread(b"".join(blobs.values()), neighbours=len(self.agents))
         holders = _Putting(spread, self._client, self.agents, place).run()
-        return {"part": place.part, "places": places, "record": spread.record(holders)}
+        return Kept({"part": place.part, "places": places, "record": spread.record(holders)}, spread.period_s)
 
     def _client(self, address: str) -> AgentClient:
         client = AgentClient(address, self._secret, self._connect_s)

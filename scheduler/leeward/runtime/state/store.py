@@ -30,7 +30,7 @@ from leeward.runtime.state.keyed import Entries
 
 if TYPE_CHECKING:
     from leeward.core.fragments import Buffer
-    from leeward.runtime.state.scattered import Scattered  # most tasks do not need it
+    from leeward.runtime.state.scattered import Kept, Scattered  # most tasks do not need it
 
 _EXPORT = files("leeward.runtime").joinpath("lua/export.lua").read_text()
 _TIMEOUT_S = 5.0
@@ -77,11 +77,13 @@ class TaskStore:
         blobs: Mapping[int, bytes],
         owned: Iterable[int],
         swap: Mapping[int, bytes],
-    ) -> None:
+    ) -> float:
         """Write this task's groups: `blobs` to Redis or the agents, `swap` to the node.
 
+        Returns the longest time until the next checkpoint that the settings of the agents' scheme allow, s; 0: any.
         Raises FencedError for an outdated epoch, ConfigError or ClusterRefusedError if agents are missing.
         """
+        period_s = 0.0
         if swap:
             self._write_swap(cut, swap)
         about: dict[str, Any] = {
@@ -89,7 +91,8 @@ class TaskStore:
         }  # fmt: skip
         if self._scattered is not None and blobs:
             self._write(cut, epoch, [])  # a fenced writer need not send its bytes
-            about["at"], blobs = self._scatter(self._scattered, cut, epoch, blobs), {}
+            about["at"], period_s = self._scatter(self._scattered, cut, epoch, blobs)
+            blobs = {}
         batch: list[int | bytes] = []
         size = 0
         for group, blob in blobs.items():
@@ -99,6 +102,7 @@ class TaskStore:
                 self._write(cut, epoch, batch)
                 batch, size = [], 0
         self._write(cut, epoch, batch, msgpack.packb(about))
+        return period_s
 
     def _write(self, cut: int, epoch: int, batch: list[int | bytes], about: bytes = b"") -> None:
         """Groups, and with `about` the record that makes them count; raises FencedError."""
@@ -110,7 +114,7 @@ class TaskStore:
                 remedy="Nothing is to be done: a newer process owns this state.",
             )
 
-    def _scatter(self, scattered: Scattered, cut: int, epoch: int, blobs: Mapping[int, bytes]) -> dict[str, Any]:
+    def _scatter(self, scattered: Scattered, cut: int, epoch: int, blobs: Mapping[int, bytes]) -> Kept:
         """Bytes to the agents. Redis knows of the agents before they know of the topology, so nothing is left there."""
         if not self._told and scattered.agents:
             self._redis.sadd(self._prefix + "agents", *scattered.agents)

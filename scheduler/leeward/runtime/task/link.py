@@ -72,25 +72,28 @@ class Link:
         encode: Callable[[], tuple[Mapping[int, bytes], Mapping[int, bytes]]],
         owned: Iterable[int],
         barrier: str,
-        report: Callable[[str, float], Report],
+        report: Callable[[str, float, float], Report],
         after_s: float = 0.0,
     ) -> None:
-        """Encode and write this task's part of a cut, then report at the barrier (the error, if it failed).
+        """Encode and write this task's part of a cut, then report at the barrier.
+
+        `report` is called with the error ("": none), the seconds that it took, and those until the next checkpoint that
+        the store allows (0: any).
 
         `encode()`, called in the background, gives by group what goes to Redis and what to the node's swap area.
         """
 
         def job() -> None:
-            start, error = time.perf_counter(), ""
+            start, error, period_s = time.perf_counter(), "", 0.0
             try:
                 blobs, swap = encode()
-                self._store.export(cut, epoch, blobs, owned, swap)
+                period_s = self._store.export(cut, epoch, blobs, owned, swap)
             except Exception as failure:
                 log.warning("export of cut %d failed: %s", cut, failure)
                 error = f"{type(failure).__name__}: {failure}"
             self._create(
                 f"{self._paths.barrier(barrier)}/{self._task}",
-                report(error, time.perf_counter() - start).to_json(),
+                report(error, time.perf_counter() - start, period_s).to_json(),
             )
 
         self.soon(job, after_s)

@@ -147,10 +147,10 @@ class Task:
                 frozen.forget(group)
             return blobs, swap
 
-        def report(why: str, seconds: float) -> Report:
+        def report(why: str, seconds: float, period_s: float) -> Report:
             self.state_bytes = counts["bytes"]
             shell.post(lambda: state.thaw(frozen))
-            return self._report(why, seconds=seconds, **counts)
+            return self._report(why, seconds=seconds, period_s=period_s, **counts)
 
         later = self.leisure_s  # all tasks do it at about the same time, and those downstream still wait for the marker
         if self.protocol.mode is not Mode.RUNNING:

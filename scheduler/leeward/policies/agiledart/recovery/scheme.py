@@ -19,7 +19,7 @@ _MB, _DAY_S = 1e6, 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FragmentSettings:
-    """Of `leeward.state.options`. With `recover_s` m and k follow from the size of each checkpoint."""
+    """Of `leeward.state.options`. With `recover_s` m, k and the time to the next checkpoint follow from its size."""
 
     m: int = options.setting(4, "", "fragments that hold the state; any m of all rebuild it", least=1)
     k: int = options.setting(2, "", "parity fragments: so many holders may fail")
@@ -56,21 +56,25 @@ class Fragments:
     def spread(self, state: Buffer, *, neighbours: int) -> Stored:
         """See `Scheme.spread`."""
         size = memoryview(state).nbytes
-        return Stored(encode(state, self.layout(size, neighbours)))
+        layout, period_s = self.layout(size, neighbours)
+        return Stored(encode(state, layout), period_s)
 
-    def layout(self, size: int, neighbours: int) -> Layout:
-        """For a state of so many bytes. Raises ConfigError for too few neighbours."""
-        known, m, k = self._settings, self._settings.m, self._settings.k
+    def layout(self, size: int, neighbours: int) -> tuple[Layout, float]:
+        """For a state of so many bytes, and the period, s, that `recover_s` allows with it; 0: it is not kept.
+
+        Raises ConfigError for too few neighbours.
+        """
+        known, m, k, period_s = self._settings, self._settings.m, self._settings.k, 0.0
         if known.recover_s:
             with suppress(LeewardError):  # a checkpoint that takes too long to recover is better than none
                 choice = tune(size, known.facts(neighbours), Wish(recover_s=known.recover_s, loss=known.loss))
-                m, k = choice.m, choice.k
+                m, k, period_s = choice.m, choice.k, choice.period_s
         if m + k > neighbours:
             raise ConfigError(
                 f"m = {m} and k = {k}: {m + k} fragments need as many neighbours, and {neighbours} are named.",
                 remedy="Name more agents in leeward.state.agents, or lower m or k in leeward.state.options.",
             )
-        return layout_of(size, m, k)
+        return layout_of(size, m, k), period_s
 
     def rebuild(self, record: bytes, ranges: Sequence[tuple[int, int]]) -> Restoring:
         """See `Scheme.rebuild`."""
@@ -81,8 +85,8 @@ class Fragments:
 class Stored:
     """A state in fragments; see `leeward.core.fragments.Spread`."""
 
-    def __init__(self, encoded: Encoded) -> None:
-        self._encoded = encoded
+    def __init__(self, encoded: Encoded, period_s: float) -> None:
+        self._encoded, self.period_s = encoded, period_s
         self.fragments, self.least = encoded.fragments, encoded.layout.m
 
     def record(self, holders: Sequence[str]) -> bytes:
