@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp bench-coordinates lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -105,6 +105,9 @@ bench-agreement: setup ## query 1 under S-EDRP on Storm and in the simulator, pl
 
 bench-dssp: setup ## the services of DSSP: 1,000 of 100,000 domains found, in memory and over HTTP; seconds
 	python tests/bench/dssp.py
+
+bench-coordinates: setup ## round trips predicted by coordinates, against measured matrices of ../shared
+	python tests/bench/coordinates.py
 
 bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
 	python tests/bench/edrp.py

@@ -658,6 +658,9 @@ class FakeCourier:
     def __init__(self, *_):
         self.asked = []
 
+    def addresses(self):
+        return {}
+
     def warm(self):
         self.asked.append(("warm",))
 

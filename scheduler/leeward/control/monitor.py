@@ -11,11 +11,12 @@ from leeward.control.costs import PRIOR
 from leeward.control.ports import ComponentFacts, StreamFacts, Structure
 from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.control import ControlRecord
+from leeward.core.coordinates import Coordinate, Delays, surest
 from leeward.core.errors import ConfigError
 from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView, Component, HandoverCost, Measured, Node
 from leeward.core.network import Network
-from leeward.core.plan import Placement
+from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
 from leeward.core.topology_conf import FACTS, MAX_REPLICAS, PINNED, SERVICE_RATE, check_conf
 
@@ -51,6 +52,22 @@ def outside_of(samples: Mapping[int, TaskMetrics]) -> dict[str, tuple[str, ...]]
 def emitted(sample: TaskMetrics) -> int:
     """Tuples that the task sent, markers left out."""
     return sum(count for stream, count in sample.sent.items() if stream != MARKER_STREAM)
+
+
+def delays_of(samples: Mapping[int, TaskMetrics], slots: Mapping[int, Slot]) -> Delays:
+    """Delays between nodes, by the tasks on them. `slots`: of tasks, as Storm has placed them."""
+    found: dict[str, list[Coordinate]] = {}
+    trips: dict[tuple[str, str], float] = {}
+    for task, sample in sorted(samples.items()):
+        if task not in slots:
+            continue
+        node = slots[task].node
+        if sample.place is not None:
+            found.setdefault(node, []).append(sample.place)
+        for other, seconds in sample.trips.items():
+            trips[node, other] = min(seconds, trips.get((node, other), seconds))
+    places = {node: place for node, places in found.items() if (place := surest(places)) is not None}
+    return Delays(places, trips)
 
 
 def streams_of(samples: Collection[TaskMetrics]) -> tuple[str, str]:
@@ -166,6 +183,7 @@ class Facts:
     streams: StreamFacts = field(default_factory=StreamFacts)
     draining: frozenset[str] = frozenset()
     handover_cost: HandoverCost = PRIOR
+    delay_s: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: one way, as measured
     network: Network | None = None
     wanted: Placement | None = None  #: placement last written for the plugin, under this name
 
@@ -228,6 +246,7 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
         assignment=facts.cluster.assigned.slots,
         measured={entry.id: _measured(entry, facts, settings) for entry in facts.structure.components},
         stream_rate={stream: facts.rates.streams.get(stream, 0.0) for stream in streams},
+        delay_s=facts.delay_s,
         network=facts.network,
         handover_cost=facts.handover_cost,
         live=settings.mode == "live",

@@ -10,6 +10,7 @@ from leeward.control.monitor import (
     Monitor,
     build_view,
     check_structure,
+    delays_of,
     members,
     outside_of,
     read_samples,
@@ -19,6 +20,7 @@ from leeward.control.ports import Ports, Structure
 from leeward.control.room import not_placed
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
+from leeward.core.coordinates import Delays
 from leeward.core.errors import ClusterRefusedError, NotReadyError
 from leeward.core.instructions import Mode
 from leeward.core.journal import StepName
@@ -41,8 +43,9 @@ def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[
     sleep(settings.window_s)
     samples = read_samples(ports.snapshots.metrics(structure.id))
     rates = monitor.observe(samples, ports.clock.now())
+    cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
     facts = Facts(
-        structure=structure, cluster=read_snapshot(ports.cluster.snapshot(lambda: None), structure.id),
+        structure=structure, cluster=cluster, delay_s=delays_of(samples, cluster.assigned.slots),
         record=_record(ports, structure), rates=rates, service=monitor.service,
         sizes=sizes_of(samples), outside=outside_of(samples), draining=ports.cluster.draining(),
         wanted=ports.open_topology(structure).control.read_placement(), network=ports.network,
@@ -73,6 +76,7 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
     view = build_view(facts, Settings())
     tasks = frozenset(task for component in view.components for task in component.tasks)
     samples, warnings = _samples(ports, structure)
+    delays = delays_of(samples, cluster.assigned.slots)
     return {
         "topology": topology,
         "topology_id": structure.id,
@@ -91,7 +95,17 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "running": len(running(tasks, samples)),
         "nodes": {node.id: list(node.ports) for node in view.nodes},
         "draining": sorted(ports.cluster.draining()),
+        "delays_ms": delays_ms(delays),
+        "delay_error": None if (off := delays.error()) is None else round(off, 3),
     }
+
+
+def delays_ms(delays: Delays) -> dict[str, dict[str, float]]:
+    """Node -> other node -> one-way delay, ms, of those whose places are known; for people."""
+    found: dict[str, dict[str, float]] = {}
+    for a, b in delays:
+        found.setdefault(a, {})[b] = round(1_000 * delays[a, b], 2)
+    return found
 
 
 def running(tasks: Collection[int], samples: Mapping[int, TaskMetrics]) -> frozenset[int]:

@@ -19,6 +19,7 @@ from leeward.control.monitor import (
     Monitor,
     Rates,
     build_view,
+    delays_of,
     members,
     outside_of,
     read_samples,
@@ -38,6 +39,7 @@ from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.control.room import no_room, not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
 from leeward.core.control import ControlRecord
+from leeward.core.coordinates import Delays
 from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError, ProtocolError
 from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView
@@ -77,6 +79,7 @@ class Term:
         self._rates = Rates()
         self._streams = StreamFacts()
         self._outside: dict[str, tuple[str, ...]] = {}
+        self._delays = Delays({})
         self._warned: dict[str, tuple[str, ...]] = {}
         self._liveness = Liveness(settings.silent_s)
         self._measure_at = self._listen_at = 0.0
@@ -141,6 +144,7 @@ class Term:
             outside=self._outside,
             streams=self._streams,
             handover_cost=self._costs.fit(),
+            delay_s=self._delays,
             network=self._ports.network,
         )
 
@@ -311,6 +315,8 @@ class Term:
             return
         self._rates = self._monitor.observe(samples, now)
         self._warn(samples)
+        if coordinator.snapshot is not None:
+            self._delays = delays_of(samples, coordinator.snapshot.assigned.slots)
         if coordinator.snapshot is not None and coordinator.machine.record.tables:
             self._tell(coordinator, coordinator.snapshot, now)
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from leeward.core.coordinates import Coordinate
+
 #: Fields of an entry in a sink's results stream, epoch s: its pulse left the source; the sink wrote it.
 LEFT_FIELD, WRITTEN_FIELD = "w0", "w"
 
@@ -32,6 +34,8 @@ class TaskMetrics:
     mode: str = ""  #: of the task's protocol: `running`, say
     outside: tuple[str, ...] = ()  #: attributes beside `self.state` that its tuples change
     state_unused: bool = False  #: it has processed tuples, and nothing that it runs uses `self.state`
+    place: Coordinate | None = None  #: of its node in the network
+    trips: Mapping[str, float] = field(default_factory=dict)  #: node -> round trip to it, s, of those measured last
     more: Mapping[str, object] = field(default_factory=dict)  #: for people: node, epoch, state, own counters
 
     def to_line(self) -> str:
@@ -43,6 +47,8 @@ class TaskMetrics:
             "looked_at": self.looked_at, "state_bytes": self.state_bytes,
             "reads": self.reads, "writes": self.writes, "mode": self.mode,
             "outside": self.outside, "state_unused": self.state_unused,
+            "trips": {node: round(seconds, 7) for node, seconds in self.trips.items()},
+            "place": [round(figure, 7) for figure in self.place.figures()] if self.place else [],
         }  # fmt: skip
         return json.dumps({**self.more, **own})
 
@@ -69,6 +75,8 @@ class TaskMetrics:
                 mode=str(entry.get("mode", "")),
                 outside=tuple(map(str, entry.get("outside", ()))),
                 state_unused=bool(entry.get("state_unused", False)),
+                place=Coordinate.of(entry.get("place")),
+                trips={str(node): float(seconds) for node, seconds in entry.get("trips", {}).items()},
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             return None

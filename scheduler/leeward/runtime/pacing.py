@@ -37,6 +37,12 @@ class Pacing:
     #: a worker sends a heartbeat twice a second; a bolt that waits longer than this for its input has lost it
     worker_silent_s: float = 1.5
 
+    # distances to other nodes
+    distance_s: float = 1.0  #: between two questions
+    distance_soon: int = 60  #: so many of them, then the node's place is known well enough to ask seldom
+    distance_late_s: float = 10.0
+    distance_again: int = 30  #: after so many questions the other tasks' addresses are read anew
+
     # copying ahead. With half the time, 10 and 100 MB took up to five times what their bytes need, and no tuple was
     # faster
     step_s: float = 0.001  #: it takes the task's own thread for so long at a time

@@ -100,6 +100,7 @@ class Courier:
         """
         self._relay, self._pacing = Relay(url, topology_id, task, secrets, pacing), pacing
         self._task, self._owner, self._post, self._host, self._called = task, owner, post, host, called
+        self.answer: Callable[[], bytes] = bytes  #: to tasks that ask for this one's place in the network
         self._stop = threading.Event()
         self._listener: Listener | None = None
         self._unreachable: set[bytes] = set()  # addresses; a firewall would cost every handover the time of a try
@@ -118,11 +119,18 @@ class Courier:
     def _listen(self) -> None:
         if self._host and self._listener is None:
             try:
-                self._listener = Listener(self._host, self._welcome, self._pacing)
+                self._listener = Listener(self._host, self._welcome, self._pacing, lambda: self.answer())
             except OSError as failure:
                 log.warning("%s cannot be reached at %r (%s): through Redis", self._owner, self._host, failure)
                 return
             self._relay.tell(self._listener.address)
+
+    def addresses(self) -> dict[int, bytes]:
+        """Where tasks listen, as far as they have said. Raises LeewardError while Redis is away."""
+        try:
+            return self._relay.addresses()
+        except redis.RedisError as failure:
+            raise LeewardError(f"addresses of tasks cannot be read: {failure}", remedy="Start Redis.") from failure
 
     def send(self, epoch: int, sent: Callable[[], None], failed: Failed) -> Sending:
         """Begin to send groups; `sent` when all that was given to it by `finish` is safe from this task's end."""

@@ -7,6 +7,9 @@ of those taken so far (4 bytes). Big endian.
 
 Nothing is lost with a connection: the sender keeps what was not answered, to send it another way; a piece that comes
 twice counts once.
+
+A greeting with the magic `LWP` asks for the receiver's place in the network (`task/distance.py`), which it sends before
+it closes.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import logging
 import secrets
 import socket
 import struct
+import sys
 import threading
 import time
 from collections import deque
@@ -30,9 +34,13 @@ from leeward.runtime.pacing import Pacing
 log = logging.getLogger(__name__)
 
 VERSION = 1
-_MAGIC = b"LWD"
+_MAGIC, _ASKS = b"LWD", b"LWP"
 _GREETING = struct.Struct(">3sB16sQI")
 _NUMBER = struct.Struct(">I")
+#: Of Linux' `struct tcp_info`: its field tcpi_rtt, the smoothed round trip in us, after 8 others of 1 byte and 15 of 4.
+_ROUND_TRIP = struct.Struct("=68xI")
+#: No answer about a place is longer.
+_LONGEST_ANSWER = 1024
 
 
 class Incoming:
@@ -72,11 +80,16 @@ class Incoming:
 class Listener:
     """Where a task can be reached, from its start to its end. Raises OSError if it cannot listen there."""
 
-    def __init__(self, host: str, welcome: Callable[[Incoming], None], pacing: Pacing = Pacing()) -> None:
-        """`host`: the name by which Storm's workers reach this node; `welcome` has a thread for each connection."""
+    def __init__(
+        self, host: str, welcome: Callable[[Incoming], None], pacing: Pacing = Pacing(),
+        answer: Callable[[], bytes] = bytes,
+    ) -> None:  # fmt: skip
+        """`host`: the name by which Storm's workers reach this node; `welcome` has a thread for each connection.
+        `answer`: to those that ask for this task's place."""
         # as Storm's workers: on all addresses; but what is of this machine alone stays there
         self._server = socket.create_server((host if host.startswith("127.") else "", 0))
         self._secret, self._welcome, self._pacing = secrets.token_bytes(16), welcome, pacing
+        self._answer = answer
         #: for `Way`
         self.address: bytes = msgpack.packb([host, self._server.getsockname()[1], self._secret])
         threading.Thread(target=self._accept, name="leeward-listen", daemon=True).start()
@@ -99,9 +112,13 @@ class Listener:
     def _greet(self, connection: socket.socket) -> None:
         with connection:
             try:
-                epoch = self._epoch_of(connection)
-                if epoch is None:
+                greeting = self._greeting_of(connection)
+                if greeting is None:
                     log.warning("handover: refused a connection whose greeting is not for this task")
+                    return
+                magic, epoch = greeting
+                if magic == _ASKS:
+                    connection.sendall(self._answer())
                     return
                 connection.settimeout(self._pacing.block_s)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -109,8 +126,8 @@ class Listener:
             except OSError as failure:  # the sender goes another way
                 log.info("handover: a sender's connection broke: %s", failure)
 
-    def _epoch_of(self, connection: socket.socket) -> int | None:
-        """The sender's epoch and task by its greeting; None if the greeting is not for this task."""
+    def _greeting_of(self, connection: socket.socket) -> tuple[bytes, int] | None:
+        """Magic and epoch of the sender's greeting; None if the greeting is not for this task."""
         connection.settimeout(self._pacing.greet_s)
         greeting = b""
         while len(greeting) < _GREETING.size:
@@ -119,8 +136,28 @@ class Listener:
                 return None
             greeting += part
         magic, version, secret, epoch, _task = _GREETING.unpack(greeting)
-        known = (magic, version) == (_MAGIC, VERSION) and hmac.compare_digest(secret, self._secret)
-        return epoch if known else None
+        known = magic in (_MAGIC, _ASKS) and version == VERSION and hmac.compare_digest(secret, self._secret)
+        return (magic, epoch) if known else None
+
+
+def ask(address: bytes, task: int, pacing: Pacing = Pacing()) -> tuple[float, bytes]:
+    """Round trip to the task that listens there, s, and its answer about its place. Raises OSError.
+
+    The round trip is that of the connection's handshake, which the kernels exchange: the other process may be busy.
+    """
+    host, port, secret = msgpack.unpackb(address)
+    began = time.perf_counter()
+    with socket.create_connection((host, port), timeout=pacing.connect_s) as connection:
+        seconds = time.perf_counter() - began
+        if sys.platform == "linux":
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ROUND_TRIP.size)
+            seconds = _ROUND_TRIP.unpack(info)[0] / 1e6
+        connection.sendall(_GREETING.pack(_ASKS, VERSION, secret, 0, task))
+        connection.settimeout(pacing.greet_s)
+        answer = b""
+        while len(answer) <= _LONGEST_ANSWER and (part := connection.recv(_LONGEST_ANSWER)):
+            answer += part
+    return seconds, answer
 
 
 class Way:

@@ -74,6 +74,10 @@ class Relay:
         """Where this task listens; None if it has not said."""
         return self._patiently(lambda: self._client.hget(self._prefix + "at", str(target)), stop)
 
+    def addresses(self) -> dict[int, bytes]:
+        """Task -> where it listens, of all that have said. Raises redis.RedisError."""
+        return {int(task): address for task, address in self._client.hgetall(self._prefix + "at").items()}
+
     def put(self, epoch: int, target: int, pieces: list[bytes], waiting: Counter[int], stop: threading.Event) -> None:
         """Through Redis. `waiting`: pieces for each receiving task, as far as is known. Raises FencedError."""
         key = self._key(epoch, target)

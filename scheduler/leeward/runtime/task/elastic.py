@@ -41,6 +41,7 @@ from leeward.runtime.state.store import TaskStore
 from leeward.runtime.state.swap import drop_gone
 from leeward.runtime.task.beat import Beat, Stopped
 from leeward.runtime.task.conf import direct, redis_url, service_time, zookeeper
+from leeward.runtime.task.distance import Distance
 from leeward.runtime.task.emulated import Server
 from leeward.runtime.task.link import Link
 from leeward.runtime.task.task import Task
@@ -68,7 +69,7 @@ class Elastic(Output):
     reads = ""  #: a source sets it: the stream of the datastore that it reads; the service looks for backlog there
     writes = ""  #: a sink sets it: the stream that it writes, with the fields of `core/metrics.py`, for response times
     #: The other parts; tests have their own.
-    _pacing, _make_courier, _make_link, _make_beat = Pacing(), Courier, Link, Beat
+    _pacing, _make_courier, _make_link, _make_beat, _make_distance = Pacing(), Courier, Link, Beat, Distance
     _task: Task  # there once Storm has told which task it is
 
     _connected = False  # to a worker
@@ -155,6 +156,8 @@ class Elastic(Output):
             redis_url(conf), conf["storm.id"], self.task_id, owner, self._post, self._node if self._direct else "",
             lambda: self._link.look(), secrets, self._pacing,
         )  # fmt: skip
+        self._distance = self._make_distance(courier.addresses, self.task_id, self._node, self._pacing)
+        courier.answer = self._distance.answer
         self._server = Server(service_time(conf))
         self._user = UserCode(self, self._protocol, self._server.rest)
         self._task = Task(_Shell(self), self._user, self._protocol, courier, pacing=self._pacing, in_turn=self._in_turn)
@@ -188,6 +191,8 @@ class Elastic(Output):
         self._user.watch(Outside(self, self._ours) if self.kind != "stateless" else None)
         self._beat.start()
         self._link.start()
+        if self._direct:
+            self._distance.start()
         if not conf.get(SWAP_DIR.name):  # else it may be shared with tasks of another cluster
             self._link.soon(lambda: self._drop_swaps(conf), self._pacing.after_s)
         if self.kind == "stateful":
@@ -343,6 +348,8 @@ class Elastic(Output):
             writes=self.writes,
             outside=outside,
             state_unused=unused,
+            place=self._distance.place,
+            trips=self._distance.trips(),
             more=more,
         ).to_line()
 
