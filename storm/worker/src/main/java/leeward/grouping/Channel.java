@@ -33,8 +33,10 @@ final class Channel {
     /** The tasks that own a key group; all, as long as there is no table. */
     private List<Integer> replicas;
     private long epoch;
-    /** The next entry of the rotation, 0 to 127. */
+    /** The next turn of the rotation. */
     private int turn;
+    /** By weights: the index into {@link #targets} at each turn; null: the entries of the table have a turn each. */
+    private int[] weighted;
 
     Channel(int source, String component, List<Integer> targetTasks) {
         this.source = source;
@@ -60,11 +62,59 @@ final class Channel {
         return answers.get(index);
     }
 
-    /** Counts a tuple and gives the next owner of the rotation: entry i of the table is (53 i) mod 128. */
+    /** Counts a tuple and gives the task whose turn it is: by weights, else that of table entry (53 i) mod 128. */
     List<Integer> sendNext() {
-        List<Integer> answer = send(turn * STRIDE & MASK);
-        turn = turn + 1 & MASK;
-        return answer;
+        if (weighted == null) {
+            List<Integer> answer = send(turn * STRIDE & MASK);
+            turn = turn + 1 & MASK;
+            return answer;
+        }
+        int index = weighted[turn];
+        turn = turn + 1 == weighted.length ? 0 : turn + 1;
+        sent[index]++;
+        return answers.get(index);
+    }
+
+    /**
+     * Makes {@link #sendNext} go by weights until the next table; what is not a replica has none. Without any weight
+     * the entries of the table have their turns again.
+     *
+     * <p>The turn goes on from where it is: weights that come often would else give every turn to the first ones.
+     *
+     * @throws IllegalArgumentException if a task is none of the component's, or for weights that are none
+     */
+    void weigh(int[] tasks, int[] weights) {
+        int[] byTarget = new int[targets.length];
+        for (int i = 0; i < tasks.length; i++) {
+            int index = index(tasks[i], "weights");
+            if (owners != null && replicas.contains(tasks[i])) {
+                byTarget[index] = weights[i];
+            }
+        }
+        int[] round = Rotation.round(byTarget);
+        weighted = round.length == 0 ? null : round;
+        turn %= weighted == null ? KeyGroups.GROUPS : weighted.length;
+    }
+
+    /**
+     * These tasks, ascending.
+     *
+     * @throws IllegalArgumentException if one is none of the component's
+     */
+    List<Integer> some(int[] tasks) {
+        for (int task : tasks) {
+            index(task, "sample");
+        }
+        return list(Arrays.stream(tasks).sorted().distinct());
+    }
+
+    private int index(int task, String what) {
+        int index = Arrays.binarySearch(targets, task);
+        if (index < 0) {
+            throw new IllegalArgumentException("the " + what + " of task " + source + " for component '" + component
+                + "' names task " + task + ", which is none of its tasks " + Arrays.toString(targets));
+        }
+        return index;
     }
 
     /**
@@ -89,6 +139,8 @@ final class Channel {
         }
         if (owners == null || newEpoch >= epoch) {
             owners = indices;
+            weighted = null;
+            turn &= MASK;
             replicas = list(Arrays.stream(table).sorted().distinct());
             epoch = newEpoch;
         }

@@ -16,6 +16,11 @@ import org.apache.storm.task.WorkerTopologyContext;
  * {@code counts} goes how many tuples, pulses and route markers the sender has ever sent to each target before. All
  * target components
  * share the values of one emit and Storm asks their groupings one after the other, so each appends its own.
+ *
+ * <p>Two kinds are of a sender's router. {@code weights} goes to nobody: its {@code tables} are
+ * {@code component=task:weight,...}, by which this sender's balanced tuples go round from here on. {@code sample} goes
+ * to the tasks of {@code component=task,...}, which answer when they have done what was sent to them before. Neither is
+ * counted, and neither has counts.
  */
 public final class MarkerGrouping implements CustomStreamGrouping {
     private static final long serialVersionUID = 1L;
@@ -26,6 +31,10 @@ public final class MarkerGrouping implements CustomStreamGrouping {
     private static final String PULSE = "pulse";
     /** The kind that says that groups have another owner. It is counted, as a pulse behind a lost one would be wrong. */
     private static final String ROUTE = "route";
+    /** The kind that stays with its sender. */
+    private static final String WEIGHTS = "weights";
+    /** The kind that goes to the tasks that it names. */
+    private static final String SAMPLE = "sample";
     private static final int KIND = 0;
     private static final int EPOCH = 1;
     private static final int TABLES = 2;
@@ -46,14 +55,23 @@ public final class MarkerGrouping implements CustomStreamGrouping {
     @Override
     public List<Integer> chooseTasks(int taskId, List<Object> values) {
         Channel channel = channels.from(taskId);
+        Object kind = values.get(KIND);
         String table = table(string(values, TABLES), channel.component());
+        if (WEIGHTS.equals(kind)) {
+            if (table != null) {
+                weigh(channel, table);
+            }
+            return Collections.emptyList();
+        }
+        if (SAMPLE.equals(kind)) {
+            return table == null ? Collections.emptyList() : channel.some(tasks(table, channel.component()));
+        }
         if (table != null) {
             channel.install(epoch(values), tasks(table, channel.component()));
         }
         StringBuilder counts = new StringBuilder(string(values, COUNTS));
         channel.appendCounts(counts);
         values.set(COUNTS, counts.toString());
-        Object kind = values.get(KIND);
         if (PULSE.equals(kind)) {
             return channel.sendToReplicas();
         }
@@ -90,6 +108,23 @@ public final class MarkerGrouping implements CustomStreamGrouping {
             }
         }
         return tasks;
+    }
+
+    private static void weigh(Channel channel, String text) {
+        String[] entries = text.isEmpty() ? new String[0] : text.split(",", -1);
+        int[] tasks = new int[entries.length];
+        int[] weights = new int[entries.length];
+        for (int i = 0; i < entries.length; i++) {
+            int colon = entries[i].indexOf(':');
+            try {
+                tasks[i] = Integer.parseInt(entries[i].substring(0, Math.max(0, colon)));
+                weights[i] = Integer.parseInt(entries[i].substring(colon + 1));
+            } catch (NumberFormatException e) {
+                throw new IllegalArgumentException("the weights for component '" + channel.component() + "' have '"
+                    + entries[i] + "' where task:weight must be", e);
+            }
+        }
+        channel.weigh(tasks, weights);
     }
 
     private static long epoch(List<Object> values) {
