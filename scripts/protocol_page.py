@@ -77,6 +77,17 @@ the order in which they came, so counts, cuts, handovers and resets hold as they
   marker has no more tuples in front of it than without a queue.
 - Pulses and checkpoints cut the queue, too: an urgent tuple is served after all that came before the last of them.
 """
+ROUTERS = """Two more kinds of markers are a router's (`router=routed_by(...)`); tasks act on neither, no count includes
+them, and no cut depends on them (`runtime/routing/`, `core/route.py`).
+
+- `weights` goes to no task. It changes the rotation of its sender's `balanced()` tuples at that point of the stream:
+  its `tables` are `component=task:weight,...`, and each replica gets as many turns of a round as its weight. A new
+  table makes weights start anew, and a task that is no replica gets nothing, whatever its weight.
+- `sample` goes to the tasks that its `tables` name, as `component=task,...`. A replica that runs answers when it has
+  processed all that came before, by a datagram to the address in the body. A queue lets it pass, and the answer then
+  counts the tuples that wait. So the sender learns how long a tuple takes there. A sample that is lost costs a sample;
+  without an answer for a second the replica counts as one that took a second.
+"""
 COURSES = """A *restart*: `announce` (PAUSE), every task exports at the pause marker, barrier 1, `move` (the plugin
 places, Storm rebalances), `restore` (RESTORE: groups, state, probes), barrier 2, RUN.
 
@@ -247,6 +258,7 @@ def page() -> str:
         markers(),
         "### Alignment\n", ALIGNMENT,
         "### Order of waiting tuples\n", OVERTAKING,
+        "### Samples and weights\n", ROUTERS,
         "## A task\n", members(Mode, "State"),
         "### Facts\n", members(Fact, "Fact"),
         "### Transitions of a task\n", diagram(Mode.STARTING, protocol.TRANSITIONS, of_fact),

@@ -32,9 +32,9 @@ def installed(monkeypatch):
 
     for module in (registry, named, topology_jar):
         monkeypatch.setattr(module, "entry_points", points)
-    topology_jar.store_files.cache_clear()
+    topology_jar.room_files.cache_clear()
     yield
-    topology_jar.store_files.cache_clear()
+    topology_jar.room_files.cache_clear()
 
 
 def test_a_name_becomes_module_and_class(installed):
@@ -73,11 +73,11 @@ def test_the_configuration_of_a_topology_class_is_resolved(installed):
 
 def test_workers_get_the_modules_of_a_store_and_no_more_of_its_room(installed):
     room = "leeward/policies/agiledart"
-    assert topology_jar.store_files() == {
+    assert topology_jar.room_files("leeward.stores") == {
         "leeward/policies/__init__.py", f"{room}/__init__.py", f"{room}/recovery/__init__.py",
         *(f"{room}/recovery/{name}.py" for name in ("scheme", "coding", "fetch", "tuning")),
     }  # fmt: skip
-    assert topology_jar.store_files() <= {name for name, _ in topology_jar.package_tree()}
+    assert topology_jar.room_files("leeward.stores") <= {name for name, _ in topology_jar.package_tree()}
 
 
 def test_a_task_whose_bytes_are_in_redis_loads_nothing_of_it():

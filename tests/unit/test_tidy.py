@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from leeward.local.topology_jar import WORKER_PACKAGES, discipline_files
+from leeward.local.topology_jar import WORKER_PACKAGES, discipline_files, room_files
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scheduler/leeward"
@@ -111,9 +111,15 @@ def test_workers_get_all_that_a_task_imports():
     assert set(WORKER_PACKAGES) == {"runtime", *MAY_IMPORT["runtime"]}
 
 
-def test_disciplines_run_in_workers():
-    """They are in the jar without the rest of their rooms."""
+def test_disciplines_and_routers_run_in_workers():
+    """They are in the jar without the rest of their rooms; of a router's room it has what the router imports."""
     assert "leeward/policies/dssp/disciplines.py" in discipline_files()
+    routers = room_files("leeward.routers")
+    assert "leeward/policies/agiledart/paths/routers.py" in routers
+    for name in sorted(routers):
+        for other in imported(PACKAGE.parent / name):
+            mine = f"{other.replace('.', '/')}.py" in routers
+            assert mine or other.split(".")[0] in sys.stdlib_module_names or other.startswith("leeward.core"), name
     for name in sorted(discipline_files()):
         for other in imported(PACKAGE.parent / name):
             top = other.split(".")[0]

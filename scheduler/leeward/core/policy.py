@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from leeward.core.model import ClusterView
 from leeward.core.peers import Directory, Letter
@@ -65,8 +65,10 @@ class Correspondent(JointPolicy, Protocol):
 class Router(Protocol):
     """Chooses the next hop of a tuple.
 
-    It is asked for each tuple, on the data path: it may not wait, and it may not choose a task that is not in `hops`.
-    It never routes a keyed stream, as the owner of a key group is the table's matter.
+    An agent asks it for each packet; a bolt asks it for many choices at once, whose counts weigh the sender's rotation
+    (`core/route.py`). It may not wait, and it may not choose a task that is not in `hops`. It never routes a keyed
+    stream, as the owner of a key group is the table's matter. With the attribute `steady = True` it chooses the same
+    hop as long as it learns nothing and no time passes: a bolt then asks it once.
     """
 
     def next_hop(self, hops: Sequence[int], *, now: float, rng: Random) -> int:
@@ -74,6 +76,17 @@ class Router(Protocol):
 
     def learn(self, hop: int, delay_s: float) -> None:
         """A tuple that went to `hop` was acknowledged after `delay_s` seconds."""
+
+
+@runtime_checkable
+class PathRouter(Router, Protocol):
+    """A router that looks beyond the next hop: each hop reports the time from there to the sink."""
+
+    def hear(self, hop: int, ahead_s: float) -> None:
+        """A tuple needs so many seconds from `hop` to the sink."""
+
+    def ahead_s(self, hops: Sequence[int], *, now: float, rng: Random) -> float:
+        """Seconds from here to the sink, which this node reports to those before it."""
 
 
 class Discipline(Protocol):

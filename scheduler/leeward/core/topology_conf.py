@@ -51,11 +51,14 @@ STORE = Key(
 AGENTS = Key("leeward.state.agents", "topology", "list of host:port", "none", "agents that keep fragments")
 STORE_OPTIONS = Key("leeward.state.options", "topology", "map", "the scheme's", "settings of the scheme")
 QUEUE = Key("leeward.queue", "internal", "map", "none", "the discipline that orders its waiting tuples, with its facts")
+ROUTER = Key("leeward.router", "internal", "map", "none", "the router of its senders, with its options")
+ROUTERS = Key("leeward.routers", "internal", "map", "none", "component -> its senders' router, with its options")
 KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful or stateless")
 
 KEYS = (
     REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, FACTS, SERVICE_RATE,
-    SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE, KIND,
+    SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE, ROUTER,
+    ROUTERS, KIND,
 )  # fmt: skip
 
 

@@ -5,8 +5,8 @@
     resources/leeward/**         this package, if src/ does not have it
 
 Only of the package `leeward` what a worker needs is in it: the rooms of the runtime, and of the policies' rooms the
-modules of disciplines, so that a bolt orders its queue by the very object that the simulator runs, and of stores, with
-all that these import of their room. The same input gives the same bytes.
+modules of disciplines, so that a bolt orders its queue by the very object that the simulator runs, and of routers and
+stores, with all that these import of their room. The same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath
 
-from leeward.control.registry import DISCIPLINES, STORES
+from leeward.control.registry import DISCIPLINES, ROUTERS, STORES
 from leeward.core.errors import ConfigError
 from leeward.local.errors import NotInstalledError
 from leeward.local.places import PACKAGE
@@ -79,7 +79,7 @@ def package_tree() -> Iterator[tuple[str, Path]]:
         for name, path in python_tree(PACKAGE / part):
             yield f"leeward/{part}/{name}", path
     yield "leeward/__init__.py", PACKAGE / "__init__.py"
-    for name in sorted(discipline_files() | store_files()):
+    for name in sorted(discipline_files() | room_files(ROUTERS) | room_files(STORES)):
         yield name, PACKAGE.parent / name
 
 
@@ -87,7 +87,7 @@ def is_for_workers(relative: PurePosixPath) -> bool:
     """Everything but those parts of the package `leeward` that only services use."""
     parts = relative.parts
     inside = parts[0] == "leeward" and len(parts) > 2 and parts[1] not in WORKER_PACKAGES
-    return not inside or str(relative) in discipline_files() | store_files()
+    return not inside or str(relative) in discipline_files() | room_files(ROUTERS) | room_files(STORES)
 
 
 @cache
@@ -103,10 +103,10 @@ def discipline_files() -> frozenset[str]:
 
 
 @cache
-def store_files() -> frozenset[str]:
-    """This package's modules of stores, by their entry points, and those of the same room that they import."""
+def room_files(group: str) -> frozenset[str]:
+    """This package's modules of a group of entry points, and those of the same room that they import."""
     found: set[str] = set()
-    left = [point.module for point in entry_points(group=STORES) if point.module.startswith("leeward.")]
+    left = [point.module for point in entry_points(group=group) if point.module.startswith("leeward.")]
     while left:
         *packages, module = left.pop().split(".")
         name = "/".join([*packages, f"{module}.py"])

@@ -4,6 +4,7 @@ Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, poli
 """
 
 from leeward.runtime.dsl.queues import ordered_by
+from leeward.runtime.dsl.routers import routed_by
 from leeward.runtime.dsl.specs import balanced, keyed
 from leeward.runtime.dsl.topology import DEFAULTS, Topology
 from leeward.runtime.state.fencing import FencedRedis, FencingToken
@@ -24,5 +25,6 @@ __all__ = [
     "keyed",
     "open_redis",
     "ordered_by",
+    "routed_by",
     "secrets_of",
 ]

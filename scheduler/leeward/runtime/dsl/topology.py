@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import streamparse
 
-from leeward.core.topology_conf import STORE
+from leeward.core.topology_conf import ROUTERS, STORE
 from leeward.runtime.dsl.inputs import refuse_tables_for_stock_bolts
+from leeward.runtime.dsl.routers import collected
 from leeward.runtime.state.schemes import located
 
 #: Where a topology sets nothing else, in its `config` or by `-o key=value` (which streamparse prefers to it).
@@ -35,6 +36,8 @@ class _Defaults:
         if isinstance(store := cls.config.get(STORE.name), str):
             cls.config[STORE.name] = located(store)
         refuse_tables_for_stock_bolts(cls.specs)
+        if routers := collected(cls.specs):
+            cls.config[ROUTERS.name] = routers
 
 
 class _Base:

@@ -2,8 +2,9 @@
 
 Tuples wait in front of the protocol, as they do in the pipe. To the protocol the order in which they are chosen is the
 order in which they came, so its rules hold as they are: a marker and a tick are fences, handled when all tuples that
-were read before them are processed, and nothing behind them is read until then. Heartbeats cut nothing: they are
-answered at once, so that a worker hears of a task that has much to do.
+were read before them are processed, and nothing behind them is read until then. Heartbeats and samples of routers cut
+nothing: they are answered at once, so that a worker hears of a task that has much to do, and no sample keeps an urgent
+tuple back.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from pystorm.component import Tuple
 from leeward.core.instructions import Instruction
 from leeward.runtime.pipe.loop import Loop
 from leeward.runtime.pipe.waiting import Queue
+from leeward.runtime.routing.routes import SAMPLE
 from leeward.runtime.state.keyed import NO_GROUP
 
-_HEARTBEAT = "__heartbeat"
+_HEARTBEAT, _SAMPLE = "__heartbeat", [SAMPLE]
 
 
 class OrderedLoop(Loop):
@@ -83,7 +85,7 @@ class OrderedLoop(Loop):
         if not source.control:
             source.count += 1
             self._queue.add(tup, source.group, self._wall())
-        elif source.stream == _HEARTBEAT:
+        elif source.stream == _HEARTBEAT or values[:1] == _SAMPLE:
             self._control(tup)
         else:
             self._fence = tup

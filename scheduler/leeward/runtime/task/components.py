@@ -48,9 +48,10 @@ from streamparse import Bolt, Spout
 
 from leeward.core.errors import NotOwnedError
 from leeward.core.instructions import Deliver, DeliverPulse, Instruction, Kind, Marker, Send
-from leeward.core.topology_conf import QUEUE
+from leeward.core.topology_conf import QUEUE, ROUTER
 from leeward.runtime.dsl.inputs import Receiver, most_replicas, with_marker_inputs
 from leeward.runtime.dsl.queues import Ordering, discipline_of, queue_conf
+from leeward.runtime.dsl.routers import Routing, router_conf
 from leeward.runtime.dsl.specs import (
     BOLT_CLASS,
     KIND,
@@ -67,6 +68,8 @@ from leeward.runtime.pipe.loop import Loop
 from leeward.runtime.pipe.ordered_loop import OrderedLoop
 from leeward.runtime.pipe.output import BoltOutput, SpoutOutput
 from leeward.runtime.pipe.waiting import Queue, Waiting, line_of
+from leeward.runtime.routing.returns import Answers, Recent
+from leeward.runtime.routing.routes import SAMPLE
 from leeward.runtime.state.keyed import NO_GROUP, Entries
 from leeward.runtime.task.elastic import Elastic, Pulse
 from leeward.runtime.task.mixins import (
@@ -98,13 +101,13 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
     @classmethod
     def spec(
         cls, name: str | None = None, inputs: Any = None, par: int | None = None,
-        config: dict[str, Any] | None = None, queue: Ordering | None = None,
+        config: dict[str, Any] | None = None, queue: Ordering | None = None, router: Routing | None = None,
     ) -> Any:  # fmt: skip
         """As streamparse's `Bolt.spec`; `par` is the number of tasks, the most replicas there can be. `queue`: from
-        `ordered_by`, instead of the class's own.
+        `ordered_by`, and `router`: from `routed_by`, instead of the class's own.
 
         Adds the marker stream to outputs and inputs. Raises ConfigError for inputs that no table can route, and for a
-        queue that cannot be.
+        queue or a router that cannot be.
         """
         conf, par, stateful = {**(cls.config or {}), **(config or {})}, par or cls.par, cls.kind == "stateful"
         receiver = Receiver(name or cls.__name__, most_replicas(par, conf), stateful=stateful)
@@ -112,12 +115,14 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
         ordering = queue_conf(cls, receiver, inputs, routed, queue)
         if ordering and cls._batching:
             refuse_queue(cls)
+        routing = router_conf(cls, receiver, routed, router)
+        parts = {KIND: cls.kind, QUEUE.name: ordering, ROUTER.name: routing}
         spec = ElasticBoltSpec(
             cls,
             name=name,
             inputs=routed,
             par=par,
-            config=conf | {KIND: cls.kind} | ({QUEUE.name: ordering} if ordering else {}),
+            config=conf | {name: part for name, part in parts.items() if part},
             outputs=with_marker_output(receiver.name, cls.outputs),
             **command_of(cls),
         )
@@ -129,6 +134,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
     def _before_start(self) -> None:
         stateful = self.kind == "stateful"
         conf = self.storm_conf.get(QUEUE.name)
+        self._answers = self._make_answers()
         loop: Callable[..., Loop] = partial(OrderedLoop, queue=self._make_queue(conf), wall=time.time) if conf else Loop
         self._loop = loop(
             self.serializer, self._protocol, _LoopEnd(self), self._meter, inbox=self._inbox, copier=self._handovers,
@@ -145,6 +151,16 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
             most=conf["most"],
             line=line_of(stateful=self.kind == "stateful", keyed=conf["keyed"], told=framed),
             mean_s=lambda: server.seconds or meter.mean_s,
+        )
+
+    def _make_answers(self) -> Answers:
+        """To senders with a router. Tuples that were read ahead are in front of the next one."""
+        meter, server = self._meter, self._server
+        recent = Recent(lambda: meter.tuples, lambda: meter.busy_s, time.monotonic)
+        return Answers(
+            self.task_id,
+            service_s=lambda: (server.seconds or recent.mean_s()) * (1 + self._read_ahead),
+            ahead_s=lambda: 0.0 if self._routes is None else self._routes.ahead_s(),
         )
 
     def _run(self) -> None:
@@ -173,7 +189,10 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
     def _control(self, tup: Any) -> None:
         """A tuple that is no data."""
         if tup.stream == MARKER_STREAM:
-            self._carry_out(self._protocol.on_marker(tup.task, _marker(tup.values, self.task_id)))
+            if tup.values[0] != SAMPLE:
+                self._carry_out(self._protocol.on_marker(tup.task, _marker(tup.values, self.task_id)))
+            elif self._protocol.open and self._protocol.works:
+                self._answers.answer(tup.values[1], tup.values[4])
             self.ack(tup)
         elif self.is_heartbeat(tup):
             self.send_message({"command": "sync"})

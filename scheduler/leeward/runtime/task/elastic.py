@@ -32,6 +32,7 @@ from leeward.runtime.pipe.forms import BinaryForm
 from leeward.runtime.pipe.loop import Meter
 from leeward.runtime.pipe.output import Output
 from leeward.runtime.pipe.pipe import PipeSerializer, protect_stdout
+from leeward.runtime.routing.routes import Routes
 from leeward.runtime.state.fencing import FencingToken
 from leeward.runtime.state.keyed import Entries, KeyedState
 from leeward.runtime.state.outside import Outside, uses_state
@@ -44,6 +45,7 @@ from leeward.runtime.task.conf import direct, redis_url, service_time, zookeeper
 from leeward.runtime.task.distance import Distance
 from leeward.runtime.task.emulated import Server
 from leeward.runtime.task.link import Link
+from leeward.runtime.task.routed import routes_of
 from leeward.runtime.task.task import Task
 from leeward.runtime.task.user_code import UserCode
 from leeward.runtime.task.workerless import WorkerlessPipe, descriptor, in_memory
@@ -72,6 +74,7 @@ class Elastic(Output):
     _pacing, _make_courier, _make_link, _make_beat, _make_distance = Pacing(), Courier, Link, Beat, Distance
     _task: Task  # there once Storm has told which task it is
 
+    _routes: Routes | None = None  # where no component downstream has a router
     _connected = False  # to a worker
     _begun = False  # without a worker: resumed() was called
     _downstream: Sequence[str] = ("a unit test",)  # components that take markers
@@ -186,6 +189,7 @@ class Elastic(Output):
         self._beat = self._make_beat(
             redis_url(conf), conf["storm.id"], self.task_id, self._worker_silence, secrets=secrets, pacing=self._pacing
         )
+        self._routes = routes_of(self, conf, self._downstream, self._node if self._direct else "")
         self._before_start()
         self._ours |= set(vars(self)) - before
         self._user.watch(Outside(self, self._ours) if self.kind != "stateless" else None)
@@ -193,6 +197,8 @@ class Elastic(Output):
         self._link.start()
         if self._direct:
             self._distance.start()
+        if self._routes is not None:
+            self._routes.start()
         if not conf.get(SWAP_DIR.name):  # else it may be shared with tasks of another cluster
             self._link.soon(lambda: self._drop_swaps(conf), self._pacing.after_s)
         if self.kind == "stateful":
@@ -278,6 +284,8 @@ class Elastic(Output):
                 tables = tables_text({name: instruction.tables[name] for name in self._downstream})
             body = json.dumps(marker.body, separators=(",", ":"))
             self._emit_marker([str(marker.kind), marker.number, tables, "", body])
+            if self._routes is not None and instruction.tables is not None:
+                self._routes.follow(instruction.tables)
 
     def _deliver(self, instruction: Deliver) -> None:
         raise NotImplementedError  # spouts have no input; bolts define it
@@ -329,7 +337,7 @@ class Elastic(Output):
             "epoch": self._protocol.record.epoch if self._protocol.record else -1,
             "state_keys": len(self.state),
             "counters": dict(self.counters),
-        }
+        } | ({"weights": self._routes.weights()} if self._routes is not None else {})
         return TaskMetrics(
             component=self.component_name,
             mode=str(self._protocol.mode),

@@ -90,6 +90,8 @@ class CostRouter(Learning):
 class KlRouter(CostRouter):
     """The paper's (section V-B)."""
 
+    steady = True  #: see Router
+
     def __init__(self, *, c: float = 0.3, slot_s: float = SLOT_S) -> None:
         super().__init__(KlCost(c), slot_s=slot_s)
 
