@@ -5,13 +5,11 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from random import Random
-from statistics import mean
 
 import pytest
 
 from leeward.core.errors import ProtocolError
 from leeward.core.policy import PathRouter
-from leeward.core.rotation import rotation
 from leeward.core.route import Route, RoutePacing, Turn
 from leeward.core.table import even_table
 from leeward.policies.agiledart.paths.routers import KlRouter, NextHopRouter, ThompsonRouter
@@ -156,83 +154,3 @@ def test_a_hop_far_from_the_sink_is_avoided_though_its_link_is_fast():
     assert made.weights[5] > 0.8 * sum(made.weights.values())
     assert 0 < made.ahead_s(now) < 0.1
     assert route(NextHopRouter()).ahead_s(0.0) == 0.0
-
-
-# --- three replicas in virtual time
-
-TASKS, SLOW = (3, 5, 7), (0.01, 0.01, 0.05)
-#: For replicas: 200 ms are good enough, and only recent samples count, as the delays follow the weights.
-REPLICAS = {"slot_s": 0.2, "fade": 0.8, "age": 0.998, "doubt": 1.0}
-
-
-class Replicas:
-    """Replicas with exponential service times, and Poisson arrivals."""
-
-    def __init__(self, services, seed):
-        self.services, self.rng = dict(zip(TASKS, services, strict=True)), Random(seed)
-        self.free_at = dict.fromkeys(TASKS, 0.0)
-
-    def waits_until(self, task, now):
-        return max(self.free_at[task], now)
-
-    def send(self, task, now):
-        """When the tuple is done."""
-        self.free_at[task] = self.waits_until(task, now) + self.rng.expovariate(1 / self.services[task])
-        return self.free_at[task]
-
-
-def run(router, *, rate, services, seconds=90.0, change=None, seed=1, **pace):
-    """Mean delay of all tuples but the first quarter, s, and each replica's share of these; no router: even rotation.
-
-    `change`: (s, services from then on).
-    """
-    queues, made, pacing = Replicas(services, seed), route(router, **pace) if router else None, RoutePacing(**pace)
-    turns, place, answers, sent, due, number, now = TASKS, 0, [], [], pacing.every_s, 0, 0.0
-    while now < seconds:
-        now += queues.rng.expovariate(rate)
-        if change and now >= change[0]:
-            queues.services = dict(zip(TASKS, change[1], strict=True))
-        if made and now >= due:
-            due, number = due + pacing.every_s, number + 1
-            for at, task, of in [answer for answer in answers if answer[0] <= now]:
-                made.answered(task, of, at, service_s=queues.services[task])
-            answers = [answer for answer in answers if answer[0] > now]
-            turn = made.turn(number, now)
-            answers += [(queues.waits_until(task, now), task, number) for task in turn.samples]
-            turns = rotation(turn.weights) if turn.weights is not None else turns
-        task = turns[place % len(turns)]
-        place += 1
-        sent.append((task, queues.send(task, now) - now))
-    sent = sent[len(sent) // 4 :]
-    counts = Counter(task for task, _ in sent)
-    return mean(delay for _, delay in sent), {task: counts[task] / len(sent) for task in TASKS}
-
-
-@pytest.mark.parametrize("rate", [120, 176])
-def test_a_slow_replica_gets_few_tuples_and_none_waits_long(rate):
-    """Of the capacity of all three 55 and 80 % are used; even rotation gives the slow one more than it can serve."""
-    even, shares = run(None, rate=rate, services=SLOW)
-    assert even > 5 and shares[7] > 0.3
-    routed, shares = run(ThompsonRouter(**REPLICAS), rate=rate, services=SLOW)
-    assert routed < 0.2 and shares[7] < 0.2, (routed, shares)
-
-
-@pytest.mark.parametrize(("rate", "times"), [(75, 1.5), (120, 3)])
-def test_where_no_replica_is_slow_a_router_costs_little(rate, times):
-    even, _ = run(None, rate=rate, services=(0.02, 0.02, 0.02))
-    routed, shares = run(ThompsonRouter(**REPLICAS), rate=rate, services=(0.02, 0.02, 0.02))
-    assert routed < times * even and min(shares.values()) > 0.28, (routed, even, shares)
-
-
-def test_a_replica_that_becomes_slow_is_left_and_one_that_recovers_is_found_again():
-    change = (45.0, (0.05, 0.01, 0.01))
-    routed, shares = run(ThompsonRouter(**REPLICAS), rate=120, services=SLOW, change=change)
-    assert routed < 0.3 and shares[7] > shares[3], (routed, shares)
-
-
-def test_a_sender_that_learns_late_swings():
-    """The reason for a short `every_s`."""
-    same = {"rate": 120, "services": (0.02, 0.02, 0.02)}
-    soon, _ = run(ThompsonRouter(**REPLICAS), **same)
-    late, _ = run(ThompsonRouter(**REPLICAS), **same, every_s=0.25, turns=8)
-    assert late > 3 * soon, (late, soon)

@@ -103,6 +103,17 @@ class ThompsonRouter(CostRouter):
         super().__init__(ThompsonCost(doubt), slot_s=slot_s, fade=fade, age=age)
 
 
+class ReplicaRouter(ThompsonRouter):
+    """Thompson for the replicas of a bolt, whose delays follow what they are sent (experiments/replicas.py).
+
+    A delay within a slot is as good as any other, so replicas that keep up share the tuples evenly; and only the last
+    few samples count, as a sender that remembers more swings from one replica to the other.
+    """
+
+    def __init__(self, *, slot_s: float = 0.2, fade: float = 0.8, age: float = 0.998, doubt: float = 1.0) -> None:
+        super().__init__(slot_s=slot_s, fade=fade, age=age, doubt=doubt)
+
+
 class NextHopRouter(Learning):
     """Algorithm 3 of the paper (appendix E.2): epsilon-greedy on the mean delays of the links."""
 
