@@ -1,4 +1,7 @@
-"""data_source: reads the taxi stream from Redis in order and sends the pulses of data time (see `logic`)."""
+"""data_source: reads the taxi stream from Redis in order and sends the pulses of data time (see `logic`).
+
+With `latency.rate` the rows are made, and come at that rate (`bolts.latency`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from bolts.query1.logic import Intervals
 from bolts.query1.settings import read_settings
-from bolts.query1.stores import Row, TaxiStream, open_redis
+from bolts.query1.stores import MadeStream, Row, Rows, TaxiStream, open_redis
 from leeward.runtime import StatefulSpout
 
 #: How long one call waits in Redis for a row; nothing else happens in the task meanwhile.
@@ -24,8 +27,13 @@ class DataSource(StatefulSpout):
     def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
         settings = read_settings(conf)
         self._pulse_s = settings.pulse_s
-        self.reads = settings.taxi_in
-        self._stream = TaxiStream(open_redis(settings.redis_url, settings.secrets), settings)
+        self._timed = bool(settings.latency.out)
+        self._stream: Rows
+        if settings.latency.rate:
+            self._stream = MadeStream(settings.latency)
+        else:
+            self.reads = settings.taxi_in
+            self._stream = TaxiStream(open_redis(settings.redis_url, settings.secrets), settings)
         self._fetched: deque[Row] = deque()
 
     def resumed(self) -> None:
@@ -64,4 +72,5 @@ class DataSource(StatefulSpout):
         self._stream.publish_end()
 
     def _send_pulse(self, number: int, t: int) -> None:
-        self.emit_pulse(number, {"t": t, "w0": f"{time.time():.3f}"})
+        now = time.time()
+        self.emit_pulse(number, {"t": t, "w0": f"{now:.3f}"} | ({"sent": now} if self._timed else {}))

@@ -6,6 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from bolts.latency.made import Made
+from bolts.latency.settings import Latency
+from bolts.latency.taxi import taxi_row
 from bolts.query1.settings import Settings
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.secrets import NO_SECRETS, Secrets
@@ -58,6 +61,42 @@ def open_redis(url: str, secrets: Secrets = NO_SECRETS) -> redis.Redis:
         retry=Retry(ExponentialBackoff(cap=_LONGEST_PAUSE_S, base=_FIRST_PAUSE_S), _TRIES),
         retry_on_error=[redis.ConnectionError, redis.TimeoutError],
     )
+
+
+class Rows(Protocol):
+    """Where rows come from."""
+
+    def fetch(self, after: int, *, wait_ms: int) -> list[Row]:
+        """The next rows after number `after`, waiting `wait_ms` at most for one."""
+        ...
+
+    def publish_end(self) -> None:
+        """The end of the rows was read."""
+
+    def publish_progress(self, seq: int) -> None:
+        """Rows up to this one will never be read again."""
+
+
+class MadeStream:
+    """Rows that are made at the rate of `latency.rate`; nobody is told of progress and end."""
+
+    def __init__(self, latency: Latency) -> None:
+        self._made, self._seed = Made(latency), latency.seed
+
+    def fetch(self, after: int, *, wait_ms: int) -> list[Row]:
+        """The row after number `after`, if it is due within `wait_ms`; then the entry that ends them."""
+        number = self._made.due(after, wait_s=wait_ms / 1000)
+        if number is None:
+            return []
+        if self._made.is_over(number):
+            return [Row(number, None, 0)]
+        return [Row(number, *taxi_row(self._seed, number))]
+
+    def publish_end(self) -> None:
+        """Nothing: no replay waits for it."""
+
+    def publish_progress(self, seq: int) -> None:
+        """Nothing: rows are made again whenever they are asked for."""
 
 
 class TaxiStream:
@@ -203,8 +242,18 @@ class RabbitSink:
         )
 
 
+class NoSink:
+    """Of a run with made rows: its results are in the file `latency.out`, and no store is asked."""
+
+    def publish(self, result: Result, token: FencingToken = UNFENCED) -> bool:
+        """Nothing."""
+        return True
+
+
 def open_sink(settings: Settings, topology_id: str) -> Sink:
     """The sink that the settings name."""
+    if settings.latency.rate:
+        return NoSink()
     if settings.sink == "rabbitmq":
         return RabbitSink(settings.rabbitmq_url, settings.out, settings.secrets)
     return RedisSink(open_redis(settings.redis_url, settings.secrets), settings.out, topology_id)
