@@ -34,8 +34,7 @@ PINS = pins(MAX_REPLICAS)
 def component(name):
     """Tasks and configuration of a component."""
     config = {"leeward.service_rate": TABLE2_RATE[name], "leeward.max_replicas": MAX_REPLICAS[name]}
-    config |= PINS.get(name, {})
-    return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config}
+    return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config | PINS.get(name, {})}
 
 
 class Query1(Topology):

@@ -23,9 +23,10 @@ class DataSource(StatefulSpout):
     """state: `seq` of the last row sent, its `interval`, and `ended` once the end of the stream was read."""
 
     outputs = ("line", "seq")
+    application = "query1"  #: whose settings these are
 
     def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
-        settings = read_settings(conf)
+        settings = read_settings(conf, self.application)
         self._pulse_s = settings.pulse_s
         self._timed = bool(settings.latency.out)
         self._stream: Rows

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from typing import Any
 
-from bolts.latency.notes import open_notes
 from bolts.query1.logic import GlobalRank, Ranked, result_row
-from bolts.query1.settings import read_settings
-from bolts.query1.stores import Result, open_sink
-from leeward.core.errors import FencedError
-from leeward.runtime import StatefulBolt
+from bolts.query1.result_sink import ResultSink
 
 
-class GlobalRankSink(StatefulBolt):
+class GlobalRankSink(ResultSink):
     """state: see GlobalRank."""
-
-    def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
-        settings = read_settings(conf)
-        self._sink = open_sink(settings, str(conf.get("storm.id", "")))
-        self.writes = settings.out if settings.sink == "redis" and not settings.latency.rate else ""
-        self._notes = open_notes(settings.latency.out)
 
     def process(self, tup: Any) -> None:
         GlobalRank(self.state).candidate(Ranked(*tup.values))
@@ -30,16 +18,5 @@ class GlobalRankSink(StatefulBolt):
         if not pulse.data["advanced"]:
             return
         routes = GlobalRank(self.state).merge()
-        if routes is None:
-            return
-        row = result_row(pulse.data["pickup"], pulse.data["dropoff"], routes)
-        now = time.time()
-        result = Result(number=pulse.number, row=row, w=f"{now:.3f}", w0=pulse.data["w0"])
-        try:
-            new = self._sink.publish(result, self.fencing_token)
-        except FencedError:  # this process was replaced: its successor writes the result
-            self.counters["fenced"] += 1
-            return
-        self.counters["results" if new else "repeats"] += 1
-        if self._notes is not None and new:
-            self._notes.write(pulse.number, sent=pulse.data["sent"], received=now, row=row)
+        if routes is not None:
+            self.publish(pulse, result_row(pulse.data["pickup"], pulse.data["dropoff"], routes))

@@ -1,9 +1,9 @@
-"""The settings of query 1, read once from a component's Storm configuration."""
+"""The settings of an application on taxi rows, read once from a component's Storm configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bolts.latency.settings import Latency, read_latency
@@ -15,11 +15,12 @@ from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.runtime import secrets_of
 
 SINKS = ("redis", "rabbitmq")
+DEFAULT_GRID = Grid()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Each field is the configuration key named beside it."""
+    """Each field is the configuration key named beside it; another application has its own name before the dot."""
 
     redis_url: str = ""  #: leeward.redis.url, without a password
     secrets: Secrets = NO_SECRETS  #: of the file that leeward.secrets.file names
@@ -35,26 +36,30 @@ class Settings:
     latency: Latency = field(default_factory=Latency)  #: latency.*
 
 
-def read_settings(conf: Mapping[str, Any]) -> Settings:
-    """The settings in a Storm configuration. Raises ConfigError naming key, value and what is wanted."""
-    grid, plain = Grid(), Settings()
-    sink = typed(conf, "query1.sink", str, plain.sink)
+def read_settings(conf: Mapping[str, Any], application: str = "query1", grid: Grid = DEFAULT_GRID) -> Settings:
+    """The settings in a Storm configuration, `grid` unless it sets cells of its own.
+
+    Raises ConfigError naming key, value and what is wanted.
+    """
+    plain, key = Settings(), f"{application}.{{}}".format
+    sink = typed(conf, key("sink"), str, plain.sink)
     if sink not in SINKS:
-        raise ConfigError(f"query1.sink is {sink!r}.", remedy=f"Set it to one of {', '.join(SINKS)}.")
+        raise ConfigError(f"{key('sink')} is {sink!r}.", remedy=f"Set it to one of {', '.join(SINKS)}.")
     return Settings(
         redis_url=typed(conf, "leeward.redis.url", str, plain.redis_url),
         secrets=secrets_of(conf),
-        taxi_in=typed(conf, "query1.in", str, plain.taxi_in),
-        batch=whole(conf, "query1.batch", plain.batch),
-        trim=typed(conf, "query1.trim", bool, plain.trim),
-        pulse_s=whole(conf, "query1.pulse_s", plain.pulse_s),
-        window_s=whole(conf, "query1.window_s", plain.window_s),
+        taxi_in=typed(conf, key("in"), str, plain.taxi_in),
+        batch=whole(conf, key("batch"), plain.batch),
+        trim=typed(conf, key("trim"), bool, plain.trim),
+        pulse_s=whole(conf, key("pulse_s"), plain.pulse_s),
+        window_s=whole(conf, key("window_s"), plain.window_s),
         sink=sink,
-        out=typed(conf, "query1.out", str, plain.out),
+        out=typed(conf, key("out"), str, f"{application}:out"),
         rabbitmq_url=typed(conf, "leeward.rabbitmq.url", str, plain.rabbitmq_url),
-        grid=Grid(
-            cell_lon=typed(conf, "query1.cell_lon", float, grid.cell_lon),
-            cell_lat=typed(conf, "query1.cell_lat", float, grid.cell_lat),
+        grid=replace(
+            grid,
+            cell_lon=typed(conf, key("cell_lon"), float, grid.cell_lon),
+            cell_lat=typed(conf, key("cell_lat"), float, grid.cell_lat),
         ),
         latency=read_latency(conf),
     )

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bolts.query1 import global_rank
+from bolts.query1 import result_sink
 from bolts.query1.compute_route_id import ComputeRouteId
 from bolts.query1.filter_by_coordinates import FilterByCoordinates
 from bolts.query1.global_rank import GlobalRankSink
@@ -86,7 +86,7 @@ def test_the_sink_publishes_changes_once_and_counts_repeats(monkeypatch):
         published.append(result)
         return result.number != 5
 
-    monkeypatch.setattr(global_rank, "open_sink", lambda settings, topology_id: SimpleNamespace(publish=publish))
+    monkeypatch.setattr(result_sink, "open_sink", lambda settings, topology_id: SimpleNamespace(publish=publish))
     task = local(GlobalRankSink)
     data = {"t": 240, "w0": "1.5", "pickup": "p", "dropoff": "d", "seq": 9, "advanced": True}
     feed(task, "1.1>2.2", 3, 9).pulse(Pulse(3, data))

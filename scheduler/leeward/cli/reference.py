@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,22 +22,27 @@ class Per(StrEnum):
     PULSE = "pulse"
 
 
+Files = Annotated[list[Path], typer.Argument(help="CSV files of 17 columns, plain or gzip, in order of dropoff.")]
+PerOption = Annotated[Per, typer.Option(help="A row per event that changes the ten, or per pulse.")]
+PulseOption = Annotated[int, typer.Option(min=1, help="Interval of the pulses, seconds of data time.")]
+SortOption = Annotated[bool, typer.Option("--sort", help="Sort the rows by dropoff first (all in memory).")]
+CountOption = Annotated[
+    bool, typer.Option("--count-bad", help="Print to standard error how many rows were rejected, by reason.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Adds `reference` and its sub-commands to the command line."""
     reference = typer.Typer(help="Single-process references, to compare a topology's output with.")
-    reference.callback()(_group)  # keeps `query1` a sub-command though it is the only one
     reference.command("query1")(query1)
+    reference.command("query2")(query2)
     app.add_typer(reference, name="reference")
 
 
-def _group() -> None:
-    """Single-process references, to compare a topology's output with."""
-
-
 def query1(
-    files: Annotated[list[Path], typer.Argument(help="CSV files of 17 columns, plain or gzip, in order of dropoff.")],
-    per: Annotated[Per, typer.Option(help="A row per event that changes the ten, or per pulse.")] = Per.EVENT,
-    pulse_s: Annotated[int, typer.Option(min=1, help="Interval of the pulses, seconds of data time.")] = 60,
+    files: Files,
+    per: PerOption = Per.EVENT,
+    pulse_s: PulseOption = 60,
     lon_m_per_deg: Annotated[
         float | None,
         typer.Option("--cell-lon-m-per-deg", help="Metres of one degree of longitude, for own cells."),
@@ -45,27 +51,56 @@ def query1(
         float | None,
         typer.Option("--cell-lat-m-per-deg", help="Metres of one degree of latitude, for own cells."),
     ] = None,
-    sort: Annotated[bool, typer.Option("--sort", help="Sort the rows by dropoff first (all in memory).")] = False,
-    count_bad: Annotated[
-        bool,
-        typer.Option("--count-bad", help="Print to standard error how many rows were rejected, by reason."),
-    ] = False,
+    sort: SortOption = False,
+    count_bad: CountOption = False,
 ) -> None:
-    """The ten top routes of the last 30 minutes: pickup, dropoff, from_1, to_1, ..., from_10, to_10."""
+    """The ten top routes of the last 30 minutes: pickup, dropoff, from_1, to_1, ..., from_10, to_10.
+
+    Example: leeward reference query1 out/rows.csv.gz --per pulse
+    """
     bolts_importable()
     from bolts.query1.grid import Grid
     from bolts.query1.reference import reference_rows
 
     if (lon_m_per_deg is None) != (lat_m_per_deg is None):
         raise typer.BadParameter("give --cell-lon-m-per-deg and --cell-lat-m-per-deg together, or neither.")
-    rejects: Counter[str] = Counter()
-    try:
+
+    def rows(rejects: Counter[str]) -> Any:
         grid = (
             Grid.of_metres(lon_m_per_degree=lon_m_per_deg, lat_m_per_degree=lat_m_per_deg)
             if lon_m_per_deg is not None and lat_m_per_deg is not None
             else Grid()
         )
-        for result in reference_rows(files, per=per.value, pulse_s=pulse_s, grid=grid, rejects=rejects, sort=sort):
+        return reference_rows(files, per=per.value, pulse_s=pulse_s, grid=grid, rejects=rejects, sort=sort)
+
+    _print(rows, count_bad=count_bad)
+
+
+def query2(
+    files: Files,
+    per: PerOption = Per.EVENT,
+    pulse_s: PulseOption = 60,
+    sort: SortOption = False,
+    count_bad: CountOption = False,
+) -> None:
+    """The ten most profitable areas: pickup, dropoff, then id, empty taxis, median profit, profitability of each.
+
+    Example: leeward reference query2 out/rows.csv.gz --per pulse
+    """
+    bolts_importable()
+    from bolts.query2.reference import reference_rows
+
+    _print(
+        lambda rejects: reference_rows(files, per=per.value, pulse_s=pulse_s, rejects=rejects, sort=sort),
+        count_bad=count_bad,
+    )
+
+
+def _print(rows: Callable[[Counter[str]], Any], *, count_bad: bool) -> None:
+    """The results on standard output, one a line; exit code 1 for input that cannot be read."""
+    rejects: Counter[str] = Counter()
+    try:
+        for result in rows(rejects):
             sys.stdout.write(result.row + "\n")
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)
@@ -79,6 +114,6 @@ def bolts_importable() -> None:
     """`bolts` lies beside the package's folder in a checkout, not in an installation."""
     root = checkout()
     if root is None:
-        raise ConfigError("reference: no bolts/query1 here.", remedy="Run it in a checkout of Leeward.")
+        raise ConfigError("reference: no bolts/ here.", remedy="Run it in a checkout of Leeward.")
     if str(root) not in sys.path:
         sys.path.append(str(root))
