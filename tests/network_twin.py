@@ -50,6 +50,7 @@ class LocalTask:
 
     def __init__(self, network: Network, name: str, task: int) -> None:
         self.network, self.name, self.task = network, name, task
+        self.component_name = name
         self.counters = Counter()
 
     @property

@@ -28,7 +28,6 @@ class DataSource(StatefulSpout):
     def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
         settings = read_settings(conf, self.application)
         self._pulse_s = settings.pulse_s
-        self._timed = bool(settings.latency.out)
         self._stream: Rows
         if settings.latency.rate:
             self._stream = MadeStream(settings.latency)
@@ -73,5 +72,4 @@ class DataSource(StatefulSpout):
         self._stream.publish_end()
 
     def _send_pulse(self, number: int, t: int) -> None:
-        now = time.time()
-        self.emit_pulse(number, {"t": t, "w0": f"{now:.3f}"} | ({"sent": now} if self._timed else {}))
+        self.emit_pulse(number, {"t": t, "w0": f"{time.time():.6f}"})

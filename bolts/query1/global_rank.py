@@ -19,4 +19,5 @@ class GlobalRankSink(ResultSink):
             return
         routes = GlobalRank(self.state).merge()
         if routes is not None:
-            self.publish(pulse, result_row(pulse.data["pickup"], pulse.data["dropoff"], routes))
+            row = result_row(pulse.data["pickup"], pulse.data["dropoff"], routes)
+            self.publish(pulse.number, row, w0=pulse.data["w0"])

@@ -24,10 +24,10 @@ class ResultSink(StatefulBolt):
         self.writes = settings.out if settings.sink == "redis" and not settings.latency.rate else ""
         self._notes = open_notes(settings.latency.out)
 
-    def publish(self, pulse: Any, row: str) -> None:
-        """The result of a pulse."""
+    def publish(self, number: int, row: str, *, w0: str) -> None:
+        """A result under its number, which grows; `w0`: when its last input left the source, epoch seconds."""
         now = time.time()
-        result = Result(number=pulse.number, row=row, w=f"{now:.3f}", w0=pulse.data["w0"])
+        result = Result(number=number, row=row, w=f"{now:.3f}", w0=w0)
         try:
             new = self._sink.publish(result, self.fencing_token)
         except FencedError:  # this process was replaced: its successor writes the result
@@ -35,4 +35,4 @@ class ResultSink(StatefulBolt):
             return
         self.counters["results" if new else "repeats"] += 1
         if self._notes is not None and new:
-            self._notes.write(pulse.number, sent=pulse.data["sent"], received=now, row=row)
+            self._notes.write(number, sent=float(w0), received=now, row=row)

@@ -21,4 +21,5 @@ class TopAreasSink(ResultSink):
             return
         areas = TopAreas(self.state).merge()
         if areas is not None:
-            self.publish(pulse, result_row(pulse.data["pickup"], pulse.data["dropoff"], areas))
+            row = result_row(pulse.data["pickup"], pulse.data["dropoff"], areas)
+            self.publish(pulse.number, row, w0=pulse.data["w0"])

@@ -14,6 +14,8 @@ from bolts.latency.taxi import taxi_lines
 from bolts.query1.reference import Result
 from bolts.query1.reference import reference_rows as routes
 from bolts.query2.reference import reference_rows as areas
+from bolts.urban.reference import made_lines
+from bolts.urban.reference import reference_rows as cities
 from leeward.core.table import replicas
 from leeward.local.places import checkout
 from tests.cluster.harness import LONG_S, Running, Stage, await_, scaled, swapped
@@ -84,4 +86,15 @@ def test_profitable_areas(stage_: Stage, rows: Path, tmp_path: Path):
     reference = list(areas([rows], per="pulse", pulse_s=PULSE_S))
     with submitted(stage_, "query2", tmp_path / "notes", f"query2.pulse_s={PULSE_S}") as running:
         components = {"profit_by_area": 2, "empty_taxis": 3, "rank_areas": 2, "metronome": 1, "top_areas": 1}
+        equal_through_handovers(running, Notes(tmp_path / "notes"), reference, components)
+
+
+def test_urban_sensing(stage_: Stage, tmp_path: Path):
+    """70 sensors report twice a second each, so that an order that changed would show in what is smoothed."""
+    sensors, pulse_s, window_s = 70, 60, 180
+    reports = made_lines(SEED, sensors, RATE * SECONDS)
+    reference = [Result(*one) for one in cities(reports, pulse_s=pulse_s, window_s=window_s)]
+    options = [f"urban.sensors={sensors}", f"urban.pulse_s={pulse_s}", f"urban.window_s={window_s}"]
+    with submitted(stage_, "urban", tmp_path / "notes", *options) as running:
+        components = {"parser": 2, "smooth": 3, "stats": 2, "city_index": 2, "city_board": 1}
         equal_through_handovers(running, Notes(tmp_path / "notes"), reference, components)
