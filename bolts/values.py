@@ -15,7 +15,7 @@ def typed(conf: Mapping[str, Any], key: str, kind: type[T], default: T) -> T:
     """The value of `key`; where a float is wanted an int is one, too. Raises ConfigError."""
     value = conf.get(key, default)
     if kind is float and type(value) is int:
-        return kind(value)
+        value = float(value)
     if type(value) is not kind:
         raise ConfigError(
             f"{key} is {value!r} of type {type(value).__name__}.",

@@ -11,6 +11,7 @@ from bolts.urban.city_board import CityBoard
 from bolts.urban.city_index import CityIndexes
 from bolts.urban.parser import ReportParser
 from bolts.urban.sensors import Sensors
+from bolts.urban.service_times import RATES
 from bolts.urban.smooth import Smooth
 from bolts.urban.stats import Stats
 from leeward.runtime import Topology, balanced, keyed
@@ -24,7 +25,7 @@ PINS = pins(MAX_REPLICAS)
 
 def component(name):
     """Tasks and configuration of a component."""
-    config = {"leeward.max_replicas": MAX_REPLICAS[name]}
+    config = {"leeward.service_rate": RATES[name], "leeward.max_replicas": MAX_REPLICAS[name]}
     return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config | PINS.get(name, {})}
 
 

@@ -34,7 +34,7 @@ BANDS: dict[str, Band] = {
 class CityIndex(NamedTuple):
     """How bad it is, and why."""
 
-    index: int  #: 0 to 100
+    index: int  # type: ignore[assignment]  # hides the method of tuples; 0 to 100
     worst: str  #: the kind that is as bad as this, the first in the order of KINDS
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from bolts.urban.index import ALERT_RESULTS, BANDS, CityIndex, CityJoin, badness, index_of
 from bolts.urban.places import Figures
+from bolts.urban.reference import made_lines, reference_rows
 from bolts.urban.reports import (
     CITIES,
     KINDS,
@@ -21,7 +24,9 @@ from bolts.urban.reports import (
     read_report,
     sensors_of_a_city,
 )
+from bolts.urban.service_times import RATES
 from bolts.urban.settings import read_settings
+from leeward.cli import _build
 from leeward.core.errors import ConfigError
 from topologies.urban import MAX_REPLICAS, Urban
 
@@ -135,4 +140,23 @@ def test_the_topology_keeps_a_sensors_reports_in_order():
     }
     assert len(CITIES) == 7 and set(Urban.thrift_spouts) == {"sensors"}
     for spec in Urban.specs:
-        assert json.loads(spec.common.json_conf)["leeward.max_replicas"] == MAX_REPLICAS[spec.name]
+        conf = json.loads(spec.common.json_conf)
+        assert conf["leeward.max_replicas"] == MAX_REPLICAS[spec.name]
+        assert conf["leeward.service_rate"] == RATES[spec.name]
+    assert set(RATES) == set(MAX_REPLICAS) == {spec.name for spec in Urban.specs}
+
+
+def test_the_command_prints_the_reference():
+    arguments = ["--reports", "140", "--sensors", "14", "--seed", "3", "--pulse-s", "30", "--count-bad"]
+    ran = CliRunner().invoke(_build(), ["reference", "urban", *arguments])
+    assert ran.exit_code == 0
+    drops: Counter[str] = Counter()
+    wanted = reference_rows(made_lines(3, 14, 140), pulse_s=30, window_s=60, drops=drops)
+    rows = [text for text in ran.output.splitlines() if text.startswith("14")]
+    assert rows == [result.row for result in wanted] and len(rows) == 20 * 7
+    assert f"number: {drops['number']}" in ran.output
+
+
+def test_the_command_refuses_a_window_that_no_pulse_divides():
+    ran = CliRunner().invoke(_build(), ["reference", "urban", "--pulse-s", "7"])
+    assert ran.exit_code == 1 and "urban.window_s is 60" in ran.output

@@ -1,4 +1,4 @@
-"""`leeward reference query1 FILE...`: the challenge's rows from one plain process."""
+"""`leeward reference query1 FILE...`: the results of an application's topology, from one plain process."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def register(app: typer.Typer) -> None:
     reference = typer.Typer(help="Single-process references, to compare a topology's output with.")
     reference.command("query1")(query1)
     reference.command("query2")(query2)
+    reference.command("urban")(urban)
     app.add_typer(reference, name="reference")
 
 
@@ -94,6 +95,30 @@ def query2(
         lambda rejects: reference_rows(files, per=per.value, pulse_s=pulse_s, rejects=rejects, sort=sort),
         count_bad=count_bad,
     )
+
+
+def urban(
+    reports: Annotated[int, typer.Option(min=1, help="How many reports the sensors make.")] = 6000,
+    sensors: Annotated[int, typer.Option(min=1, help="Sensors of all cities: urban.sensors.")] = 90_000,
+    seed: Annotated[int, typer.Option(help="Of the reports: latency.seed.")] = 1,
+    pulse_s: Annotated[int, typer.Option(min=1, help="Interval of the pulses, seconds of data time.")] = 10,
+    window_s: Annotated[int, typer.Option(min=1, help="Seconds of data time, a multiple of the interval.")] = 60,
+    count_bad: CountOption = False,
+) -> None:
+    """Index, alert and figures of seven cities at each pulse: t, city, index, worst kind, alert, four figures a kind.
+
+    Example: leeward reference urban --reports 6000 --sensors 70
+    """
+    bolts_importable()
+    from bolts.urban.reference import made_lines, reference_rows
+    from bolts.urban.settings import read_settings
+
+    def rows(drops: Counter[str]) -> Any:
+        read_settings({"urban.pulse_s": pulse_s, "urban.window_s": window_s})  # raises ConfigError
+        lines = made_lines(seed, sensors, reports)
+        return reference_rows(lines, pulse_s=pulse_s, window_s=window_s, drops=drops)
+
+    _print(rows, count_bad=count_bad)
 
 
 def _print(rows: Callable[[Counter[str]], Any], *, count_bad: bool) -> None:
