@@ -88,11 +88,13 @@ def test_per_pulse(drives, pulse_s):
     assert list(rows_per_pulse(drives, pulse_s=pulse_s, profit_s=PROFIT_S, taxi_s=TAXI_S)) == changes(moments)
 
 
+@settings(deadline=None)
 @given(values=st.lists(st.integers(0, 10**9), min_size=1))
 def test_a_median_is_kept_doubled_and_whole(values):
     assert twice_median(values) == 2 * Fraction(median(map(Fraction, values)))
 
 
+@settings(deadline=None)
 @given(
     twice=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), taxis=st.tuples(*[st.integers(1, 13_237)] * 2),
 )  # fmt: skip
