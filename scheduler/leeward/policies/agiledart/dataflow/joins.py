@@ -8,7 +8,7 @@ loaded one forwards.  So each hop still adds a digit, and Pastry's bound on hops
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from leeward.core.errors import LeewardError
@@ -60,5 +60,10 @@ def _forwarder(overlay: Overlay, loads: Loads | Draft, path: Collection[int], ho
     digits = common_prefix(hop, sink)
     equal = {hop, *(node for node in overlay.leaf_set(hop) if common_prefix(node, sink) >= digits)}
     able = [node for node in equal - {*path, sink} if loads.room(node) > 0]
-    nearest = sorted((overlay.proximity(here, node), node) for node in able)[:CANDIDATES]
-    return min(nearest, key=lambda one: (loads.share(one[1]), one), default=(0.0, hop))[1]
+    return least_loaded(((overlay.proximity(here, node), node) for node in able), loads.share, hop)
+
+
+def least_loaded(able: Iterable[tuple[float, int]], share: Callable[[int], float], hop: int) -> int:
+    """Of the nearest candidates, each with its proximity; `hop` if there is none."""
+    nearest = sorted(able)[:CANDIDATES]
+    return min(nearest, key=lambda one: (share(one[1]), one), default=(0.0, hop))[1]

@@ -59,7 +59,7 @@ def place(application: Application, overlay: Overlay, loads: Loads) -> Placed:
             (source, sink): join(overlay, placing.loads, application.node_of(source), application.node_of(sink))
             for source, sink in application.joins
         }
-        shares = [share for way, some in _by_way(application, joins).items() for share in _divided(some, way)]
+        shares = [share for way, some in by_way(application, joins).items() for share in divided(some, way)]
         for operator, node in sorted(shares, key=lambda share: _choice(share[0])):
             placing.lay(operator, node)
     except LeewardError as error:
@@ -68,7 +68,7 @@ def place(application: Application, overlay: Overlay, loads: Loads) -> Placed:
     return Placed(hosts=placing.hosts, deciders=placing.deciders, joins=joins)
 
 
-def _by_way(application: Application, joins: Mapping[Pair, Join]) -> dict[tuple[int, ...], list[Operator]]:
+def by_way(application: Application, joins: Mapping[Pair, Join]) -> dict[tuple[int, ...], list[Operator]]:
     """The operators that no pin places, by the nodes that they are laid along; between neighbours the source's node."""
     ways: dict[tuple[int, ...], list[Operator]] = {}
     for operator in application.operators:
@@ -80,7 +80,7 @@ def _by_way(application: Application, joins: Mapping[Pair, Join]) -> dict[tuple[
     return ways
 
 
-def _divided(operators: Sequence[Operator], way: Sequence[int]) -> list[tuple[Operator, int]]:
+def divided(operators: Sequence[Operator], way: Sequence[int]) -> list[tuple[Operator, int]]:
     """Each with its node of the way."""
     return [(operator, way[number * len(way) // len(operators)]) for number, operator in enumerate(operators)]
 

@@ -43,9 +43,14 @@ def contact(node: int, at: int) -> Contact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """To each node of the leaf set once a period, and to all known ones when the sender has joined: I am here."""
+    """To each node of the leaf set once a period, and to all known ones when the sender has joined: I am here.
+
+    `held`: operators on the sender, of at most `capacity`.
+    """
 
     me: Contact
+    held: int = 0
+    capacity: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

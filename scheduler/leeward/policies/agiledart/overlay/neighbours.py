@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from random import Random
+from typing import NamedTuple
 
 from leeward.core.peers import Send
 from leeward.policies.agiledart.overlay.ids import common_prefix
@@ -40,6 +41,23 @@ class Times:
 
     heartbeat: float = 2.0
     ack: float = 0.2
+
+
+class Load(NamedTuple):
+    """Operators on a node, and how many it can hold."""
+
+    held: int
+    capacity: int
+
+    @property
+    def room(self) -> int:
+        """Operators that it can still hold."""
+        return self.capacity - self.held
+
+    @property
+    def share(self) -> float:
+        """Held over capacity; 1 for a node without any."""
+        return self.held / self.capacity if self.capacity else 1.0
 
 
 class Outbox:
@@ -76,6 +94,8 @@ class Neighbours:
     def __init__(self, me: Contact, times: Times, outbox: Outbox, seeds: tuple[int, ...] = ()) -> None:
         self.me, self.tables, self.joined = me, Tables(me.id), False
         self.contacts: dict[int, Contact] = {}  #: of every node in the tables
+        self.load = Load(0, 0)  #: of this node, as its heartbeats carry it
+        self.loads: dict[int, Load] = {}  #: node -> as its newest heartbeat carried it
         self.suspects: set[int] = set()  #: nodes that have not acknowledged, until they are heard again
         self._times, self._outbox, self._seeds = times, outbox, seeds
         self._heard: dict[int, float] = {}  #: address -> when
@@ -97,6 +117,12 @@ class Neighbours:
         self._heard[sender] = now
         if self.suspects:
             self.suspects.discard(self._at.get(sender, -1))
+
+    def beaten(self, heartbeat: Heartbeat, now: float) -> None:
+        """A heartbeat of a node."""
+        self.meet(heartbeat.me, now)
+        if self.contacts.get(heartbeat.me.id) == heartbeat.me:
+            self.loads[heartbeat.me.id] = Load(heartbeat.held, heartbeat.capacity)
 
     def meet(self, contact: Contact, now: float, round_trip: float | None = None) -> None:
         """A node that has joined has sent something. An id stays at its address while the node there lives."""
@@ -197,11 +223,11 @@ class Neighbours:
     def announce(self) -> None:
         """Tell every known node that this one is there."""
         for contact in self.contacts.values():
-            self._outbox.send(contact.at, Heartbeat(me=self.me))
+            self._outbox.send(contact.at, self._heartbeat())
 
     def _beat(self, now: float, rng: Random) -> None:
         self._beats += 1
-        heartbeat = Heartbeat(me=self.me)
+        heartbeat = self._heartbeat()
         for node in self.tables.leaves:
             self._outbox.send(self.contacts[node].at, heartbeat)
         others = [node for node in self.tables.routes if node not in self._probes]
@@ -222,7 +248,11 @@ class Neighbours:
             self._outbox.send(rng.choice(self._seeds), AskLeaves())
         self._tidy(now)
 
+    def _heartbeat(self) -> Heartbeat:
+        return Heartbeat(me=self.me, held=self.load.held, capacity=self.load.capacity)
+
     def _tidy(self, now: float) -> None:
+        self.loads = {node: load for node, load in self.loads.items() if node in self.contacts}
         self._lost = {node: until for node, until in self._lost.items() if until > now}
         kept = {contact.at for contact in self.contacts.values()}
         self._heard = {at: when for at, when in self._heard.items() if at in kept}

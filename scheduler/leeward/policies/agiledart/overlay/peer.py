@@ -163,7 +163,7 @@ class Peer:
         neighbours.hear(sender, now)
         match message:
             case Heartbeat():
-                neighbours.meet(message.me, now)
+                neighbours.beaten(message, now)
             case Ping() | Pong():
                 self._pinged(sender, message, now)
             case Got():
@@ -230,6 +230,11 @@ class Peer:
                 self.schedulers.appoint(message)
             case Dismiss():
                 self.schedulers.retire(now)
+            case _:
+                self._of_others(sender, message, now)
+
+    def _of_others(self, sender: int, message: Any, now: float) -> None:
+        """A message of a protocol that is built upon this one; see `deployment/agent.py`."""
 
     def refusal(self) -> LeewardError | None:
         """For people, if the overlay has refused this node."""

@@ -88,15 +88,16 @@ class Play:
         heapq.heappush(self._queue, (when, next(self._order), to, sender, message))
 
 
-def settle(play: Play, converged: Converged, *, zones: int = 0) -> dict[int, Contact]:
+def settle(play: Play, converged: Converged, *, zones: int = 0, make: Callable[..., Peer] = Peer) -> dict[int, Contact]:
     """Enter the nodes of a converged overlay into a play, as if all had joined long ago: id -> contact.
 
-    With `zones` the node at address a is in zone "a mod zones", and capacities are drawn by chance, 1 to 16.
+    With `zones` the node at address a is in zone "a mod zones", and capacities are drawn by chance, 1 to 16.  `make`:
+    takes what `Peer` takes.
     """
     contacts = {node: contact(node, at) for at, node in enumerate(converged.ids)}
     for node, mine in contacts.items():
         zone = f"zone-{mine.at % zones}" if zones else ""
-        peer = Peer(mine, times=play.times, zone=zone, capacity=play.rng.randint(1, 16))
+        peer = make(mine, times=play.times, zone=zone, capacity=play.rng.randint(1, 16))
         tables, held = converged.tables(node), peer.neighbours
         peer.state, held.joined = "joined", True
         for other in sorted(tables.known()):

@@ -1,0 +1,290 @@
+"""Applications placed by messages between nodes, in virtual time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+from leeward.core.errors import LeewardError
+from leeward.policies.agiledart.deployment.agent import Agent
+from leeward.policies.agiledart.deployment.messages import (
+    KINDS,
+    MOST_OPERATORS,
+    Announce,
+    AskRooms,
+    Over,
+    PlacementIs,
+    Renew,
+    RoomsAre,
+    Runs,
+    Step,
+    Wanted,
+)
+from leeward.policies.agiledart.overlay.ids import hops_bound, to_bytes
+from leeward.policies.agiledart.platform.converged import drawn
+from leeward.policies.agiledart.platform.play import Network, Play, settle
+
+NEAR = Network(delay_s=lambda a, b: 0.005)
+ZONE = "zone-0"
+
+
+def chain(count: int, *, source: int | None = None, sink: int | None = None) -> tuple[Wanted, ...]:
+    """Operators one behind the other; ids of the nodes of the ends."""
+    pins = {0: source, count - 1: sink}
+    return tuple(
+        Wanted(
+            name=f"op-{number}#0", upstream=(number - 1,) if number else (),
+            nodes=(to_bytes(pins[number]),) if pins.get(number) is not None else (),
+        )
+        for number in range(count)
+    )  # fmt: skip
+
+
+class Field:
+    """Nodes that have known each other for a while."""
+
+    def __init__(
+        self, nodes: int, *, capacity: int = 4, seed: int = 1, network: Network = NEAR, zones: int = 1
+    ) -> None:
+        self.play = Play(network, Random(seed))
+
+        def make(*args: Any, **named: Any) -> Agent:
+            return Agent(*args, **{**named, "capacity": capacity})
+
+        settle(self.play, drawn(nodes, Random(seed)), zones=zones, make=make)
+        self.play.beats(6)
+
+    @property
+    def agents(self) -> dict[int, Agent]:
+        return {at: peer for at, peer in self.play.peers.items() if isinstance(peer, Agent)}
+
+    def tell(self, at: int, message: object) -> list[Any]:
+        """A client's message; the answers."""
+        sends = self.play.peers[at].receive(-1, message, self.play.now, self.play.rng)
+        self.play.send(at, [send for send in sends if send.to >= 0])
+        return [send.message for send in sends if send.to < 0]
+
+    def announce(self, at: int, application: str, operators: tuple[Wanted, ...], zone: str = ZONE) -> None:
+        self.tell(at, Announce(application=application, zone=zone, operators=operators))
+
+    def placement(self, at: int, application: str) -> PlacementIs:
+        return self.agents[at].owners.placement(application)
+
+    def until(self, condition: Callable[[], bool], beats: float = 40) -> None:
+        until = self.play.now + beats * self.play.times.heartbeat
+        while not condition():
+            assert self.play.now < until, "it has not come about"
+            self.play.beats(0.05)
+
+    def decided(self, at: int, *applications: str, beats: float = 40) -> list[PlacementIs]:
+        def over() -> bool:
+            return all(self.placement(at, name).status in ("placed", "refused") for name in applications)
+
+        self.until(over, beats)
+        return [self.placement(at, name) for name in applications]
+
+    def held(self) -> Counter[tuple[str, str]]:
+        """Rooms of living nodes, by application and operator."""
+        return Counter(room for agent in self.agents.values() for room in agent.rooms.operators())
+
+    def check(self) -> None:
+        """No node over its capacity."""
+        for agent in self.agents.values():
+            assert agent.rooms.load.held <= agent.rooms.capacity
+
+
+def test_operators_lie_along_the_way_of_the_join():
+    field = Field(400)
+    steps: list[Step] = []
+    send = field.play.send
+
+    def watch(sender: int, sends: Any) -> None:
+        sends = list(sends)
+        steps.extend(one.message for one in sends if isinstance(one.message, Step))
+        send(sender, sends)
+
+    field.play.send = watch  # type: ignore[method-assign]
+    source, sink = field.agents[3].contact, field.agents[250].contact
+    field.announce(7, "a", chain(10, source=source.id, sink=sink.id))
+    (placed,) = field.decided(7, "a")
+    assert placed.status == "placed", placed.why
+    hosts = {one.operator: one.host.id for one in placed.hosts}
+    assert len(hosts) == 10 and hosts["op-0#0"] == source.id and hosts["op-9#0"] == sink.id
+    longest = max((step.path for step in steps), key=len)
+    way = [one.id for one in longest[1:]]
+    assert 0 < len(way) <= hops_bound(400), "a JOIN between nodes of different prefixes passes others"
+    assert set(way) <= set(hosts.values()), "the first of each share stays on its node"
+    near = {leaf for one in longest[1:] for leaf in field.agents[one.at].neighbours.tables.leaves}
+    assert set(hosts.values()) <= {*way, *near, source.id, sink.id}
+    assert field.held() == dict.fromkeys((("a", name) for name in hosts), 1)
+    for before, after in pairwise(longest):
+        assert before != after
+
+
+def test_rooms_are_kept_while_the_owner_lives_and_free_when_the_application_is_over():
+    field = Field(30)
+    field.announce(2, "a", chain(6))
+    assert field.decided(2, "a")[0].status == "placed"
+    field.play.beats(20)
+    assert sum(field.held().values()) == 6
+    field.tell(2, Over(application="a"))
+    field.play.beats(1)
+    assert not field.held() and field.placement(2, "a").status == "unknown"
+
+
+def test_rooms_are_free_after_their_owner_has_died():
+    field = Field(30)
+    field.announce(2, "a", chain(6))
+    assert field.decided(2, "a")[0].status == "placed"
+    field.play.kill([2])
+    field.play.beats(14)
+    assert not field.held()
+
+
+def test_more_operators_than_all_nodes_hold_are_refused_with_a_reason_and_leave_no_room_taken():
+    field = Field(40, capacity=1)
+    field.announce(5, "large", chain(41))
+    (large,) = field.decided(5, "large")
+    assert large.status == "refused" and "reaches 40 nodes by leaf sets, and they are full" in large.why
+    field.play.beats(1)
+    assert not field.held()
+    field.announce(5, "fits", chain(40))
+    (fits,) = field.decided(5, "fits")
+    assert fits.status == "placed", fits.why
+    assert set(field.held().values()) == {1} and len({one.host for one in fits.hosts}) == 40
+
+
+def test_two_that_fit_only_one_after_the_other_do_not_overfill_a_node():
+    field = Field(20, capacity=2)
+    for number, at in enumerate((1, 4, 9)):
+        field.announce(at, f"app-{number}", chain(15))
+    for _ in range(200):
+        field.play.beats(0.1)
+        field.check()
+    found = [field.placement(at, f"app-{number}") for number, at in enumerate((1, 4, 9))]
+    assert {one.status for one in found} <= {"placed", "refused"}
+    placed = [one for one in found if one.status == "placed"]
+    assert 1 <= len(placed) <= 2
+    assert sum(field.held().values()) == 15 * len(placed)
+
+
+def test_pinned_operators_find_the_one_matching_that_holds_them():
+    field = Field(12, capacity=1)
+    a, b = (field.agents[at].contact for at in (3, 8))
+    both, one = (to_bytes(a.id), to_bytes(b.id)), (to_bytes(a.id),)
+    operators = (Wanted(name="s", nodes=both), Wanted(name="t", upstream=(0,), nodes=one))
+    field.announce(0, "pair", operators)
+    (placed,) = field.decided(0, "pair")
+    assert {one.operator: one.host for one in placed.hosts} == {"s": b, "t": a}
+    field.announce(0, "third", (Wanted(name="s", nodes=both),))
+    (refused,) = field.decided(0, "third")
+    assert refused.status == "refused" and "finds no room on the 2 nodes" in refused.why
+
+
+def test_a_pin_to_a_node_that_is_not_there_is_refused_by_its_id():
+    field = Field(12)
+    field.announce(0, "lost", (Wanted(name="s", nodes=(bytes(16),)),))
+    (refused,) = field.decided(0, "lost")
+    assert refused.status == "refused" and f"Not in the overlay: {'00' * 16}" in refused.why
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        (Wanted(name="a"), Wanted(name="a", upstream=(0,))),
+        (Wanted(name="a", upstream=(0,)),),
+        (Wanted(name="a"), Wanted(name="b", upstream=(5,))),
+        (Wanted(name="a"), Wanted(name="b", upstream=(-1,))),
+    ],
+    ids=["twice", "circle", "unknown", "below 0"],
+)
+def test_what_is_no_dataflow_is_refused(operators: tuple[Wanted, ...]):
+    field = Field(12)
+    field.announce(0, "wrong", operators)
+    (refused,) = field.decided(0, "wrong")
+    assert refused.status == "refused" and "application 'wrong'" in refused.why
+
+
+def test_what_does_not_fit_a_message_is_an_error():
+    with pytest.raises(LeewardError, match="401 operators"):
+        Announce(application="a", zone="z", operators=tuple(Wanted(name=str(n)) for n in range(MOST_OPERATORS + 1)))
+    with pytest.raises(LeewardError, match="0 operators"):
+        Announce(application="a", zone="z", operators=())
+    with pytest.raises(LeewardError, match="201 characters"):
+        Wanted(name="x" * 201)
+    with pytest.raises(LeewardError, match="3 bytes"):
+        Wanted(name="x", nodes=(b"abc",))
+
+
+def test_a_scheduler_that_dies_while_it_places_is_replaced():
+    field = Field(40, zones=1)
+    owner = 3
+    field.announce(owner, "a", chain(12))
+    field.until(lambda: field.placement(owner, "a").status == "placing")
+    scheduler = field.agents[owner].schedulers.owned["a"].scheduler
+    assert scheduler is not None
+    if scheduler.at == owner:
+        pytest.fail("the seed's owner is its own scheduler: take another one")
+    field.play.kill([scheduler.at])
+    (placed,) = field.decided(owner, "a")
+    assert placed.status == "placed", placed.why
+    field.play.beats(14)
+    assert field.held() == dict.fromkeys((("a", one.operator) for one in placed.hosts), 1)
+
+
+def test_a_host_that_dies_has_its_application_placed_anew():
+    field = Field(40)
+    field.announce(3, "a", chain(8))
+    (placed,) = field.decided(3, "a")
+    victim = next(one.host.at for one in placed.hosts if one.host.at != 3)
+    field.play.kill([victim])
+    field.play.beats(8)
+    (again,) = field.decided(3, "a")
+    assert again.status == "placed" and victim not in {one.host.at for one in again.hosts}
+    field.play.beats(14)
+    assert field.held() == dict.fromkeys((("a", one.operator) for one in again.hosts), 1)
+
+
+def test_what_runs_counts_where_it_runs_even_beyond_the_capacity():
+    field = Field(12, capacity=2)
+    node = field.agents[5].contact
+    hosts = tuple((f"op#{number}", to_bytes(node.id)) for number in range(3))
+    field.tell(0, Runs(application="live", zone=ZONE, hosts=hosts))
+    field.play.beats(3)
+    assert field.agents[5].rooms.load.held == 3
+    field.announce(1, "other", (Wanted(name="s", nodes=(to_bytes(node.id),)),))
+    assert field.decided(1, "other")[0].status == "refused"
+    field.play.kill([0])  # another service leads it, whose agent tells the same
+    field.tell(2, Runs(application="live", zone=ZONE, hosts=hosts[:1]))
+    field.play.beats(3)
+    assert field.agents[5].rooms.operators() == (("live", "op#0"),)
+    field.play.beats(14)
+    assert field.agents[5].rooms.operators() == (("live", "op#0"),)
+
+
+def test_a_node_tells_of_its_rooms():
+    field = Field(12)
+    field.announce(0, "a", chain(5))
+    field.decided(0, "a")
+    told = [field.tell(at, AskRooms())[0] for at in sorted(field.agents)]
+    assert all(isinstance(one, RoomsAre) for one in told)
+    assert sum(one.held for one in told) == 5 and told[0].owned == (("a", "placed"),)
+
+
+def test_an_older_attempt_does_not_take_a_room_from_a_newer_one():
+    field = Field(5)
+    rooms = field.agents[0].rooms
+    assert rooms.reserve("a", 2, "x", 0.0) and not rooms.reserve("a", 1, "y", 0.0)
+    assert rooms.renew("a", 1, ("x",), 0.0, running=False) == ("x",)
+    assert rooms.reserve("a", 3, "y", 0.0) and rooms.operators() == (("a", "y"),)
+    rooms.release("a", 2, ())
+    assert rooms.operators() == (("a", "y"),)
+
+
+def test_every_message_has_a_number():
+    assert len(set(KINDS)) == len(KINDS) and Renew in KINDS
