@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -45,6 +46,13 @@ def address_of(number: int) -> Address:
     if not 0 < host < 1 << 32 or not port:
         raise LeewardError(f"peer {number}: it is no address.", remedy="Send the number of a socket.")
     return str(IPv4Address(host)), port
+
+
+def host_towards(host: str) -> str:
+    """The address of this machine from which it sends to another one; 0.0.0.0 would reach no one back."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, 9))  # sends nothing
+        return str(probe.getsockname()[0])
 
 
 class DatagramProcess(asyncio.DatagramProtocol):

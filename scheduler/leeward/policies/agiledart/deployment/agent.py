@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -139,10 +140,10 @@ class Agent(Peer):
     def _of_clients(self, sender: int, message: Any, now: float) -> None:
         match message:
             case Announce():
-                self.owners.announce(message, now)
+                self.owners.announce(replace(message, zone=message.zone or self.schedulers.zone), now)
                 self._outbox.send(sender, self.owners.placement(message.application))
             case Runs():
-                self.owners.runs(message, now)
+                self.owners.runs(replace(message, zone=message.zone or self.schedulers.zone), now)
                 self._outbox.send(sender, self.owners.placement(message.application))
             case AskPlacement():
                 self._outbox.send(sender, self.owners.placement(message.application))

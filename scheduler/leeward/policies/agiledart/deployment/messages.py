@@ -54,7 +54,7 @@ class Hosted:
 class Announce:
     """From a client: own this application from now on, and have it placed. Raises LeewardError if it is too large.
 
-    One that is known with the same operators stays as it is, unless it was refused.
+    One that is known with the same operators stays as it is, unless it was refused.  `zone`: "" is the receiver's.
     """
 
     application: str
@@ -63,7 +63,8 @@ class Announce:
 
     def __post_init__(self) -> None:
         _check_name("application", self.application)
-        _check_name("zone", self.zone)
+        if self.zone:
+            _check_name("zone", self.zone)
         if not 0 < len(self.operators) <= MOST_OPERATORS:
             raise LeewardError(
                 f"application {self.application!r} has {len(self.operators)} operators.",
@@ -73,7 +74,7 @@ class Announce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """From a client: this application runs so, by machines; own it, and keep its rooms. Nothing is placed."""
+    """From a client: this application runs so; own it, and keep its rooms. Nothing is placed. `zone`: as above."""
 
     application: str
     zone: str

@@ -1,0 +1,161 @@
+"""Agents as processes place applications by messages; a scheduler is killed while it is at it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leeward.adapters.datagrams import DatagramClient
+from leeward.cli.overlay import place_all
+from leeward.policies.agiledart.deployment.messages import Announce, AskPlacement, PlacementIs, Wanted
+from leeward.policies.agiledart.overlay.ids import id_of, to_bytes
+from tests.overlay_agents import KEY, Agents, joined, rooms, told
+
+NODES, APPLICATIONS, OPERATORS, CAPACITY = 18, 10, 10, 8
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Agents]:
+    started = Agents(tmp_path)
+    yield started
+    started.end_all()
+
+
+def chain(name: str, operators: int, *ends: str) -> Announce:
+    """Operators one behind the other; names of the nodes of the source and the sink."""
+    pins = dict(zip((0, operators - 1), ends, strict=False))
+    wanted = tuple(
+        Wanted(
+            name=f"op-{at}", upstream=(at - 1,) if at else (),
+            nodes=(to_bytes(id_of(pins[at])),) if at in pins else (),
+        )
+        for at in range(operators)
+    )  # fmt: skip
+    return Announce(application=name, zone="north", operators=wanted)
+
+
+async def placements(client: DatagramClient, owners: dict[str, int]) -> dict[str, PlacementIs]:
+    found = {}
+    for name, owner in owners.items():
+        asked = AskPlacement(application=name)
+
+        def answering(answer: PlacementIs, name: str = name, owner: int = owner) -> int | None:
+            return owner if answer.application == name else None
+
+        answers = await told(client, [owner], asked, PlacementIs, answering)
+        found[name] = answers[owner]
+    return found
+
+
+@pytest.mark.long
+def test_applications_are_placed_though_their_scheduler_is_killed_meanwhile(agents: Agents):
+    for number in range(NODES):
+        agents.start(f"node-{number}", capacity=CAPACITY)
+
+    async def work(client: DatagramClient) -> None:
+        before = await joined(client, agents)
+        schedulers = [number for number, one in before.items() if one.schedules]
+        others = [number for number in agents.running if number not in schedulers]
+        names = [agents.names[number] for number in others]
+        announced = {
+            chain(f"app-{at}", OPERATORS, names[at], names[-1 - at]): others[at % len(others)]
+            for at in range(APPLICATIONS)
+        }
+        owners = {one.application: owner for one, owner in announced.items()}
+        placing = asyncio.create_task(place_all(client, announced, 60))
+        while not client.received.qsize() and not placing.done():  # the first owner has answered
+            await asyncio.sleep(0)
+        assert not placing.done()
+        for number in schedulers:
+            agents.end(number)
+        document = await placing
+        assert {one["status"] for one in document["applications"]} == {"placed"}, document
+        await until_right(client, agents, owners)
+
+    agents.ask(work, 110)
+
+
+async def until_right(client: DatagramClient, agents: Agents, owners: dict[str, int]) -> None:
+    """All are placed on nodes that live, each operator once, and no node holds more than it can."""
+    until = time.monotonic() + 60
+    while True:
+        found = await placements(client, owners)
+        held = await rooms(client, agents)
+        assert all(one.held <= one.capacity for one in held.values())
+        hosted = Counter((room, name) for name, one in held.items() for room in one.operators)
+        wanted = {((name, one.operator), one.machine) for name, told in found.items() for one in told.hosts}
+        placed = all(one.status == "placed" and len(one.hosts) == OPERATORS for one in found.values())
+        if placed and hosted == dict.fromkeys(wanted, 1):
+            return
+        assert time.monotonic() < until, (found, hosted)
+        await asyncio.sleep(0.3)
+
+
+@pytest.mark.long
+def test_commands_place_refuse_and_end(agents: Agents, tmp_path: Path):
+    first = agents.start("node-0", capacity=3)
+    agents.start("node-1", capacity=3)
+    agents.ask(lambda client: joined(client, agents))
+    file = tmp_path / "apps.json"
+    file.write_text(json.dumps({
+        "fits": [{"name": "a", "nodes": ["node-1"]}, {"name": "b", "reads": ["a"]}],
+        "large": [{"name": f"o{at}", "reads": [f"o{at - 1}"] if at else []} for at in range(7)],
+    }))  # fmt: skip
+    done = command(agents, "place", agents.address(first), str(file), "--output", "json")
+    assert done.returncode == 1, done.stderr
+    told = {one["application"]: one for one in json.loads(done.stdout)["applications"]}
+    assert told["fits"]["status"] == "placed" and told["fits"]["hosts"]["a"] == "node-1"
+    assert (
+        told["large"]["status"] == "refused"
+        and "reaches 2 nodes by leaf sets, and they are full" in told["large"]["why"]
+    )
+    status = json.loads(command(agents, "status", agents.address(first), "--output", "json").stdout)
+    assert status["name"] == "node-0" and {"application": "fits", "status": "placed"} in status["owned"]
+    assert command(agents, "end", agents.address(first), "fits").returncode == 0
+    again = command(agents, "end", agents.address(first), "fits")
+    assert again.returncode == 2 and "owns no application 'fits'" in again.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_an_agent_that_is_stopped_leaves_the_overlay(agents: Agents, sign: signal.Signals):
+    first, second = agents.start("node-0", capacity=1), agents.start("node-1", capacity=1)
+    agents.ask(lambda client: joined(client, agents))
+    assert agents.end(first, sign) == 0
+    states = agents.ask(lambda client: joined(client, agents))  # it knows no other one at once
+    assert states[second].leaves == () and "Traceback" not in agents.log(first)
+
+
+@pytest.mark.long
+def test_a_name_that_is_taken_ends_the_agent_with_the_reason(agents: Agents):
+    agents.start("node-0", capacity=1)
+    agents.ask(lambda client: joined(client, agents))
+    twin = agents.start("node-0", capacity=1)
+    assert agents.running[twin].wait(20) == 2
+    assert "has it already. Give this node a name of its own" in agents.log(twin)
+
+
+def test_an_agent_of_another_secret_is_not_heard(agents: Agents, tmp_path: Path):
+    first = agents.start("node-0", capacity=1)
+    agents.ask(lambda client: joined(client, agents))
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"agent_secret": KEY[::-1]}))
+    other.chmod(0o600)
+    agents.secrets = other
+    done = command(agents, "status", agents.address(first))
+    assert done.returncode == 2 and "does not answer" in done.stderr
+
+
+def command(agents: Agents, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`leeward overlay ...` to its end."""
+    line = [str(Path(sys.executable).with_name("leeward")), "overlay", *arguments, "--secrets", str(agents.secrets)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=60)
