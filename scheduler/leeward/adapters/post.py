@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from leeward.core.errors import LeewardError
+from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.peers import Directory, Letter
 
 if TYPE_CHECKING:
@@ -25,6 +25,12 @@ class PeerPost:
     """See the module. Connections are kept; those of a peer that does not answer are opened anew."""
 
     def __init__(self, directory: Directory) -> None:
+        """Raises ConfigError for a directory without peers."""
+        if not directory.addresses:
+            raise ConfigError(
+                "the policy asks the agent beside its service, and there is none.",
+                remedy="Let that agent run the service; see the page of the policy's system.",
+            )
         self._directory = directory
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="leeward-post", daemon=True).start()

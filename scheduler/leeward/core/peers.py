@@ -32,8 +32,8 @@ class Directory:
     """All that a client needs to write to peers."""
 
     kinds: Sequence[type]  #: the protocol's types of messages, in the order of their numbers
-    addresses: Mapping[int, tuple[str, int]]  #: server -> host and port
-    key: bytes  #: the secret that all share
+    addresses: Mapping[int, tuple[str, int]]  #: server -> host and port; empty: one that the service's command knows
+    key: bytes  #: the secret that all share; empty: as above
 
 
 class Peer(Protocol):

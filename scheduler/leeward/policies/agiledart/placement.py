@@ -33,7 +33,7 @@ def by_dataflow(view: ClusterView) -> tuple[Deployment, str]:
     Raises LeewardError if the nodes cannot hold them all, or a pin cannot be kept.
     """
     machines = [
-        Machine(name=node.id, capacity=node.capacity, logical=len(node.ports)) for node in view.nodes if _usable(node)
+        Machine(name=node.id, capacity=node.capacity, logical=len(node.ports)) for node in view.nodes if usable(node)
     ]
     members = Members(machines, _proximity(view))
     operators, overlay = _Operators(view, members), ByTables(members)
@@ -48,7 +48,8 @@ def by_dataflow(view: ClusterView) -> tuple[Deployment, str]:
     return wanted, _reason(placed)
 
 
-def _usable(node: Node) -> bool:
+def usable(node: Node) -> bool:
+    """It can host an operator that is not there yet."""
     return not node.draining and bool(node.ports) and node.capacity > 0
 
 
@@ -76,8 +77,8 @@ class _Operators:
     def __init__(self, view: ClusterView, members: Members) -> None:
         self._view, self._members = view, members
         self._parts = {component.id: component for component in view.components}
-        self._upstream = _without_circles(view)
-        self._names = {name: _names(view, component) for name, component in self._parts.items()}
+        self._upstream = without_circles(view)
+        self._names = {name: names_of(view, component) for name, component in self._parts.items()}
         loads = members.loads()
         choices = {
             operator: sorted(self._pins(name), key=partial(nearness, key=self._key(operator)))
@@ -133,13 +134,13 @@ class _Operators:
         return [node for name in self._parts[component].pinned for node in self._members.nodes.get(name, ())]
 
 
-def _names(view: ClusterView, component: Component) -> list[str]:
-    """Of its operators, one for each replica."""
+def names_of(view: ClusterView, component: Component) -> list[str]:
+    """Names of a component's operators, one for each replica: `component#number`."""
     count = min(len(replicas(view.tables[component.id])), component.max_replicas)
     return [f"{component.id}#{number}" for number in range(count)]
 
 
-def _without_circles(view: ClusterView) -> dict[str, tuple[str, ...]]:
+def without_circles(view: ClusterView) -> dict[str, tuple[str, ...]]:
     """Component -> those it reads from, in topological order; of several that could be next the first by name."""
     left = {c.id: {a for a, b in view.streams if b == c.id and a != c.id} for c in view.components}
     order: dict[str, tuple[str, ...]] = {}

@@ -1,0 +1,131 @@
+"""The policy whose first plan the overlay's agents make, with agents in virtual time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from leeward.adapters.post import PeerPost
+from leeward.control.guard import check_plan
+from leeward.control.joint import Joint
+from leeward.core.errors import ConfigError
+from leeward.core.model import ClusterView
+from leeward.core.peers import Letter
+from leeward.core.plan import Plan, deployment
+from leeward.policies.agiledart.deployment.agent import Agent
+from leeward.policies.agiledart.overlaid import Overlaid
+from leeward.policies.agiledart.overlay.ids import id_of
+from leeward.policies.agiledart.overlay.messages import contact
+from leeward.policies.agiledart.platform.play import Network, Play
+from leeward.policies.agiledart.settings import AgileDartSettings
+from tests.agiledart.test_agiledart_placing import TWELVE, carried_out, chain
+from tests.control_views import node
+
+
+class Beside:
+    """A `Post` to the agent of the first node; each exchange takes a tenth of a heartbeat."""
+
+    def __init__(self, names: Sequence[str], capacity: int = 8) -> None:
+        self.play = Play(Network(delay_s=lambda a, b: 0.002), random.Random(1))
+        for at, name in enumerate(names):
+            me = contact(id_of(name), at)
+            agent = Agent(me, machine=name, times=self.play.times, seeds=[0][:at], zone="z", capacity=capacity)
+            self.play.add(agent)
+            self.play.beats(0.3)
+        self.play.beats(8)
+        self.at = 0
+
+    def exchange(self, letters: Sequence[Letter]) -> Sequence[tuple[int, Any]]:
+        found = []
+        for letter in letters:
+            sends = self.play.peers[self.at].receive(-1, letter.message, self.play.now, self.play.rng)
+            self.play.send(self.at, [send for send in sends if send.to >= 0])
+            found += [(letter.to, send.message) for send in sends if send.to < 0]
+        self.play.beats(0.1)
+        return found
+
+    def held(self) -> dict[str, int]:
+        self.play.beats(3)
+        return {peer.machine: peer.rooms.load.held for peer in self.play.peers.values() if isinstance(peer, Agent)}
+
+
+def joint(beside: Beside) -> Joint:
+    return Joint(Overlaid(AgileDartSettings(window=1)), beside)
+
+
+def decide(policy: Joint, view: ClusterView, now: float = 0.0) -> Plan:
+    plan = policy.decide(view, now=now, rng=random.Random(0))
+    check_plan(plan, view)
+    return plan
+
+
+def hosts(plan: Plan) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for counts in deployment(plan.tables, plan.placement).values():
+        for name, count in counts.items():
+            found[name] = found.get(name, 0) + count
+    return found
+
+
+def test_a_topology_is_placed_as_the_agents_said_and_its_rooms_follow_it():
+    beside = Beside([one.id for one in TWELVE])
+    policy, view = joint(beside), chain(10, pins={"c0": ("n3",), "c9": ("n7",)})
+    plan = decide(policy, view)
+    assert "placed by the overlay" in plan.reason
+    held = {name: count for name, count in beside.held().items() if count}
+    assert hosts(plan) == held and held["n3"] >= 1 and held["n7"] >= 1
+    running = carried_out(view, plan)
+    assert decide(policy, running, 10.0).placement == plan.placement
+    beside.at = 5  # another scheduler leads it from now on
+    other = joint(beside)
+    decide(other, running, 20.0)
+    beside.play.kill([0])
+    beside.play.beats(16)
+    assert {name: count for name, count in beside.held().items() if count} == {
+        name: count for name, count in held.items() if name != "n0"
+    }
+    other.forget("chain", gone=True)
+    assert not any(beside.held().values())
+
+
+def test_nodes_that_drain_or_have_no_slot_get_nothing():
+    nodes = (node("n0", draining=True), node("n1", ports=()), node("n2"), node("n3"))
+    plan = decide(joint(Beside([one.id for one in nodes])), chain(4, nodes))
+    assert set(hosts(plan)) <= {"n2", "n3"}
+
+
+def test_a_node_that_has_less_room_on_storm_than_its_agent_says_is_avoided():
+    nodes = (node("n0", ports=(1,), capacity=1), node("n1", ports=(1,), capacity=1), node("n2"))
+    plan = decide(joint(Beside([one.id for one in nodes])), chain(6, nodes))
+    assert sum(hosts(plan).values()) == 6 and all(hosts(plan).get(name, 0) <= 1 for name in ("n0", "n1"))
+
+
+def test_a_topology_without_room_stays_and_is_tried_again():
+    nodes = TWELVE[:3]
+    beside = Beside([one.id for one in nodes], capacity=2)
+    policy, view = joint(beside), chain(7, nodes)
+    plan = policy.decide(view, now=0.0, rng=random.Random(0))
+    assert "the overlay refuses it: " in plan.reason and "they are full" in plan.reason
+    assert plan.placement == view.assignment
+    more = contact(id_of("n3"), 9)
+    beside.play.add(Agent(more, machine="n3", times=beside.play.times, seeds=[0], zone="z", capacity=2))
+    beside.play.beats(6)
+    assert "placed by the overlay" in decide(policy, replace(view, nodes=TWELVE[:4]), 10.0).reason
+
+
+def test_without_an_agent_there_is_no_plan_but_the_reason():
+    class Nobody:
+        def exchange(self, letters: Sequence[Letter]) -> Sequence[tuple[int, Any]]:
+            return []
+
+    plan = Joint(Overlaid(AgileDartSettings()), Nobody()).decide(chain(3), now=0.0, rng=random.Random(0))
+    assert "has not answered" in plan.reason
+
+
+def test_a_service_without_an_agent_refuses_the_policy():
+    with pytest.raises(ConfigError, match="the agent beside its service, and there is none"):
+        PeerPost(Overlaid(AgileDartSettings()).directory())
