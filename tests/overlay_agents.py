@@ -32,13 +32,16 @@ def free_number() -> int:
 class Agents:
     """By the numbers of their addresses."""
 
-    def __init__(self, folder: Path, *, heartbeat_s: float = 1.0, key: str = KEY) -> None:
-        self.folder, self.heartbeat_s, self.key = folder, heartbeat_s, key
+    def __init__(self, folder: Path, *, heartbeat_s: float = 1.0, secrets: Path | None = None) -> None:
+        """`secrets`: a cluster's file; None: one of its own."""
+        self.folder, self.heartbeat_s = folder, heartbeat_s
         self.running: dict[int, subprocess.Popen[bytes]] = {}
         self.names: dict[int, str] = {}
-        self.secrets = folder / "overlay-secrets.json"
-        self.secrets.write_text(json.dumps({"agent_secret": key}))
-        self.secrets.chmod(0o600)
+        self.secrets = secrets or folder / "overlay-secrets.json"
+        if secrets is None:
+            self.secrets.write_text(json.dumps({"agent_secret": KEY}))
+            self.secrets.chmod(0o600)
+        self.key = json.loads(self.secrets.read_text())["agent_secret"]
 
     def start(self, name: str, *, capacity: int, zone: str = "north", options: Sequence[str] = ()) -> int:
         """One more, which joins by the first."""

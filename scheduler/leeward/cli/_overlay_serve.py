@@ -105,8 +105,10 @@ async def _watch(agent: Agent, sink: EventSink, stop: asyncio.Event) -> None:
             schedules = agent.schedulers.active
             sink.emit("scheduler", {"node": agent.machine, "zone": agent.schedulers.zone, "elected": schedules})
         while agent.owners.ended:
-            application, status, why = agent.owners.ended.popleft()
-            sink.emit("application", {"application": application, "status": status, "why": why})
+            told = agent.owners.ended.popleft()
+            hosts = {one.operator: one.machine for one in told.hosts}
+            fields = {"application": told.application, "status": told.status, "why": told.why, "hosts": hosts}
+            sink.emit("application", fields)
         if state == "refused":
             stop.set()
         await asyncio.sleep(agent.times.heartbeat * LOOK)

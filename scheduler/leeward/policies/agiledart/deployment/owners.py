@@ -63,7 +63,7 @@ class Owners:
         attempt: Callable[[float], int],
     ) -> None:  # fmt: skip
         self.all: dict[str, Placement] = {}
-        self.ended: deque[tuple[str, Status, str]] = deque(maxlen=1000)  #: application, status and why, for the log
+        self.ended: deque[PlacementIs] = deque(maxlen=1000)  #: decisions, for the log
         self._times, self._outbox, self._questions = times, outbox, questions
         self._roots, self._schedulers, self._attempt = roots, schedulers, attempt
 
@@ -144,7 +144,7 @@ class Owners:
                 held.refusals = REFUSALS if held.failures >= FAILURES else held.refusals
                 held.asked = None
         if message.status == "placed" or (held.status == "refused" and held.refusals >= REFUSALS):
-            self.ended.append((message.application, held.status, held.why))
+            self.ended.append(self.placement(message.application))
 
     def tick(self, now: float) -> None:
         """Time has passed."""
