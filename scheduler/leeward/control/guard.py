@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import combinations
 
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView
 from leeward.core.outside import FORCE, warning
 from leeward.core.placing import carry, present_deployment
-from leeward.core.plan import Plan, restarting
+from leeward.core.plan import Plan, deployment, restarting
 from leeward.core.settings import Settings
 from leeward.core.table import check_table, replicas
 
@@ -22,6 +23,7 @@ def check_plan(plan: Plan, view: ClusterView) -> None:
     _check_tables(plan, view)
     _check_placement(plan, view)
     _check_replicas(plan, view)
+    _check_apart(plan, view)
 
 
 def _check_tables(plan: Plan, view: ClusterView) -> None:
@@ -83,6 +85,19 @@ def _check_replicas(plan: Plan, view: ClusterView) -> None:
             )
 
 
+def _check_apart(plan: Plan, view: ClusterView) -> None:
+    """Plan's tables and placement are known to be right."""
+    hosts = deployment(plan.tables, plan.placement) if view.apart else {}
+    for names in view.apart:
+        for first, second in combinations(names, 2):
+            both = sorted(hosts[first].keys() & hosts[second].keys())
+            if both:
+                raise PlanError(
+                    f"plan puts replicas of {first!r} and {second!r} on {both[0]!r}, but they are to be apart.",
+                    remedy="Place them on different nodes, or change leeward.apart of the topology.",
+                )
+
+
 def would_lose(plan: Plan, view: ClusterView) -> str:
     """Why the plan loses state that a component keeps, or may keep, outside of `self.state`; empty if it does not."""
     stopped = set(restarting(view.assignment, plan.placement))
@@ -122,14 +137,18 @@ def not_worth_it(plan: Plan, view: ClusterView, settings: Settings) -> str:
     old, new = plan.estimate.objective_now, plan.estimate.objective
     if old is None or new is None or plan.estimate.relieves:
         return ""
-    must_leave = any(
+    least = _ANY_GAIN if view.first else settings.minimum_gain  # the first plan's change is not priced either
+    if must_leave(view) or old - new >= least:
+        return ""
+    return f"the gain {old - new:.4f} is below minimum_gain {least:g}"
+
+
+def must_leave(view: ClusterView) -> bool:
+    """Replicas are on a node that drains."""
+    return any(
         node.draining and any(view.assignment[t].node == node.id for t in _replica_tasks(view) if t in view.assignment)
         for node in view.nodes
     )
-    least = _ANY_GAIN if view.first else settings.minimum_gain  # the first plan's change is not priced either
-    if must_leave or old - new >= least:
-        return ""
-    return f"the gain {old - new:.4f} is below minimum_gain {least:g}"
 
 
 def _replica_tasks(view: ClusterView) -> list[int]:

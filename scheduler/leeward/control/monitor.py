@@ -18,7 +18,7 @@ from leeward.core.model import ClusterView, Component, HandoverCost, Measured, N
 from leeward.core.network import Network
 from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
-from leeward.core.topology_conf import FACTS, MAX_REPLICAS, PINNED, SERVICE_RATE, check_conf
+from leeward.core.topology_conf import APART, FACTS, MAX_REPLICAS, PINNED, SERVICE_RATE, check_conf
 
 MARKER_STREAM = "marker"
 #: With fewer tuples looked at in a window key groups are not measured: the share of one replica of four would be off
@@ -196,6 +196,7 @@ def check_structure(structure: Structure) -> None:
             f"topology {structure.name!r}: component {foreign[0]!r} has no leeward.kind, so it sends no markers.",
             remedy="Derive every component from leeward.runtime's StatefulSpout, StatefulBolt or ElasticBolt.",
         )
+    apart_of(structure)
     for conf in (structure.conf, *(component.conf for component in structure.components)):
         check_conf(conf)
 
@@ -248,6 +249,7 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
         stream_rate={stream: facts.rates.streams.get(stream, 0.0) for stream in streams},
         delay_s=facts.delay_s,
         network=facts.network,
+        apart=apart_of(facts.structure),
         handover_cost=facts.handover_cost,
         live=settings.mode == "live",
         warm_apart=settings.warm_apart,
@@ -315,6 +317,23 @@ def _pinned(name: str, conf: Mapping[str, object]) -> tuple[str, ...]:
             remedy="Give a list of node names (supervisor hosts).",
         )
     return tuple(sorted(nodes))
+
+
+def apart_of(structure: Structure) -> tuple[tuple[str, ...], ...]:
+    """Lists of components of which a node holds replicas of one at most. Raises ConfigError."""
+    lists, known = structure.conf.get(APART.name) or [], {component.id for component in structure.components}
+    if not isinstance(lists, list) or not all(isinstance(names, list) and len(names) > 1 for names in lists):
+        raise ConfigError(
+            f"topology {structure.name!r} has {APART.name} = {lists!r}.",
+            remedy="Give a list of lists of at least two components, as [[a, b]].",
+        )
+    for name in [name for names in lists for name in names]:
+        if name not in known:
+            raise ConfigError(
+                f"topology {structure.name!r}: {APART.name} names unknown component {name!r}.",
+                remedy=f"The topology has {sorted(known)}.",
+            )
+    return tuple(tuple(sorted(set(names))) for names in lists)
 
 
 def _facts(name: str, conf: Mapping[str, object]) -> Mapping[str, object]:

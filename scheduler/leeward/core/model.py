@@ -72,6 +72,7 @@ class ClusterView:
     stream_rate: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: lambda_ij, tuples/s
     delay_s: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: d_uv one way; absent means 0
     network: Network | None = None  #: sites and links of the nodes, where they are known
+    apart: tuple[tuple[str, ...], ...] = ()  #: no node may hold replicas of two components of one of these
     handover_cost: HandoverCost = field(default_factory=HandoverCost)
     first: bool = False  #: no plan of ours is in force yet: the price of change does not count
     live: bool = True  #: a plan that moves no executor is carried out as a handover, with no restart

@@ -15,6 +15,7 @@ from leeward.core.options import Text, check, read, refuse_unknown, setting
 from leeward.core.orders import Limits
 
 MODES = ("live", "restart")
+FORECASTS = ("last", "linear", "yesterday", "blended")
 #: Table of a file that holds one table for each topology with settings of its own.
 TOPOLOGIES = "topologies"
 
@@ -28,6 +29,20 @@ class Settings:
     period_s: float = setting(10.0, "s", "time between plans", least=0.1)
     cool_down_s: float = setting(20.0, "s", "time after a reconfiguration without another one")
     minimum_gain: float = setting(0.02, "", "a plan must make the objective better by this much")
+    most_moves: int = setting(0, "replicas", "a plan may move, add and end at most so many; 0: no limit")
+    cost_cap: float = setting(0.0, "$/h", "a plan may cost at most so much, unless it costs less than now; 0: no limit")
+    scale_down_s: float = setting(0.0, "s", "a plan that only ends replicas waits until the need has lasted so long")
+    pause_price: float = setting(0.0, "$/s", "price of a second in which tuples wait: a plan that only ends replicas "
+                                 "has to save more within `horizon_s`; 0: not weighed")  # fmt: skip
+    horizon_s: float = setting(600.0, "s", "time over which the saving of such a plan counts", least=1.0)
+    at_once: int = setting(2, "topologies", "of all that one service leads, at most so many are reconfigured at the "
+                           "same time; 0: no limit")  # fmt: skip
+    approval: bool = setting(False, "", "a plan waits for `leeward approve`")
+    forecast: str = setting(
+        "last", "", "rates that the policy sees: last: as measured; linear: their trend goes on; yesterday: those of "
+        "the same hour of yesterday; blended: today's, changed as yesterday's did, and the trend", choices=FORECASTS,
+    )  # fmt: skip
+    ahead_forecast_s: float = setting(60.0, "s", "rates are forecast for this time from now")
     window_s: float = setting(10.0, "s", "time over which rates are measured", least=1.0)
     minimum_samples: int = setting(50, "tuples", "with fewer in a window the service rate stays as it was", least=1)
     eps_max: int = setting(4, "replicas", "replicas that a worker slot may hold (EPS_max)", least=1)

@@ -31,6 +31,9 @@ ZOOKEEPER_ROOT = Key("leeward.zookeeper.root", "topology", "path", "/leeward", "
 REPLICAS = Key("leeward.replicas", "topology", "map of component to number", "1 each", "replicas before the first plan")
 MAX_REPLICAS = Key("leeward.max_replicas", "component", "number", "its tasks", "most replicas that a plan may give")
 PINNED = Key("leeward.pinned", "component", "list of hosts", "any", "the only nodes that may run its replicas")
+APART = Key(
+    "leeward.apart", "topology", "list of lists of components", "none", "no node holds replicas of two of one list"
+)
 FACTS = Key("leeward.facts", "component", "map", "none", "facts for its policy, as the policy's page names them")
 SERVICE_RATE = Key(
     "leeward.service_rate", "component", "tuples/s", "measured",
@@ -56,9 +59,9 @@ ROUTERS = Key("leeward.routers", "internal", "map", "none", "component -> its se
 KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful or stateless")
 
 KEYS = (
-    REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, FACTS, SERVICE_RATE,
-    SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE, ROUTER,
-    ROUTERS, KIND,
+    REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, APART, FACTS,
+    SERVICE_RATE, SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE, ROUTER, ROUTERS,
+    KIND,
 )  # fmt: skip
 
 
