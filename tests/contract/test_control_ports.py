@@ -26,6 +26,7 @@ from leeward.core.errors import ClusterRefusedError
 from leeward.core.journal import Journal, StepName
 from leeward.core.outcome import DONE, aborted, refused
 from leeward.core.plan import Placement
+from leeward.core.standing import Proposal, Standing
 from leeward.sim.memory import (
     MemoryBarriers,
     MemoryClusterStore,
@@ -172,6 +173,23 @@ def test_what_is_written_is_what_the_next_one_claims(ports):
     assert ports.control().read_placement() is None
 
 
+def test_decisions_of_people_outlive_the_leader(ports):
+    store = ports.control()
+    store.claim()
+    assert store.read_standing() is None
+    proposal = Proposal(
+        number=1, epoch=3, made_at=5.0, reason="load", before={"work": {"n1": 1}}, after={"work": {"n2": 1}},
+        tables=FIRST, slots=SLOTS,
+    )  # fmt: skip
+    store.write_standing(Standing(proposal=proposal, proposals=1))
+    store.write_standing(Standing(frozen=True, why="a release", proposal=proposal, proposals=1))
+    fresh = ports.control()
+    assert fresh.read_standing() == Standing(frozen=True, why="a release", proposal=proposal, proposals=1)
+    fresh.claim()
+    fresh.write_standing(Standing())
+    assert ports.control().read_standing() == Standing()
+
+
 def test_a_record_and_its_journal_are_written_at_once(ports):
     store = ports.control()
     store.claim()
@@ -230,6 +248,7 @@ def test_only_the_last_claim_writes(ports):
         lambda: old.write_record(record(epoch=2), journal=Journal(epoch=9)),
         lambda: old.write_journal(Journal(epoch=9)),
         lambda: old.write_placement(Placement(topology_id="app-1-1", epoch=9, slots=SLOTS)),
+        lambda: old.write_standing(Standing(frozen=True)),
     ):
         with pytest.raises(LostLeadershipError):
             write()

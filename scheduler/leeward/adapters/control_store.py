@@ -15,11 +15,12 @@ from kazoo.handlers.threading import KazooTimeoutError
 from leeward.control.errors import LostLeadershipError
 from leeward.control.ports import Claim
 from leeward.core.control import ControlRecord, Paths, Phase
-from leeward.core.errors import ClusterRefusedError, PlanError
+from leeward.core.errors import ClusterRefusedError, PlanError, ProtocolError
 from leeward.core.journal import Journal
 from leeward.core.outcome import Outcome
 from leeward.core.plan import Placement
 from leeward.core.secrets import FILE_KEY, FILE_VARIABLE
+from leeward.core.standing import Standing
 
 log = logging.getLogger(__name__)
 
@@ -98,24 +99,32 @@ class ZooControlStore:
 
     def write_placement(self, placement: Placement | None) -> None:
         with asking("write placement"):
-            while True:
-                there = self._client.retry(self._client.exists, self._placement)
-                if placement is None and not there:
-                    return
-                transaction = self._client.transaction()
-                transaction.check(self._paths.journal, self._version(self._paths.journal))
-                if placement is None:
-                    transaction.delete(self._placement)
-                elif there:
-                    transaction.set_data(self._placement, placement.to_json().encode())
-                else:
-                    self._client.ensure_path(self._placement.rsplit("/", 1)[0])
-                    transaction.create(self._placement, placement.to_json().encode())
-                checked, done = commit(transaction)
-                if isinstance(checked, Exception) and not isinstance(checked, RolledBackError):
-                    self._settle({})
-                if not isinstance(done, Exception):
-                    return
+            self._write_document(self._placement, placement.to_json() if placement else None)
+
+    def write_standing(self, standing: Standing) -> None:
+        with asking("write standing"):
+            self._write_document(self._paths.standing, standing.to_json())
+
+    def _write_document(self, path: str, text: str | None) -> None:
+        """Of no version; None takes it away. Raises LostLeadershipError."""
+        while True:
+            there = self._client.retry(self._client.exists, path)
+            if text is None and not there:
+                return
+            transaction = self._client.transaction()
+            transaction.check(self._paths.journal, self._version(self._paths.journal))
+            if text is None:
+                transaction.delete(path)
+            elif there:
+                transaction.set_data(path, text.encode())
+            else:
+                self._client.ensure_path(path.rsplit("/", 1)[0])
+                transaction.create(path, text.encode())
+            checked, done = commit(transaction)
+            if isinstance(checked, Exception) and not isinstance(checked, RolledBackError):
+                self._settle({})
+            if not isinstance(done, Exception):
+                return
 
     def read_record(self) -> ControlRecord | None:
         with asking("read control record"):
@@ -132,6 +141,13 @@ class ZooControlStore:
             text, _ = self._read(self._placement) or (b"", 0)
         with contextlib.suppress(PlanError):
             return Placement.from_json(text) if text else None
+        return None
+
+    def read_standing(self) -> Standing | None:
+        with asking("read standing"):
+            text, _ = self._read(self._paths.standing) or (b"", 0)
+        with contextlib.suppress(ProtocolError):
+            return Standing.from_json(text) if text else None
         return None
 
     def _read(self, path: str) -> tuple[bytes, int] | None:

@@ -17,6 +17,7 @@ from leeward.core.network import Network
 from leeward.core.outcome import Outcome
 from leeward.core.peers import Letter
 from leeward.core.plan import Placement
+from leeward.core.standing import Standing
 
 #: Called from any thread when something watched may have changed; it must only wake a thread.
 Wake = Callable[[], None]
@@ -102,6 +103,12 @@ class ControlStore(Protocol):
 
     def write_placement(self, placement: Placement | None) -> None:
         """None takes it away. Raises LostLeadershipError if another coordinator has claimed since."""
+
+    def write_standing(self, standing: Standing) -> None:
+        """Raises LostLeadershipError if another coordinator has claimed since."""
+
+    def read_standing(self) -> Standing | None:
+        """Decisions of people, without claiming; None if there are none or they cannot be read."""
 
     def read_record(self) -> ControlRecord | None:
         """The record in force, without claiming; None if there is none."""

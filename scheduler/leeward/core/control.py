@@ -153,6 +153,11 @@ class Paths:
         return f"{self.base}/journal"
 
     @property
+    def standing(self) -> str:
+        """Decisions of people that hold on, the plan that waits for one, and the deployment to go back to."""
+        return f"{self.base}/standing"
+
+    @property
     def requests(self) -> str:
         """One child for each request that is not dealt with, in the order in which they came."""
         return f"{self.base}/requests"

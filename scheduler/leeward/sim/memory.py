@@ -19,6 +19,7 @@ from leeward.core.journal import Journal
 from leeward.core.leftovers import Leftover
 from leeward.core.outcome import Outcome
 from leeward.core.plan import Placement, Slot
+from leeward.core.standing import Standing
 
 
 @dataclass
@@ -29,6 +30,7 @@ class World:
     told: ControlRecord | None = None  #: the newest that every task watches
     journal: Journal | None = None
     placement: Placement | None = None
+    standing: Standing | None = None
     placements: dict[str, Placement] = field(default_factory=dict)  #: of other topologies, by name
     claims: int = 0
     barriers: dict[str, dict[int, Report]] = field(default_factory=dict)
@@ -95,6 +97,13 @@ class MemoryControlStore:
         self._check()
         self._world.placement = placement
         self._world.changed()
+
+    def write_standing(self, standing: Standing) -> None:
+        self._check()
+        self._world.standing = Standing.from_json(standing.to_json())
+
+    def read_standing(self) -> Standing | None:
+        return self._world.standing
 
     def read_record(self) -> ControlRecord | None:
         return self._world.record
@@ -247,7 +256,7 @@ class MemoryLeftovers:
         znodes = sum(text is not None for text in (world.record, world.told, world.journal))
         for kept in _kept(world):
             kept.pop(topology_id, None)
-        world.record = world.told = world.journal = None
+        world.record = world.told = world.journal = world.standing = None
         world.barriers.clear()
         world.recoveries.clear()
         if deleted.placement:
