@@ -104,7 +104,7 @@ def test_plans_scales_out_and_tells():
     assert end["result"] == "done" and [c["kind"] for c in end["changes"]] == ["scale-out"]
     order = [action for action, _ in sink.events if action not in ("measured", "checkpoint_committed")]
     assert order[:4] == ["service_started", "leading", "first_record", "plan_made"]
-    assert order[4:] == ["reconfiguration_started", "reconfiguration_ended"]
+    assert order[4:] == ["reconfiguration_started", "reconfiguration_ended", "cool_down"]
     assert sink.of("measured")[-1]["deployment"]["sink"] == {"n3": 1}
 
 

@@ -12,6 +12,11 @@ taken_over                 it has read what the coordinator before it left
 first_placement            Storm has placed it for the first time, after a plan was there: by_plan, else why not
 plan_made                  a policy gave a plan: rates, service_rates, objective, response_s, cost_per_h, reason
 plan_refused               the loop does not carry it out: why
+cool_down                  a reconfiguration has just ended, and the policy is not asked: seconds
+forecast                   the policy plans for other rates than measured: by, now, ahead (tuples/s of all sources)
+plan_proposed              it waits for approval: plan (its number), deployment, reason, remedy
+proposal_expired           it waits no more: plan, why
+frozen, thawed             a person has decided that plans are not carried out, or are again: why
 reconfiguration_started    changes, reason, epoch, cut
 phase                      MOVE or RESTORE begins
 handover_step              epoch, steps: every task has passed so many, more follow

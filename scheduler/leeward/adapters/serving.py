@@ -54,7 +54,7 @@ def serve_one(
 
 def serve_all(addresses: Addresses, chosen: Chosen, policies: Policies, sink: EventSink, stop: threading.Event) -> None:
     """Every topology whose components are all Leeward's, until `stop`."""
-    reservations = Reservations()
+    reservations = Reservations(chosen.service.at_once)
     sink.emit("serving", {})
     with closing(NimbusClient(addresses.nimbus)) as nimbus:
 

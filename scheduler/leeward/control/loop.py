@@ -11,9 +11,12 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
+from leeward.control.calm import Calm
+from leeward.control.forecast import Forecast, source_rate
 from leeward.control.guard import changes_nothing, check_plan, not_worth_it, would_lose
+from leeward.control.limits import does_not_pay, over_limits
 from leeward.control.ports import EventSink
 from leeward.core.errors import LeewardError
 from leeward.core.model import ClusterView
@@ -50,6 +53,14 @@ class Aside(Executor):
         return future
 
 
+class Decision(NamedTuple):
+    """The end of one question to the policy."""
+
+    view: ClusterView  #: for which it was asked
+    plan: Plan | None = None  #: to carry out; None: refused, or no change
+    keeps: bool = False  #: the policy wants no change
+
+
 class Loop:
     """See the module."""
 
@@ -63,7 +74,7 @@ class Loop:
         self._future: Future[Plan] | None = None
         self._view: ClusterView | None = None
         self._next = 0.0
-        self._cool_until = 0.0
+        self._calm, self._forecast = Calm(settings), Forecast(settings)
 
     def started(self, now: float) -> None:
         """A coordinator has begun: the first plan comes after one period, when rates are known, unless the policy needs
@@ -72,7 +83,14 @@ class Loop:
 
     def ended(self, now: float) -> None:
         """A reconfiguration is over."""
-        self._cool_until = now + self._settings.cool_down_s
+        self._calm.ended(now)
+        if self._policy is not None and self._settings.cool_down_s:
+            why = "no plan is made so soon after a reconfiguration"
+            self._emit("cool_down", {"seconds": self._settings.cool_down_s, "why": why})
+
+    def again(self, at: float) -> None:
+        """Ask the policy at this time, rather than when its period is over."""
+        self._next = min(self._next, at)
 
     def first(self, view: ClusterView, now: float) -> Plan | None:
         """The plan for a topology of which nothing is placed yet; None from a policy that needs rates, or if the guard
@@ -84,22 +102,25 @@ class Loop:
         except LeewardError as error:
             self._refuse(str(error))
             return None
-        return self._accepted(plan, view, epoch=view.epoch, idle=True)
+        return self._decided(plan, view, now, epoch=view.epoch, idle=True).plan
 
     def wants_view(self, now: float) -> bool:
         """It is time to plan."""
-        return self._policy is not None and self._future is None and now >= max(self._next, self._cool_until)
+        return self._policy is not None and self._future is None and now >= self._next and not self._calm.cools(now)
 
     def begin(self, view: ClusterView, now: float, wake: Callable[[], None]) -> None:
-        """Ask the policy; `wake` is called when it has answered."""
+        """Ask the policy about this view with the rates to come; `wake` is called when it has answered."""
         assert self._policy is not None
         self._next = now + self._settings.period_s
-        self._view = view
-        self._future = self._executor.submit(self._policy.decide, view, now=now, rng=self._rng)
+        self._view, ahead = view, self._forecast.ahead(view, now)
+        if ahead is not view:
+            rates = {"now": round(source_rate(view), 1), "ahead": round(source_rate(ahead), 1)}
+            self._emit("forecast", {"by": self._settings.forecast, **rates})
+        self._future = self._executor.submit(self._policy.decide, ahead, now=now, rng=self._rng)
         self._future.add_done_callback(lambda _: wake())
 
-    def take(self, epoch: int, idle: bool) -> Plan | None:
-        """The plan to carry out now, if the policy has answered and the guard accepts it."""
+    def take(self, epoch: int, idle: bool, now: float, *, hold: str = "") -> Decision | None:
+        """The policy's answer as the guard leaves it; None while there is none. `hold`: why no plan is carried out."""
         if self._future is None or not self._future.done():
             return None
         future, view = self._future, self._view
@@ -109,19 +130,24 @@ class Loop:
             plan = future.result()
         except LeewardError as error:
             self._refuse(str(error))
-            return None
-        return self._accepted(plan, view, epoch=epoch, idle=idle)
+            return Decision(view)
+        return self._decided(plan, view, now, epoch=epoch, idle=idle, hold=hold)
 
-    def _accepted(self, plan: Plan, view: ClusterView, *, epoch: int, idle: bool) -> Plan | None:
+    def _decided(
+        self, plan: Plan, view: ClusterView, now: float, *, epoch: int, idle: bool, hold: str = ""
+    ) -> Decision:
         self._emit("plan_made", plan_fields(plan, view))
-        why = self.objection(plan, view, epoch=epoch, idle=idle)
+        self._calm.heard(plan, view, now)
+        why = self.objection(plan, view, now, epoch=epoch, idle=idle, hold=hold)
         if why is None:
-            return plan
+            return Decision(view, plan)
         if why:
             self._refuse(why)
-        return None
+        return Decision(view, keeps=not why)
 
-    def objection(self, plan: Plan, view: ClusterView, *, epoch: int, idle: bool) -> str | None:
+    def objection(
+        self, plan: Plan, view: ClusterView, now: float, *, epoch: int, idle: bool, hold: str = ""
+    ) -> str | None:
         """The reason to refuse it; "" if it changes nothing; None if it is accepted."""
         if changes_nothing(plan, view):
             return ""
@@ -129,11 +155,24 @@ class Loop:
             return f"made for epoch {view.epoch}, epoch {epoch} is in force"
         if not idle:
             return "a reconfiguration is in progress"
+        if hold:
+            return hold
+        return self._unsafe(plan, view) or self._unwise(plan, view, now) or None
+
+    def _unsafe(self, plan: Plan, view: ClusterView) -> str:
         try:
             check_plan(plan, view)
         except LeewardError as error:
             return str(error)
-        return would_lose(plan, view) or not_worth_it(plan, view, self._settings) or None
+        return would_lose(plan, view)
+
+    def _unwise(self, plan: Plan, view: ClusterView, now: float) -> str:
+        return (
+            over_limits(plan, view, self._settings)
+            or self._calm.objection(plan, view, now)
+            or not_worth_it(plan, view, self._settings)
+            or does_not_pay(plan, view, self._settings)
+        )
 
     def close(self) -> None:
         """Return at once."""

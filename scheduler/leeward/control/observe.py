@@ -29,7 +29,9 @@ from leeward.core.migration import restoring
 from leeward.core.model import ClusterView
 from leeward.core.outside import warning
 from leeward.core.placing import present_deployment
+from leeward.core.plan import diff
 from leeward.core.settings import Settings
+from leeward.core.standing import Proposal, Standing
 from leeward.core.table import first_tables
 from leeward.core.topology_conf import REPLICAS
 
@@ -70,7 +72,8 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
     check_structure(structure)
     cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
     record = _record(ports, structure)
-    journal = ports.open_topology(structure).control.read_journal()
+    control = ports.open_topology(structure).control
+    journal, standing = control.read_journal(), control.read_standing() or Standing()
     held = journal is not None and journal.step is StepName.HELD
     facts = Facts(structure=structure, cluster=cluster, record=record, rates=Monitor(Settings()).observe({}, 0.0))
     view = build_view(facts, Settings())
@@ -97,6 +100,8 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "draining": sorted(ports.cluster.draining()),
         "delays_ms": delays_ms(delays),
         "delay_error": None if (off := delays.error()) is None else round(off, 3),
+        "frozen": (standing.why or "yes") if standing.frozen else "",
+        "proposal": proposal_fields(standing.proposal) if standing.proposal else {},
     }
 
 
@@ -106,6 +111,19 @@ def delays_ms(delays: Delays) -> dict[str, dict[str, float]]:
     for a, b in delays:
         found.setdefault(a, {})[b] = round(1_000 * delays[a, b], 2)
     return found
+
+
+def proposal_fields(proposal: Proposal) -> dict[str, object]:
+    """Of a plan that waits for approval, for people and programs; no tables."""
+    return {
+        "plan": proposal.number, "epoch": proposal.epoch, "made_at": round(proposal.made_at, 3),
+        "reason": proposal.reason, "deployment": {name: dict(counts) for name, counts in proposal.after.items()},
+        "changes": [
+            {"component": c.component, "kind": c.kind, "before": dict(c.before), "after": dict(c.after)}
+            for c in diff(proposal.before, proposal.after)
+        ],
+        "gain": proposal.gain, "cost_per_h": proposal.cost_per_h, "downtime_s": proposal.downtime_s,
+    }  # fmt: skip
 
 
 def running(tasks: Collection[int], samples: Mapping[int, TaskMetrics]) -> frozenset[int]:

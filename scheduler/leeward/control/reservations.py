@@ -10,13 +10,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping
 
+from leeward.control.turns import Turns
 from leeward.core.plan import Placement, Slot
 
 
 class Reservations:
     """See the module. For several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = 0) -> None:
+        """`at_once`: topologies that may be reconfigured at the same time; 0: all."""
+        self.turns = Turns(at_once)
         self._lock = threading.Lock()
         self._slots: dict[str, frozenset[Slot]] = {}
 
@@ -31,7 +34,8 @@ class Reservations:
             return None
 
     def release(self, topology: str) -> None:
-        """Its reconfiguration is over, or it is no longer led here."""
+        """Its reconfiguration is over, or it is no longer led here; its turn, too."""
+        self.turns.end(topology)
         with self._lock:
             self._slots.pop(topology, None)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
+from leeward.control.consent import Consent
 from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.costs import HandoverCosts
 from leeward.control.early import cluster_before, tasks_of
 from leeward.control.errors import LostLeadershipError
-from leeward.control.guard import by_hand, changes_nothing
 from leeward.control.liveness import Liveness
-from leeward.control.loop import Loop
+from leeward.control.loop import Decision, Loop
 from leeward.control.monitor import (
     Facts,
     Monitor,
@@ -35,16 +35,17 @@ from leeward.control.ports import (
     TopologyPorts,
 )
 from leeward.control.presence import Presence
+from leeward.control.requests import Requests
 from leeward.control.reservations import Reservations, wanted_by_others
-from leeward.control.room import no_room, not_placed
+from leeward.control.room import not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
 from leeward.core.control import ControlRecord
 from leeward.core.coordinates import Delays
-from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, PlanError, ProtocolError
+from leeward.core.errors import ClusterRefusedError, NotReadyError, ProtocolError
 from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
-from leeward.core.outcome import DONE, Ending, Outcome, refused
+from leeward.core.outcome import DONE, Outcome, refused
 from leeward.core.outside import warning
 from leeward.core.placing import present_deployment
 from leeward.core.plan import Plan, Slot
@@ -59,8 +60,8 @@ MEASURE_S = 1.0
 LISTEN_S = 0.25
 #: Time between two questions whether the plugin has published the topology, seconds.
 PUBLISHED_S = 0.1
-#: A request waits so long for tasks that are away, seconds.
-AWAY_S = 60.0
+#: A plan that has to wait for its turn is made again after so long, seconds.
+TURN_S = 1.0
 
 
 class Term:
@@ -83,12 +84,13 @@ class Term:
         self._warned: dict[str, tuple[str, ...]] = {}
         self._liveness = Liveness(settings.silent_s)
         self._measure_at = self._listen_at = 0.0
-        self._away_since: float | None = None
-        self._asked = True
+        self._consent = Consent(topology=structure.name, store=mine.control, settings=settings, emit=self._emit)
+        self._requests = Requests(
+            led=self, store=mine.requests, consent=self._consent, settings=settings, emit=self._emit
+        )
         self._busy = False
         self._planned_first = False
-        self._waits_for = ""
-        self._wake_request = self._request_came
+        self._waits_for = self._no_turn = ""
         self.coordinator: Coordinator | None = None
 
     def work(self, stop: threading.Event, until: str | None = None) -> Outcome | None:
@@ -215,9 +217,12 @@ class Term:
             clock=self._ports.clock, sink=self._ports.sink, limits=self._settings.limits, fault=self._fault,
         )  # fmt: skip
         self.coordinator.start()
+        self._consent.load()
         self._loop.started(self._ports.clock.now())
         self._busy = not self.coordinator.idle
-        if not self._busy:
+        if self._busy:
+            self._reservations.turns.resume(self._structure.name)
+        else:
             self._learn(self.coordinator)  # of the predecessor's
         return self.coordinator
 
@@ -236,21 +241,32 @@ class Term:
             self._loop.ended(now)
             self._reservations.release(self._structure.name)
             self._learn(coordinator)
-            self._asked = True  # one that came meanwhile was not looked at
+            self._requests.look_again()  # one that came meanwhile was not looked at
         self._busy = busy
         if now >= self._measure_at:
             self._measure_at = now + MEASURE_S
             self._measure(coordinator, now)
         ready = coordinator.idle and coordinator.machine.whole
-        plan = self._loop.take(coordinator.machine.record.epoch, ready)
-        if plan is not None:
-            self._submit(coordinator, plan)
-        elif coordinator.idle or coordinator.machine.state is State.HELD:
-            self._serve_requests(coordinator, now)
+        decision = self._loop.take(coordinator.machine.record.epoch, ready, now, hold=self._consent.objection())
+        if decision is not None:
+            self._decided(coordinator, decision, now)
+        goes_on = decision is None or decision.plan is None
+        if goes_on and (coordinator.idle or coordinator.machine.state is State.HELD):
+            self._requests.serve(coordinator, now)
             published = coordinator.snapshot is not None
             if published and ready and coordinator.idle and self._loop.wants_view(now):
                 self._plan(coordinator, now)
         self._busy = self._busy or not coordinator.idle
+
+    def _decided(self, coordinator: Coordinator, decision: Decision, now: float) -> None:
+        """Carry out the policy's plan, or propose it."""
+        if decision.plan is None:
+            if decision.keeps:
+                self._consent.unwanted()
+        elif self._settings.approval:
+            self._consent.propose(decision.plan, decision.view, now)
+        elif not self.submit(coordinator, decision.plan, now):
+            self._loop.again(now + TURN_S)
 
     def _first_placement(self, tasks: Mapping[int, str], cluster: ClusterSnapshot) -> None:
         """Nimbus has made its first pass: other topologies see the slots now. Raises ProtocolError."""
@@ -273,26 +289,41 @@ class Term:
         coordinator.silence(self._liveness.observe({t: b for t, b in beats.items() if t in tasks}, now))
 
     def _learn(self, coordinator: Coordinator) -> None:
-        """Record the cost of the last reconfiguration, if it was a handover."""
+        """Record the cost of the last reconfiguration, if it was a handover, and the deployment before it."""
         journal = coordinator.machine.journal
+        self._consent.ended(journal)
         if journal.kind == "handover" and journal.result == DONE:
             self._costs.add(journal.exported, journal.waited)
 
-    def _submit(self, coordinator: Coordinator, plan: Plan, request: str = "") -> None:
-        """Begin; it may also end at once, if Redis refuses, and the next round finds that out."""
-        conflict = self._reservations.claim(self._structure.name, set(plan.placement.values()))
+    def submit(self, coordinator: Coordinator, plan: Plan, now: float, request: str = "") -> bool:
+        """Begin; it may also end at once, if Redis refuses, and the next round finds that out.
+
+        False, if it has to wait for its turn. A request for slots that another topology is about to use is refused.
+        """
+        name, also = self._structure.name, {"request": request} if request else {}
+        why = self._reservations.turns.begin(name, now)
+        if why:
+            if why != self._no_turn:
+                self._emit("plan_refused", {"why": why} | also)
+            self._no_turn = why
+            return False
+        self._no_turn = ""
+        conflict = self._reservations.claim(name, set(plan.placement.values()))
         if conflict is not None:
+            self._reservations.release(name)
             other, slot = conflict
             why = f"slot {slot.node}:{slot.port} is about to be used by topology {other!r}"
-            self._emit("plan_refused", {"why": why} | ({"request": request} if request else {}))
+            self._emit("plan_refused", {"why": why} | also)
             if request:
                 self._mine.requests.answer(request, refused(f"{why}. Ask again when its reconfiguration is over."))
-            return
+            return True
         self._busy = True
         coordinator.submit(plan, request)
+        return True
 
     def _plan(self, coordinator: Coordinator, now: float) -> None:
         view = self.view()
+        self._consent.look(view)
         why = self._why_unplaced(view)
         if not why:
             self._loop.begin(view, now, coordinator.wake)
@@ -348,88 +379,6 @@ class Term:
                 "state_bytes": sum(coordinator.machine.sizes.values()),
             },
         )  # fmt: skip
-
-    # --- requests of people
-
-    def _request_came(self) -> None:
-        self._asked = True
-        if self.coordinator is not None:
-            self.coordinator.wake()
-
-    def _serve_requests(self, coordinator: Coordinator, now: float) -> None:
-        """Begin with the request that waits, or say why not."""
-        if not self._asked:
-            return
-        self._asked = False  # before looking: a request that comes from here on sets it again
-        request = self._mine.requests.pending(self._wake_request)
-        if request is None:
-            return
-        self._asked = True  # there may be another behind it
-        name = str(request["id"])
-        why = self._not_now(coordinator, request, now)
-        if why is not None:
-            if why:
-                self._mine.requests.answer(name, refused(str(why)))
-            return
-        if "recover" in request:
-            self._mine.requests.answer(name, self._recover(coordinator, request["recover"]))
-            return
-        try:
-            plan, view = self._manual_plan(request.get("replicas"), force=bool(request.get("force")))
-        except LeewardError as error:
-            self._emit("plan_refused", {"why": str(error), "request": name})
-            self._mine.requests.answer(name, refused(str(error)))
-            return
-        if changes_nothing(plan, view):
-            self._mine.requests.answer(name, Outcome(Ending.DONE, "nothing to change"))
-            return
-        self._submit(coordinator, plan, name)
-
-    def _not_now(self, coordinator: Coordinator, request: Mapping[str, object], now: float) -> str | None:
-        """Why a request cannot be served: "" if it may wait a little longer; None if it can."""
-        machine = coordinator.machine
-        if "recover" in request:
-            return None
-        if machine.state is State.HELD:
-            return "the topology is held, as no cut can be read; see leeward status and leeward recover."
-        away = sorted({*machine.record.absent, *(machine.silent or ())})
-        if not away:
-            self._away_since = None
-            return None
-        self._away_since = now if self._away_since is None else self._away_since
-        if now - self._away_since < AWAY_S:
-            return ""
-        names = ", ".join(f"{task} ({machine.tasks[task]})" for task in away)
-        return f"tasks are away since {now - self._away_since:.0f} s: {names}. Ask again when they are back."
-
-    def _recover(self, coordinator: Coordinator, cut: object) -> Outcome:
-        """A person decides from where a topology that is held goes on; the answer."""
-        machine = coordinator.machine
-        if machine.state is not State.HELD:
-            return refused(f"the topology is not held: it is {machine.state}.")
-        if not isinstance(cut, int) or (cut and cut not in machine.record.committed):
-            return refused(f"cut {cut!r} is none of {list(machine.record.committed)}.")
-        coordinator.choose(cut)
-        where = f"cut {cut}" if cut else "from empty state, sources from their beginning"
-        return Outcome(Ending.DONE, f"restoring {where}")
-
-    def _manual_plan(self, replicas: object, *, force: bool) -> tuple[Plan, ClusterView]:
-        view = self.view()
-        if not isinstance(replicas, Mapping):
-            raise PlanError(f"the request's replicas are {replicas!r}.", remedy="Write component=node:count.")
-        why = self._why_unplaced(view)
-        if why:
-            raise PlanError(f"{why}.", remedy="End a topology, add a supervisor, or wait; see leeward status.")
-        self._check_room({node for counts in replicas.values() for node in counts})
-        return by_hand(replicas, view, force=force), view
-
-    def _check_room(self, nodes: Collection[str]) -> None:
-        """Raises PlanError for a node whose slots other topologies use."""
-        snapshot = self.coordinator.snapshot if self.coordinator else None
-        for node in sorted(nodes):
-            why = no_room(snapshot, node) if snapshot else ""
-            if why:
-                raise PlanError(f"node {node!r}: {why}.", remedy="Name another node, or end one of them.")
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._structure.name, **fields})
