@@ -324,6 +324,81 @@ def test_drain_and_undo(bots):
     assert bots.client.get_children("/leeward/draining") == []
 
 
+def answer(*arguments):
+    code, out, _ = finish(leeward(*arguments, "--output", "json"))
+    return code, json.loads(out)
+
+
+def test_freeze_and_rollback_without_a_leader(bots):
+    assert finish(leeward("reconfigure", "app", "--replicas", "work=n2:1"))[0] == 0
+    assert answer("freeze", "app", "--why", "a release")[1]["ending"] == "done"
+    code, _, err = finish(leeward("rollback", "app"))
+    assert code == 2 and "error: the topology is frozen: a release (leeward freeze app --undo)" in err
+    assert answer("status", "app")[1]["frozen"] == "a release"
+    assert finish(leeward("freeze", "app", "--undo"))[:2] == (0, "done: plans are carried out again")
+    assert answer("rollback", "app", "--freeze", "slower")[0] == 0
+    status = answer("status", "app")[1]
+    assert status["deployment"]["work"] == {"n1": 1} and status["frozen"] == "slower"
+    code, told = answer("approve", "app")
+    assert code == 2 and told["ending"] == "refused" and "frozen" in told["why"]
+
+
+SPREAD = """
+from leeward.core.placing import carry, present_deployment
+
+class Spread:
+    def __init__(self, settings):
+        pass
+
+    def decide(self, view, *, now, rng):
+        wanted = {**present_deployment(view), "work": {"n1": 1, "n2": 1}}
+        return carry(view, wanted, reason="spread")
+"""
+
+
+def test_a_proposal_is_shown_approved_and_carried_out(bots, tmp_path):
+    (tmp_path / "spread.py").write_text(SPREAD)
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    file, found = tmp_path / "events.jsonl", os.environ | {"PYTHONPATH": paths}
+    options = ("-o", "policy=spread:Spread", "-o", "window_s=1", "-o", "period_s=0.5")
+    code, told, _ = finish(leeward("plan", "app", *options, "--output", "json", env=found))
+    told = json.loads(told)
+    assert code == 2 and told["change"] and told["way"] == "handover" and told["reason"] == "spread"
+    code, told, _ = finish(leeward("plan", "app", *options, "-o", "cost_cap=3.5", "--output", "json", env=found))
+    assert code == 0 and json.loads(told)["refused"] == "the cost of 4 $/h is over cost_cap 3.5"
+    assert answer("diff", "app")[0] == 0
+    serving = leeward("serve", "app", *options, "-o", "approval=true", "--events", file, env=found)
+    wait_for(lambda: "plan_proposed" in actions(file))
+    code, told = answer("diff", "app")
+    assert code == 2 and told["plan"] == 1
+    assert told["changes"] == [
+        {"component": "work", "kind": "scale-out", "before": {"n1": 1}, "after": {"n1": 1, "n2": 1}}
+    ]
+    assert "reconfiguration_started" not in actions(file)
+    assert answer("approve", "app", "--plan", "7")[0] == 2
+    assert finish(leeward("approve", "app", "--plan", "1"))[:2] == (0, "done")
+    assert answer("status", "app")[1]["deployment"]["work"] == {"n1": 1, "n2": 1}
+    assert finish(leeward("plan", "app", *options, env=found))[0] == 0, "it is as the policy wants it"
+    serving.send_signal(signal.SIGTERM)
+    assert finish(serving)[0] == 0
+
+
+def test_a_deployment_document_is_compared_and_applied(bots, tmp_path):
+    file = tmp_path / "app.yaml"
+    file.write_text("topology: app\ndeployment:\n  work: {n2: 1, n3: 1}\n")
+    assert answer("diff", "app", "--file", file)[0] == 2
+    assert answer("apply", file)[1]["ending"] == "done"
+    assert answer("diff", "app", "--file", file)[0] == 0
+    status = answer("status", "app")[1]
+    file.write_text(json.dumps({"topology": "app", "deployment": status["deployment"]}))
+    assert finish(leeward("apply", file))[:2] == (0, "done: nothing to change")
+    file.write_text("topology: app\ndeployment: [")
+    code, _, err = finish(leeward("apply", file))
+    assert code == 2 and "is neither YAML nor JSON" in err and "Traceback" not in err
+    code, _, err = finish(leeward("diff", "app", "--file", file))
+    assert code == 1, "2 would mean that they differ"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
@@ -336,6 +411,13 @@ def test_drain_and_undo(bots):
         (("reconfigure", "app", "--replicas", "work=n9:1"), 2, "error: replicas of 'work' name unknown node 'n9'"),
         (("reconfigure", "app", "--replicas", "work=n1:9"), 2, "shall have 9 replicas"),
         (("status", "nope"), 2, "does not run"),
+        (("approve", "nope"), 2, "does not run"),
+        (("approve", "app"), 2, "no plan waits for approval"),
+        (("rollback", "app"), 2, "no reconfiguration is known to go back behind"),
+        (("apply", "/missing.yaml"), 2, "/missing.yaml cannot be read"),
+        (("plan", "nope"), 1, "does not run"),
+        (("plan", "app", "-o", "policy=none"), 1, "setting 'policy' is 'none'"),
+        (("diff", "nope"), 1, "does not run"),
     ],
 )
 def test_bad_input(bots, arguments, code, text):

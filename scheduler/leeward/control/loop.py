@@ -157,22 +157,7 @@ class Loop:
             return "a reconfiguration is in progress"
         if hold:
             return hold
-        return self._unsafe(plan, view) or self._unwise(plan, view, now) or None
-
-    def _unsafe(self, plan: Plan, view: ClusterView) -> str:
-        try:
-            check_plan(plan, view)
-        except LeewardError as error:
-            return str(error)
-        return would_lose(plan, view)
-
-    def _unwise(self, plan: Plan, view: ClusterView, now: float) -> str:
-        return (
-            over_limits(plan, view, self._settings)
-            or self._calm.objection(plan, view, now)
-            or not_worth_it(plan, view, self._settings)
-            or does_not_pay(plan, view, self._settings)
-        )
+        return self._calm.objection(plan, view, now) or refusal(plan, view, self._settings) or None
 
     def close(self) -> None:
         """Return at once."""
@@ -183,6 +168,20 @@ class Loop:
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._sink.emit(action, {"topology": self._topology, **fields})
+
+
+def refusal(plan: Plan, view: ClusterView, settings: Settings) -> str:
+    """The reason to refuse a plan, whenever it is made; empty if there is none."""
+    try:
+        check_plan(plan, view)
+    except LeewardError as error:
+        return str(error)
+    return (
+        would_lose(plan, view)
+        or over_limits(plan, view, settings)
+        or not_worth_it(plan, view, settings)
+        or does_not_pay(plan, view, settings)
+    )
 
 
 def plan_fields(plan: Plan, view: ClusterView) -> dict[str, object]:

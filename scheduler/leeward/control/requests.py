@@ -17,6 +17,7 @@ from typing import Protocol
 
 from leeward.control.consent import Consent
 from leeward.control.coordinator import Coordinator
+from leeward.control.deployment_document import replicas_of
 from leeward.control.guard import by_hand, changes_nothing
 from leeward.control.limits import over_limits
 from leeward.control.ports import RequestStore
@@ -134,9 +135,7 @@ class Requests:
         return plan, view
 
     def _deployment(self, request: Mapping[str, object], view: ClusterView) -> Plan:
-        replicas = request.get("replicas")
-        if not isinstance(replicas, Mapping):
-            raise PlanError(f"the request's replicas are {replicas!r}.", remedy="Write component=node:count.")
+        replicas = replicas_of(request.get("replicas"))
         self._check_room({node for counts in replicas.values() for node in counts})
         return by_hand(replicas, view, force=bool(request.get("force")))
 
