@@ -15,6 +15,7 @@ from leeward.adapters.zookeeper import (
     ZooBarriers,
     ZooClusterStore,
     ZooControlStore,
+    ZooHistory,
     ZooLock,
     ZooRequests,
     connect,
@@ -31,6 +32,7 @@ from leeward.sim.memory import (
     MemoryBarriers,
     MemoryClusterStore,
     MemoryControlStore,
+    MemoryHistory,
     MemoryLock,
     MemoryRequests,
     MemorySnapshots,
@@ -64,6 +66,9 @@ class MemoryPorts:
 
     def lock(self):
         return MemoryLock(self.world)
+
+    def history(self):
+        return MemoryHistory(self.world)
 
     def report(self, barrier, report):
         self.world.barriers.setdefault(barrier, {})[report.task] = report
@@ -109,6 +114,9 @@ class ZooPorts:
 
     def lock(self):
         return ZooLock(self.client(), self.paths)
+
+    def history(self):
+        return ZooHistory(self.client(), self.paths)
 
     def _put(self, path, text):
         self.mine.ensure_path(path.rsplit("/", 1)[0])
@@ -326,6 +334,22 @@ def test_snapshot_and_draining(ports):
     store.set_draining("127.0.0.11", False)
     store.set_draining("127.0.0.11", False)
     assert ports.cluster().draining() == {"127.0.0.12"}
+
+
+def test_the_history_outlives_its_writer_and_loses_no_entry_of_two(ports):
+    assert ports.history().read() == []
+    writers = [ports.history(), ports.history()]
+    threads = [
+        threading.Thread(target=lambda w=w, k=k: [w.add({"t": float(n), "kind": k, "epoch": n}) for n in range(15)])
+        for w, k in zip(writers, ("restart", "handover"), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = ports.history().read()
+    for kind in ("restart", "handover"):
+        assert [entry["epoch"] for entry in found if entry["kind"] == kind] == list(range(15))
 
 
 def test_requests_are_answered(ports):

@@ -13,6 +13,7 @@ from control_twins import FIRST, ID, NAME, TASKS, Cluster
 from leeward.control.costs import PRIOR, estimate
 from leeward.control.loop import Inline
 from leeward.control.ports import ComponentFacts, Structure
+from leeward.control.report.knowledge import Knowledge
 from leeward.control.service import Service
 from leeward.core.errors import ConfigError, PlanError
 from leeward.core.outcome import DONE
@@ -20,7 +21,7 @@ from leeward.core.plan import Estimate, Plan, Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import even_table, replicas
 from leeward.runtime.handover.handovers import Handovers
-from leeward.sim.memory import ListSink, ManualClock, MemoryBarriers, MemoryRequests, memory_ports
+from leeward.sim.memory import ListSink, ManualClock, MemoryBarriers, MemoryHistory, MemoryRequests, memory_ports
 
 STRUCTURE = Structure(
     id=ID,
@@ -102,10 +103,25 @@ def test_plans_scales_out_and_tells():
     (made, *_), (end,) = sink.of("plan_made"), sink.of("reconfiguration_ended")
     assert made["reason"] == "script" and made["deployment"]["work"] == {"n1": 1, "n2": 1}
     assert end["result"] == "done" and [c["kind"] for c in end["changes"]] == ["scale-out"]
-    order = [action for action, _ in sink.events if action not in ("measured", "checkpoint_committed")]
+    order = [action for action, _ in sink.events if action not in ("measured", "cluster_seen", "checkpoint_committed")]
     assert order[:4] == ["service_started", "leading", "first_record", "plan_made"]
     assert order[4:] == ["reconfiguration_started", "reconfiguration_ended", "cool_down"]
     assert sink.of("measured")[-1]["deployment"]["sink"] == {"n3": 1}
+
+
+def test_its_events_make_the_whole_report_and_the_end_is_stored():
+    service, clock, sink, cluster = stage(Script(replicas_of_work([2, 3], response_s=0.1), keep), until=ended(1))
+    service.run(clock.stop)
+    knowledge = Knowledge(clock)
+    for action, fields in sink.events:
+        knowledge.emit(action, fields)
+    report = knowledge.report(NAME)
+    assert (report.role, report.phase, report.plan.reason, report.plan.verdict) == ("leader", "run", "script", "done")
+    assert report.before["work"] == {"n1": 1} and report.plan.deployment["work"] == {"n1": 1, "n2": 1}
+    assert report.modelled_response_s == 0.1 and report.streams == (("source", "work"), ("work", "sink"))
+    assert {node.id for node in knowledge.nodes(NAME)} == {"n1", "n2", "n3"}
+    (entry,) = MemoryHistory(cluster.world).read()
+    assert (entry["kind"], entry["ending"], entry["epoch"]) == ("handover", "done", report.last.epoch)
 
 
 def test_cool_down_between_reconfigurations():

@@ -46,7 +46,8 @@ tidy_failed                some of it is left: why; `leeward tidy` deletes it
 unprotected                others may read or write what a secrets file would protect: why
 measure_failed             Redis did not give the measurements: why; the rates stay as they were
 state_outside              tuples change attributes beside self.state, or none of it is used: why, remedy
-measured                   what the monitor saw: rates, replicas, response time
+measured                   what the monitor saw: rates, queues, replicas, response time
+cluster_seen               the nodes, components and streams that it is about; told again when the snapshot changes
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ _LEVELS = {
     "unprotected": "warning",
     "state_outside": "warning",
     "measured": "debug",
+    "cluster_seen": "debug",
 }
 
 

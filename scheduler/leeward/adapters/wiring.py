@@ -95,6 +95,7 @@ def open_ports(
         ZooBarriers,
         ZooClusterStore,
         ZooControlStore,
+        ZooHistory,
         ZooLock,
         ZooRequests,
         close_root,
@@ -130,6 +131,7 @@ def open_ports(
             return TopologyPorts(
                 control=ZooControlStore(client, paths, structure.name), barriers=ZooBarriers(client, paths),
                 requests=ZooRequests(client, paths), lock=ZooLock(client, paths),
+                history=ZooHistory(client, paths),
             )  # fmt: skip
 
         sink = sink or sink_of(events, clock, quiet=quiet)

@@ -14,12 +14,13 @@ from itertools import islice
 from typing import Any
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import KazooException, LockTimeout, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, LockTimeout, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from leeward.adapters.control_store import ZooControlStore as ZooControlStore
 from leeward.adapters.control_store import answer, asking, commit
 from leeward.control.ports import Wake
+from leeward.control.report.history import appended, entries
 from leeward.core.control import Loss, Paths, Report
 from leeward.core.errors import ClusterRefusedError, PlanError, ProtocolError
 from leeward.core.outcome import Outcome
@@ -242,6 +243,33 @@ class ZooRequests:
                     return Outcome.from_json(self._client.retry(self._client.get, path)[0])
                 if not self._client.retry(self._client.exists, path, watch=watch):
                     return None
+
+
+class ZooHistory:
+    """HistoryStore: one znode. A leader that has lost the lock may still add what it has seen end: it is true."""
+
+    def __init__(self, client: KazooClient, paths: Paths) -> None:
+        self._client, self._path = client, paths.history
+
+    def add(self, entry: Mapping[str, object]) -> None:
+        with asking("write the history"):
+            while True:
+                try:
+                    text, stat = self._client.retry(self._client.get, self._path)
+                    self._client.retry(self._client.set, self._path, appended(text, entry), version=stat.version)
+                except NoNodeError:
+                    with contextlib.suppress(NodeExistsError):
+                        self._client.retry(self._client.create, self._path, appended(b"", entry), makepath=True)
+                        return
+                except BadVersionError:
+                    continue  # the other entry, or the answer to our own write was lost: `appended` keeps one
+                else:
+                    return
+
+    def read(self) -> list[Mapping[str, Any]]:
+        with asking("read the history"), contextlib.suppress(NoNodeError):
+            return entries(self._client.retry(self._client.get, self._path)[0])
+        return []
 
 
 class ZooLock:

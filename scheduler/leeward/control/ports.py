@@ -170,6 +170,16 @@ class RequestStore(Protocol):
         """None while it is not dealt with; `wake` is called when it is."""
 
 
+class HistoryStore(Protocol):
+    """The newest reconfigurations of one topology that are over, kept for as long as it runs; a bounded list."""
+
+    def add(self, entry: Mapping[str, object]) -> None:
+        """Append an entry; the oldest ones go when there are too many."""
+
+    def read(self) -> Sequence[Mapping[str, Any]]:
+        """Oldest first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFacts:
     """Ends of the application's streams, for backlog and response time."""
@@ -251,6 +261,7 @@ class TopologyPorts:
     barriers: BarrierStore
     requests: RequestStore
     lock: LeaderLock
+    history: HistoryStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

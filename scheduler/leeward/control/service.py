@@ -22,6 +22,7 @@ from leeward.control.ports import (
     Structure,
 )
 from leeward.control.presence import Presence, patiently
+from leeward.control.report.history import Ended
 from leeward.control.reservations import Reservations
 from leeward.control.term import Term
 from leeward.control.tidying import clear
@@ -48,6 +49,7 @@ class Service:
         self._topology, self._ports, self._settings, self._policy = topology, ports, settings, policy
         self._fault, self._executor = fault, executor
         self._reservations = reservations or Reservations()
+        self._ended = Ended(ports.sink)
         self.term: Term | None = None  #: while it leads
         self.successor: str | None = None  #: new id of the topology, if it was killed and submitted again
 
@@ -99,6 +101,7 @@ class Service:
             self.term = Term(
                 structure=structure, ports=self._ports, mine=ports, settings=self._settings, policy=self._policy,
                 fault=self._fault, executor=self._executor, presence=presence, reservations=self._reservations,
+                ended=self._ended,
             )  # fmt: skip
             return self.term.work(stop, until)
         finally:

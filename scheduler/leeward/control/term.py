@@ -35,6 +35,8 @@ from leeward.control.ports import (
     TopologyPorts,
 )
 from leeward.control.presence import Presence
+from leeward.control.report.history import Ended
+from leeward.control.report.telling import News
 from leeward.control.requests import Requests
 from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.control.room import not_placed
@@ -70,7 +72,9 @@ class Term:
     def __init__(
         self, *, structure: Structure, ports: Ports, mine: TopologyPorts, settings: Settings, policy: Policy | None,
         fault: FaultHook | None, executor: Executor | None, presence: Presence, reservations: Reservations,
+        ended: Ended | None = None,
     ) -> None:  # fmt: skip
+        self._ended = ended or Ended(ports.sink)
         self._presence, self._reservations = presence, reservations
         self._structure, self._ports, self._mine, self._settings = structure, ports, mine, settings
         self._fault = fault
@@ -91,6 +95,8 @@ class Term:
         self._busy = False
         self._planned_first = False
         self._waits_for = self._no_turn = ""
+        self._draining: frozenset[str] = frozenset()
+        self._news = News()
         self.coordinator: Coordinator | None = None
 
     def work(self, stop: threading.Event, until: str | None = None) -> Outcome | None:
@@ -127,9 +133,10 @@ class Term:
     def _planning_view(
         self, cluster: ClusterSnapshot, record: ControlRecord, sizes: Mapping[str, int] | None = None
     ) -> ClusterView:
+        self._draining = self._ports.cluster.draining()
         facts = replace(
             self._facts(self._without_others(cluster), record, sizes or {}),
-            draining=self._ports.cluster.draining(),
+            draining=self._draining,
             wanted=self._mine.control.read_placement(),
         )
         return build_view(facts, self._settings)
@@ -214,7 +221,7 @@ class Term:
             initial=tables, first=slots,
             control=self._mine.control, barriers=self._mine.barriers,
             cluster=self._ports.cluster, snapshots=self._ports.snapshots, nimbus=self._ports.nimbus,
-            clock=self._ports.clock, sink=self._ports.sink, limits=self._settings.limits, fault=self._fault,
+            clock=self._ports.clock, sink=self._ended, limits=self._settings.limits, fault=self._fault,
         )  # fmt: skip
         self.coordinator.start()
         self._consent.load()
@@ -242,6 +249,7 @@ class Term:
             self._reservations.release(self._structure.name)
             self._learn(coordinator)
             self._requests.look_again()  # one that came meanwhile was not looked at
+        self._ended.keep(self._mine.history, now)
         self._busy = busy
         if now >= self._measure_at:
             self._measure_at = now + MEASURE_S
@@ -364,7 +372,10 @@ class Term:
 
     def _tell(self, coordinator: Coordinator, cluster: ClusterSnapshot, now: float) -> None:
         """One line for the live view."""
-        view = build_view(self._facts(cluster, coordinator.machine.record, coordinator.machine.sizes), self._settings)
+        facts = self._facts(cluster, coordinator.machine.record, coordinator.machine.sizes)
+        view = build_view(replace(facts, draining=self._draining), self._settings)
+        if (news := self._news.of(view, cluster)) is not None:
+            self._emit("cluster_seen", news)
         record = coordinator.machine.record
         placed = present_deployment(view)
         cost = sum(sum(c.values()) for c in placed.values()) * self._settings.replica_cost if placed else None
@@ -375,6 +386,7 @@ class Term:
                 "rates": {name: round(m.arrival_rate, 1) for name, m in view.measured.items()},
                 "service_rates": {name: round(rate, 1) for name, rate in self._monitor.service.items()},
                 "response_s": response_s(self._streams, now), "cost_per_h": cost, "deployment": placed or {},
+                "queued": {name: m.queued for name, m in view.measured.items()},
                 "backlog": self._streams.last - self._streams.done,
                 "state_bytes": sum(coordinator.machine.sizes.values()),
             },

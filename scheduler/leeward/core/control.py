@@ -158,6 +158,11 @@ class Paths:
         return f"{self.base}/standing"
 
     @property
+    def history(self) -> str:
+        """The newest reconfigurations that are over, a JSON list."""
+        return f"{self.base}/history"
+
+    @property
     def requests(self) -> str:
         """One child for each request that is not dealt with, in the order in which they came."""
         return f"{self.base}/requests"

@@ -13,6 +13,7 @@ from typing import Any
 
 from leeward.control.errors import LostLeadershipError
 from leeward.control.ports import Claim, Clock, EventSink, Ports, StreamFacts, Structure, TopologyPorts, Wake
+from leeward.control.report.history import appended, entries
 from leeward.core.control import ControlRecord, Loss, Report
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.journal import Journal
@@ -44,6 +45,7 @@ class World:
     beats: dict[str, dict[int, str]] = field(default_factory=dict)
     streams: StreamFacts = field(default_factory=StreamFacts)
     leader: object | None = None
+    history: bytes = b""
     requests: dict[str, Mapping[str, object]] = field(default_factory=dict)
     answers: dict[str, Outcome] = field(default_factory=dict)
     structures: dict[str, Structure] = field(default_factory=dict)  #: by name
@@ -293,6 +295,21 @@ class MemoryNimbus:
         pass
 
 
+class MemoryHistory:
+    """HistoryStore."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def add(self, entry: Mapping[str, object]) -> None:
+        self._world.check("zookeeper")
+        self._world.history = appended(self._world.history, entry)
+
+    def read(self) -> list[Mapping[str, Any]]:
+        self._world.check("zookeeper")
+        return entries(self._world.history)
+
+
 class MemoryLock:
     """LeaderLock; `steal` is what a lost session looks like."""
 
@@ -383,7 +400,7 @@ def memory_ports(
     def open_topology(_: Structure) -> TopologyPorts:
         return TopologyPorts(
             control=MemoryControlStore(world), barriers=MemoryBarriers(world), requests=MemoryRequests(world),
-            lock=MemoryLock(world),
+            lock=MemoryLock(world), history=MemoryHistory(world),
         )  # fmt: skip
 
     return Ports(

@@ -24,6 +24,7 @@ from leeward.core.settings import Settings
 from leeward.sim.memory import (
     ManualClock,
     MemoryClusterStore,
+    MemoryHistory,
     MemoryLeftovers,
     MemoryLock,
     MemoryNimbus,
@@ -121,7 +122,7 @@ class SimulatedCluster:
             cluster=MemoryClusterStore(twin), clock=self.clock, sink=self._sink, leftovers=MemoryLeftovers(twin),
             open_topology=lambda _: TopologyPorts(
                 control=WatchedControl(self._rig, self._barriers.recorded), barriers=self._barriers,
-                requests=MemoryRequests(twin), lock=MemoryLock(twin),
+                requests=MemoryRequests(twin), lock=MemoryLock(twin), history=MemoryHistory(twin),
             ),
         )  # fmt: skip
 

@@ -1,0 +1,99 @@
+"""Reads the fields of events: one that is absent, absurd or of another type gives None or nothing. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from leeward.control.report.values import Change, ComponentSeen, NodeSeen, Places
+
+Fields = Mapping[str, Any]
+
+
+def number(value: object) -> float | None:
+    """A finite number that is not negative; else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
+
+
+def signed(value: object) -> float | None:
+    """A finite number; else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def whole(value: object) -> int | None:
+    """A finite number that is not negative, without its fraction; else None."""
+    found = number(value)
+    return None if found is None else int(found)
+
+
+def text(value: object) -> str:
+    """As text; None gives an empty one."""
+    return "" if value is None else str(value)
+
+
+def numbers(value: object) -> dict[str, float]:
+    """Name -> number, without what is none."""
+    if not isinstance(value, Mapping):
+        return {}
+    read = {str(name): number(each) for name, each in value.items()}
+    return {name: each for name, each in read.items() if each is not None}
+
+
+def counts(value: object) -> dict[str, int]:
+    """Name -> whole number."""
+    return {name: int(each) for name, each in numbers(value).items()}
+
+
+def places(value: object) -> Places:
+    """Component -> node -> replicas."""
+    return {str(name): counts(each) for name, each in value.items()} if isinstance(value, Mapping) else {}
+
+
+def changes(value: object) -> tuple[Change, ...]:
+    """The changes of a plan."""
+    return tuple(
+        Change(
+            component=text(each.get("component")), kind=text(each.get("kind")),
+            before=counts(each.get("before")), after=counts(each.get("after")),
+        )
+        for each in _records(value)
+    )  # fmt: skip
+
+
+def components(value: object) -> tuple[ComponentSeen, ...]:
+    """The components of `cluster_seen`."""
+    return tuple(
+        ComponentSeen(
+            id=text(each.get("id")), tasks=whole(each.get("tasks")) or 0,
+            max_replicas=whole(each.get("max_replicas")) or 0, source=each.get("source") is True,
+            stateful=each.get("stateful") is True, pinned=tuple(map(str, each.get("pinned") or ())),
+        )
+        for each in _records(value)
+    )  # fmt: skip
+
+
+def nodes(value: object) -> tuple[NodeSeen, ...]:
+    """The nodes of `cluster_seen`."""
+    return tuple(
+        NodeSeen(
+            id=text(each.get("id")), slots=whole(each.get("slots")) or 0, capacity=whole(each.get("capacity")) or 0,
+            draining=each.get("draining") is True,
+        )
+        for each in _records(value)
+    )  # fmt: skip
+
+
+def streams(value: object) -> tuple[tuple[str, str], ...]:
+    """Pairs of (from, to)."""
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple((str(pair[0]), str(pair[1])) for pair in value if isinstance(pair, list | tuple) and len(pair) == 2)
+
+
+def _records(value: object) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []

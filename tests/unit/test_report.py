@@ -1,0 +1,294 @@
+"""Events folded into reports: what a topology does, why, what is missing; rings and the list of what has ended."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leeward.adapters import events as sinks
+from leeward.control.report.fold import LATE_S, TIMELINE, at, first, fold, nodes_at
+from leeward.control.report.history import ENTRIES, LARGEST, Ended, appended, entries, read_entries
+from leeward.control.report.knowledge import GONE, Knowledge
+from leeward.control.report.rings import History, Ring
+from leeward.control.report.values import Report, summary_of
+from leeward.core.errors import ClusterRefusedError
+from leeward.sim.memory import ListSink, ManualClock, MemoryHistory, World
+
+CHANGE = {"component": "work", "kind": "scale-out", "before": {"n1": 1}, "after": {"n1": 1, "n2": 1}}
+SEEN = {
+    "components": [
+        {"id": "sink", "tasks": 1, "max_replicas": 1, "stateful": True},
+        {"id": "source", "tasks": 1, "max_replicas": 1, "source": True},
+        {"id": "work", "tasks": 4, "max_replicas": 4, "stateful": True},
+    ],
+    "streams": [["source", "work"], ["work", "sink"]],
+    "nodes": [{"id": "n1", "slots": 2, "capacity": 8}, {"id": "n2", "slots": 2, "capacity": 8, "draining": True}],
+}
+MEASURED = {
+    "state": "idle", "phase": "run", "epoch": 3, "rates": {"source": 100.0, "work": 90.0, "sink": 5.0},
+    "service_rates": {"work": 60.0}, "queued": {"work": 7}, "response_s": 0.2, "cost_per_h": 3.0, "backlog": 4,
+    "deployment": {"source": {"n1": 1}, "work": {"n1": 1}, "sink": {"n2": 1}},
+}  # fmt: skip
+PLAN = {
+    "reason": "work is slow", "epoch": 3, "response_s": 0.1, "objective": 0.2, "objective_now": 0.4, "cost_per_h": 4.0,
+    "rates": {"work": 90.0}, "changes": [CHANGE], "deployment": {**MEASURED["deployment"], "work": {"n1": 1, "n2": 1}},
+}  # fmt: skip
+ENDED = {
+    "kind": "handover", "epoch": 4, "ending": "done", "result": "done", "changes": [CHANGE], "pause_s": 0.5,
+    "phases": {"ahead_s": 1.0, "handover_s": 0.25}, "steps": 1, "bytes_exported": 900, "reason": "work is slow",
+}  # fmt: skip
+
+
+def told(*events, topology="taxi"):
+    """The facts after (time, action, fields)."""
+    known = first(topology, events[0][0])
+    for now, action, fields in events:
+        known = fold(known, action, fields, now)
+    return known
+
+
+def led(*more):
+    start = ((0.0, "service_started", {"topology_id": "taxi-1", "policy": "edrp"}), (1.0, "leading", {}))
+    return told(*start, (2.0, "cluster_seen", SEEN), (2.0, "measured", MEASURED), *more)
+
+
+def test_measurements_become_figures_of_topology_components_and_nodes():
+    known = led()
+    report = at(known, 3.0)
+    assert (report.role, report.policy, report.phase, report.epoch) == ("leader", "edrp", "run", 3)
+    assert (report.rate, report.response_s, report.cost_per_h, report.backlog) == (100.0, 0.2, 3.0, 4)
+    work = {component.id: component for component in report.components}["work"]
+    assert (work.replicas, work.tasks, work.rate, work.service_rate, work.queued) == (1, 4, 90.0, 60.0, 7)
+    assert work.busy == pytest.approx(1.5)
+    assert [(node.id, dict(node.replicas), node.draining) for node in nodes_at(known)] == [
+        ("n1", {"source": 1, "work": 1}, False), ("n2", {"sink": 1}, True),
+    ]  # fmt: skip
+    assert report.missing == () and summary_of(report).replicas == 3
+
+
+def test_a_reconfiguration_is_told_from_plan_to_end():
+    events = [(10.0, "plan_made", PLAN), (10.5, "reconfiguration_started", {"epoch": 4, "changes": [CHANGE]})]
+    known = led(*events, (11.0, "phase", {"phase": "move"}), (11.5, "handover_step", {"steps": 2}))
+    report = at(known, 12.0)
+    assert report.plan.verdict == "begun" and report.current.begun == 10.5
+    assert [(mark.at, mark.name) for mark in report.current.marks] == [(11.0, "move"), (11.5, "step 2")]
+    report = at(fold(known, "reconfiguration_ended", ENDED, 20.0), 102.0)
+    assert report.current is None and report.plan.verdict == "done"
+    assert report.last.phases == {"ahead": 1.0, "handover": 0.25} and report.last.begun == 10.5
+    assert report.downtime_s == 0.5 and report.downtime_share == pytest.approx(0.5 / 102)
+    assert report.modelled_response_s == 0.1, "the deployment that the plan priced is in force"
+    assert report.before["work"] == {"n1": 1} and report.before["sink"] == {"n2": 1}
+    assert (report.last_action, report.last_at) == ("reconfiguration_ended", 20.0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "verdict", "modelled"),
+    [
+        ({"changes": []}, "no change", 0.1),
+        ({}, "made", None),
+        ({"response_s": math.nan, "changes": []}, "no change", None),
+    ],
+)
+def test_only_the_price_of_what_is_in_force_is_modelled(fields, verdict, modelled):
+    report = at(led((10.0, "plan_made", {**PLAN, **fields})), 11.0)
+    assert (report.plan.verdict, report.modelled_response_s) == (verdict, modelled)
+
+
+def test_refusals_have_their_reason_and_number():
+    known = led((10.0, "plan_made", PLAN), (10.1, "plan_refused", {"why": "cool-down"}))
+    known = fold(known, "plan_refused", {"why": "no slot", "request": "r-1"}, 11.0)
+    report = at(known, 12.0)
+    assert (report.plan.verdict, report.plan.why) == ("refused", "cool-down")
+    assert [(one.why, one.request) for one in report.refusals] == [("cool-down", ""), ("no slot", "r-1")]
+    assert report.refused == 2
+
+
+MISSING = [
+    ("measure_failed", {"why": "Redis is away"}, "measurements", "measured", MEASURED),
+    ("waiting", {"why": "Nimbus is away"}, "server", "leading", {}),
+    ("leadership_lost", {"why": "session lost"}, "leader", "leading", {}),
+    ("held", {"why": "no cut", "remedy": "recover"}, "state", "cut_chosen", {}),
+    ("tasks_left_out", {"tasks": [3]}, "tasks", "tasks_returned", {}),
+    ("service_failed", {"why": "wrong setting"}, "service", "service_started", {"topology_id": "taxi-1"}),
+]
+
+
+@pytest.mark.parametrize(("action", "fields", "what", "back", "more"), MISSING, ids=[row[2] for row in MISSING])
+def test_what_is_missing_is_told_since_when_until_it_is_back(action, fields, what, back, more):
+    known = fold(led((3.0, action, fields)), action, fields, 4.0)
+    (lack,) = at(known, 4.5).missing
+    assert (lack.what, lack.since) == (what, 3.0) and lack.why
+    assert at(fold(known, back, more, 5.0), 5.5).missing == ()
+
+
+def test_measurements_that_stay_away_are_late():
+    known = led()
+    assert at(known, 2.0 + LATE_S).missing == ()
+    (lack,) = at(known, 3.0 + LATE_S).missing
+    assert (lack.what, lack.since, lack.why) == ("measurements", 2.0, "none came for 6 s")
+
+
+def test_another_topology_of_the_same_name_begins_anew():
+    known = led((5.0, "reconfiguration_ended", ENDED), (9.0, "service_started", {"topology_id": "taxi-2"}))
+    report = at(known, 10.0)
+    assert (report.topology_id, report.heard, report.downtime_s, report.deployment) == ("taxi-2", 9.0, 0.0, {})
+    same = led((5.0, "reconfiguration_ended", ENDED), (9.0, "service_started", {"topology_id": "taxi-1"}))
+    assert at(same, 10.0).downtime_s == 0.5, "a new term is no new topology"
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = st.dictionaries(st.sampled_from(sorted({*SEEN, *MEASURED, *PLAN, *ENDED, "why", "node", "tasks"})), ANYTHING)
+ACTIONS = sorted(line.split("  ")[0] for line in (sinks.__doc__ or "").splitlines() if "  " in line)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([name for line in ACTIONS for name in line.split(", ")]), FIELDS), max_size=9)
+)
+def test_no_event_however_absurd_breaks_a_report(events):
+    knowledge = Knowledge(ManualClock())
+    for action, fields in events:
+        knowledge.emit(action, {"topology": "taxi", **fields})
+    for name in knowledge.names:
+        report = knowledge.report(name)
+        assert isinstance(report, Report) and 0 <= report.downtime_share <= 1
+        numbers = [report.rate, report.response_s, report.cost_per_h, report.downtime_s]
+        assert all(value is None or value >= 0 for value in numbers), "NaN fails this, too"
+        knowledge.series(name), knowledge.nodes(name), knowledge.timeline(name)
+
+
+def test_the_timeline_is_bounded():
+    known = led(*((10.0 + n, "reconfiguration_ended", {**ENDED, "epoch": n}) for n in range(TIMELINE + 5)))
+    assert len(known.timeline) == TIMELINE and known.timeline[-1].epoch == TIMELINE + 4
+    assert at(known, 99.0).reconfigurations == TIMELINE + 5
+
+
+# --- rings
+
+
+@given(st.lists(st.floats(0, 1e6, width=32), max_size=40), st.integers(1, 9))
+def test_a_ring_keeps_the_newest_points_in_order(values, size):
+    ring = Ring(size)
+    for t, value in enumerate(values):
+        ring.add(float(t), {"a": value} if t % 3 else {})
+    read = ring.read(["a", "b"])
+    kept = list(enumerate(values))[-size:]
+    assert read.t == [float(t) for t, _ in kept]
+    if len(values) > 1:
+        wanted = [value if t % 3 else None for t, value in kept]
+        for got, want in zip(read.values["a"], wanted, strict=True):
+            assert (got is None) == (want is None) and (got is None or got == pytest.approx(want, rel=1e-6))
+    assert "b" not in read.values
+
+
+def test_old_points_are_means_of_a_minute_and_none_is_told_twice():
+    history = History(fine=10, coarse=4, span_s=5.0)
+    for t in range(40):
+        history.add(float(t), {"rate": float(t), "bad": math.inf})
+    read = history.read(["rate", "bad"])
+    assert read.t == sorted(read.t) and read.t[-10:] == [float(t) for t in range(30, 40)]
+    assert read.t[:4] == [17.5, 22.5, 27.5, 30.0]
+    assert read.values["rate"][:2] == [17.0, 22.0] and set(read.values["bad"]) == {None}
+    assert history.read(["rate"], since=37.0).t == [38.0, 39.0]
+
+
+def test_memory_of_fifty_topologies_of_forty_components_is_bounded():
+    """Rings that are full; the bound of the service is 500 MB for everything."""
+    names = {f"c{n}.{figure}": 1.0 for n in range(40) for figure in ("rate", "queued", "replicas")}
+    tracemalloc.start()
+    history = History()
+    for t in range(600 + 60 * 20):
+        history.add(float(t), names)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used * 50 < 100e6
+
+
+# --- all topologies
+
+
+def test_decisions_have_ids_and_are_told_again_from_any_of_them():
+    clock = ManualClock()
+    knowledge, woken = Knowledge(clock, kept=3), []
+    end = knowledge.listen(lambda: woken.append(1))
+    for n in range(5):
+        knowledge.emit("plan_refused", {"topology": "taxi", "why": str(n)})
+    knowledge.emit("measured", {"topology": "taxi", **MEASURED})
+    end()
+    knowledge.emit("measured", {"topology": "taxi", **MEASURED})
+    knowledge.emit("waiting", {"why": "Nimbus is away"})
+    assert len(woken) == 6 and knowledge.newest_id == 8 and knowledge.oldest_id == 4
+    assert [(event.id, event.action) for event in knowledge.events(4)] == [
+        (5, "plan_refused"), (7, "measured"), (8, "waiting"),
+    ]  # fmt: skip
+    assert [event.id for event in knowledge.events(0, "other")] == [8]
+    assert knowledge.missing[0].what == "server"
+    knowledge.emit("serving", {})
+    assert knowledge.missing == ()
+
+
+def test_topologies_that_are_gone_are_forgotten_when_there_are_many():
+    clock = ManualClock()
+    knowledge = Knowledge(clock)
+    for n in range(GONE + 3):
+        clock.time += 1
+        knowledge.emit("measured", {"topology": f"t{n:02}", **MEASURED})
+        knowledge.emit("topology_gone", {"topology": f"t{n:02}"})
+    knowledge.emit("leading", {"topology": "alive"})
+    assert knowledge.names == ("alive", *(f"t{n:02}" for n in range(3, GONE + 3)))
+    assert knowledge.series("t00").t == [] and knowledge.series("t05").t != []
+
+
+def test_a_drain_is_seen_by_all_topologies():
+    knowledge = Knowledge(ManualClock())
+    for name in ("a", "b"):
+        knowledge.emit("cluster_seen", {"topology": name, **SEEN})
+    knowledge.emit("node_drains", {"node": "n1"})
+    assert [node.draining for name in "ab" for node in knowledge.nodes(name)] == [True, True, True, True]
+
+
+# --- the stored list
+
+
+def test_entries_are_kept_in_order_bounded_and_once():
+    text = b""
+    for n in range(ENTRIES + 2):
+        text = appended(text, {"t": float(n), **ENDED, "epoch": n})
+    assert appended(text, {"t": float(ENTRIES + 1), **ENDED, "epoch": ENTRIES + 1}) == text, "written again"
+    assert [entry["epoch"] for entry in entries(text)] == list(range(2, ENTRIES + 2))
+    last = read_entries(entries(text))[-1]
+    assert (last.ended, last.begun, last.pause_s) == (ENTRIES + 1.0, ENTRIES - 0.25, 0.5)
+    huge = {**ENDED, "changes": [{**CHANGE, "after": {f"node-{n}": 1 for n in range(1000)}}]}
+    assert len(appended(b"", huge)) < LARGEST and entries(appended(b"", huge))[0]["phases"] == ENDED["phases"]
+    assert entries(b"not JSON") == entries(b'{"a": 1}') == []
+
+
+def test_what_ended_while_the_store_was_away_is_stored_later():
+    world, sink = World(), ListSink()
+    ended, store = Ended(sink), MemoryHistory(world)
+    ended.emit("reconfiguration_ended", {"topology": "taxi", **ENDED})
+    ended.emit("measured", {})
+    world.refuse.add("zookeeper")
+    with pytest.raises(ClusterRefusedError):
+        ended.keep(store, 5.0)
+    world.refuse.clear()
+    ended.keep(store, 9.0)
+    ended.keep(store, 10.0)
+    assert len(sink.events) == 2
+    assert [(entry["t"], entry["kind"]) for entry in store.read()] == [(5.0, "handover")]
+
+
+def test_the_timeline_joins_stored_and_seen_entries_once():
+    clock = ManualClock(now=100.0)
+    knowledge = Knowledge(clock)
+    knowledge.emit("reconfiguration_ended", {"topology": "taxi", **ENDED})
+    stored = read_entries([{"t": 50.0, **ENDED, "epoch": 2}, {"t": 99.9, **ENDED}])
+    assert [entry.epoch for entry in knowledge.timeline("taxi", stored)] == [2, 4]
+    assert [entry.epoch for entry in knowledge.timeline("unknown", stored)] == [2, 4]
