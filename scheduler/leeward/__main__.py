@@ -8,6 +8,8 @@ import sys
 _REPLAY = {"pyspark", "py4j", "pika"}
 #: Those of organisations.
 _DSSP = {"httpx", "shapely", "starlette", "trustme", "uvicorn", "websockets"}
+#: Those of `leeward serve --http` alone; it shares others with organisations.
+_HTTP = {"prometheus_client", "pydantic"}
 
 
 def main() -> None:
@@ -20,7 +22,8 @@ def main() -> None:
         library = (error.name or "").partition(".")[0]
         if not library or library == "leeward":
             raise
-        extra = "replay" if library in _REPLAY else "dssp" if library in _DSSP else "service"
+        http = library in _HTTP or (library in _DSSP and sys.argv[1:2] == ["serve"])
+        extra = "http" if http else "replay" if library in _REPLAY else "dssp" if library in _DSSP else "service"
         print(f"error: {library} is not installed. Run pip install 'leeward[{extra}]'.", file=sys.stderr)
         raise SystemExit(2) from None
 

@@ -13,6 +13,9 @@ from tests.cluster.harness import LONG_S, Running, Stage, await_, leeward
 
 NAME = "killed"
 
+#: Events of each second, and of each snapshot.
+QUIET = ("measured", "cluster_seen")
+
 
 class Served:
     """`leeward serve` as a process, and its events."""
@@ -25,7 +28,7 @@ class Served:
 
     def actions(self) -> list[str]:
         lines = self.file.read_text().splitlines() if self.file.exists() else []
-        return [action for action in (json.loads(line)["action"] for line in lines) if action != "measured"]
+        return [action for action in (json.loads(line)["action"] for line in lines) if action not in QUIET]
 
 
 def left_of(stage: Stage, running: Running) -> list[str]:

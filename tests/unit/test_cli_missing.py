@@ -9,8 +9,19 @@ import pytest
 from leeward.__main__ import main
 
 
-@pytest.mark.parametrize(("library", "extra"), [("typer", "service"), ("pyspark.sql", "replay")])
-def test_a_missing_library_is_said_with_the_extra_that_has_it(library, extra, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("library", "extra", "command"),
+    [
+        ("typer", "service", "status"),
+        ("pyspark.sql", "replay", "replay"),
+        ("starlette", "dssp", "dssp"),
+        ("starlette", "http", "serve"),
+        ("pydantic", "http", "serve"),
+    ],
+)
+def test_a_missing_library_is_said_with_the_extra_that_has_it(library, extra, command, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["leeward", command])
+
     def app() -> None:
         raise ModuleNotFoundError(f"No module named {library!r}", name=library)
 

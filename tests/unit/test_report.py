@@ -217,6 +217,8 @@ def test_memory_of_fifty_topologies_of_forty_components_is_bounded():
 def test_decisions_have_ids_and_are_told_again_from_any_of_them():
     clock = ManualClock()
     knowledge, woken = Knowledge(clock, kept=3), []
+    start = knowledge.newest_id
+    assert start == 1_000_000_000, "above those of a service that started a second before"
     end = knowledge.listen(lambda: woken.append(1))
     for n in range(5):
         knowledge.emit("plan_refused", {"topology": "taxi", "why": str(n)})
@@ -224,11 +226,12 @@ def test_decisions_have_ids_and_are_told_again_from_any_of_them():
     end()
     knowledge.emit("measured", {"topology": "taxi", **MEASURED})
     knowledge.emit("waiting", {"why": "Nimbus is away"})
-    assert len(woken) == 6 and knowledge.newest_id == 8 and knowledge.oldest_id == 4
-    assert [(event.id, event.action) for event in knowledge.events(4)] == [
+    assert len(woken) == 6 and knowledge.newest_id == start + 8
+    assert [knowledge.missed(start + n) for n in (0, 2, 3, 8)] == [True, True, False, False]
+    assert [(event.id - start, event.action) for event in knowledge.events(start + 4)] == [
         (5, "plan_refused"), (7, "measured"), (8, "waiting"),
     ]  # fmt: skip
-    assert [event.id for event in knowledge.events(0, "other")] == [8]
+    assert [event.id - start for event in knowledge.events(0, "other")] == [8]
     assert knowledge.missing[0].what == "server"
     knowledge.emit("serving", {})
     assert knowledge.missing == ()

@@ -46,6 +46,10 @@ tidy_failed                some of it is left: why; `leeward tidy` deletes it
 unprotected                others may read or write what a secrets file would protect: why
 measure_failed             Redis did not give the measurements: why; the rates stay as they were
 state_outside              tuples change attributes beside self.state, or none of it is used: why, remedy
+http_listens               the API answers under this url; acting: it has a token
+asked                      a person left a request through the API: act, request
+node_drains                a person lets this node become empty, through the API: node
+node_undrained             it may be used again: node
 measured                   what the monitor saw: rates, queues, replicas, response time
 cluster_seen               the nodes, components and streams that it is about; told again when the snapshot changes
 """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack, closing
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, closing
 
 from leeward.adapters.nimbus import NimbusClient
 from leeward.adapters.wiring import Addresses, open_ports
@@ -16,6 +17,9 @@ from leeward.control.service import Service
 from leeward.core.errors import ConfigError
 from leeward.core.settings import Chosen
 
+#: Told of the ports of a topology, for as long as they are open.
+Opened = Callable[[str, Ports], AbstractContextManager[None]]
+
 
 def serve_one(
     topology: str,
@@ -27,8 +31,11 @@ def serve_one(
     *,
     reservations: Reservations | None = None,
     follow: bool = True,
+    opened: Opened | None = None,
 ) -> None:
     """Until `stop`, or until the topology is gone; `follow`: and does not run under another id either.
+
+    `opened(topology, ports)` is entered while its ports are open.
 
     Waits while a server does not answer. Raises ConfigError if the topology does not run, or is not Leeward's.
     """
@@ -44,6 +51,8 @@ def serve_one(
 
             ports = patiently(open_all, stop, lambda why: sink.emit("waiting", {"topology": topology, "why": why}))
             if ports is not None:
+                if opened is not None:
+                    stack.enter_context(opened(topology, ports))
                 served = Service(
                     topology=topology, ports=ports, settings=settings, policy=policies.of(topology),
                     reservations=reservations,
@@ -52,7 +61,10 @@ def serve_one(
     policies.forget(topology, gone=not stop.is_set())
 
 
-def serve_all(addresses: Addresses, chosen: Chosen, policies: Policies, sink: EventSink, stop: threading.Event) -> None:
+def serve_all(
+    addresses: Addresses, chosen: Chosen, policies: Policies, sink: EventSink, stop: threading.Event, *,
+    opened: Opened | None = None,
+) -> None:  # fmt: skip
     """Every topology whose components are all Leeward's, until `stop`."""
     reservations = Reservations(chosen.service.at_once)
     sink.emit("serving", {})
@@ -65,7 +77,9 @@ def serve_all(addresses: Addresses, chosen: Chosen, policies: Policies, sink: Ev
                 return False
 
         def serve(name: str, stop: threading.Event) -> None:
-            serve_one(name, addresses, chosen, policies, sink, stop, reservations=reservations, follow=False)
+            serve_one(
+                name, addresses, chosen, policies, sink, stop, reservations=reservations, follow=False, opened=opened
+            )
 
         look_s = chosen.service.look_s
         Fleet(nimbus=nimbus, is_ours=is_ours, serve=serve, sink=sink, look_s=look_s).run(stop)

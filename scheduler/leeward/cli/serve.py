@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leeward.cli._beside import Beside
 from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
 from leeward.cli._output import Output, OutputOption, show
 
@@ -45,6 +46,13 @@ ClusterOption = Annotated[
 ]
 ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings, flat TOML.")]
 SetOption = Annotated[list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="One setting; repeat for more.")]
+HttpOption = Annotated[
+    str | None, typer.Option("--http", metavar="HOST:PORT", help="Answer HTTP here: page, API, live events, metrics.")
+]
+HttpNameOption = Annotated[
+    list[str] | None,
+    typer.Option("--http-name", metavar="NAME", help="With --http: a name by which browsers ask; repeat for more."),
+]
 EventsOption = Annotated[Path | None, typer.Option("--events", metavar="FILE", help="Append decisions as JSON lines.")]
 
 
@@ -72,10 +80,19 @@ def serve(
     timeout: Annotated[float, typer.Option(help="With --once: seconds until it ends with the reason.")] = 300.0,
     output: OutputOption = Output.table,
     settings_help: Annotated[bool, typer.Option("--settings", help="Print all settings and end.")] = False,
+    http: HttpOption = None,
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", metavar="FILE", help="With --http: PEM chain.")] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option("--tls-key", metavar="FILE", help="With --http: its key, PEM.")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="With --http: other machines may connect without TLS.")
+    ] = False,
+    http_name: HttpNameOption = None,
 ) -> None:
     """Measure topologies, plan for them and reconfigure them, until stopped. Start it twice for a standby.
 
-    Example: leeward serve query1 -o edrp.r_max_s=0.2
+    Example: leeward serve query1 -o edrp.r_max_s=0.2 --http 127.0.0.1:8600
     """
     from leeward.core.errors import ConfigError
 
@@ -95,11 +112,12 @@ def serve(
             show(plan_once(topology, addresses, settings.of(topology), timeout), output)
             code = 0
         else:
-            code = _serve(topology, addresses, settings, events)
+            beside = Beside(http, tls_cert, tls_key, insecure, tuple(http_name or ()))
+            code = _serve(topology, addresses, settings, events, beside)
     raise typer.Exit(code)
 
 
-def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: Path | None) -> int:
+def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: Path | None, beside: Beside) -> int:
     """Until stopped. One topology: also until it is gone and does not run under another id either."""
     from leeward.adapters.clock import SystemClock
     from leeward.adapters.events import configure_logs
@@ -117,11 +135,11 @@ def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: P
             prepare()
         network_named(chosen.of(name or "").service.network)
     sink = sink_of(events, SystemClock())
-    with _signals() as (stop, interrupted):
+    with _signals() as (stop, interrupted), beside.answering(addresses, sink) as (sink, opened):
         if topology is None:
-            serve_all(addresses, chosen, policies, sink, stop)
+            serve_all(addresses, chosen, policies, sink, stop, opened=opened)
         else:
-            serve_one(topology, addresses, chosen, policies, sink, stop)
+            serve_one(topology, addresses, chosen, policies, sink, stop, opened=opened)
     return EXIT_INTERRUPTED if interrupted.is_set() else 0
 
 

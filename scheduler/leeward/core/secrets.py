@@ -2,8 +2,8 @@
 
     {"redis_password": "...", "zookeeper_secret": "..."}
 
-Optional: `redis_user`, `rabbitmq_user`, `rabbitmq_password`, `agent_secret`. `leeward.wire.secrets` reads the file. The
-scheduler plugin in Nimbus reads `zookeeper_secret` from the same file (`Access.java`).
+Optional: `redis_user`, `rabbitmq_user`, `rabbitmq_password`, `agent_secret`, `service_token`. `leeward.wire.secrets`
+reads the file. The scheduler plugin in Nimbus reads `zookeeper_secret` from the same file (`Access.java`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Secrets:
     rabbitmq_user: str = field(default="", repr=False)
     zookeeper_secret: str = field(default="", repr=False)
     agent_secret: str = field(default="", repr=False)  #: of tasks, the service and agents that keep fragments
+    service_token: str = field(default="", repr=False)  #: of people and programs that act through the service's HTTP
 
     def redis_login(self) -> dict[str, str]:
         """Keyword arguments for `redis.Redis.from_url(url, ...)`; a password in the URL would prevail."""

@@ -244,7 +244,8 @@ class LocalCluster:
         conf = self.dir / "conf"
         for folder in (conf, self.dir / "logs", self.dir / "zookeeper", self.dir / "redis"):
             folder.mkdir()
-        words = {name: secrets.token_urlsafe(24) for name in ("redis_password", "zookeeper_secret", "agent_secret")}
+        names = ("redis_password", "zookeeper_secret", "agent_secret", "service_token")
+        words = {name: secrets.token_urlsafe(24) for name in names}
         own = Secrets(**words)
         write_secrets(self.secrets_file, own)
         shipped = yaml.safe_load((install.storm_conf / "storm.yaml").read_text())

@@ -8,5 +8,6 @@
     serving   a Starlette application in the running event loop; errors as JSON; limits of bodies
     process   a member with its links, routes and clock
 
-Only commands that run organisations import this package: it needs starlette, uvicorn and websockets.
+Only commands that run organisations, and `leeward serve --http`, import this package: it needs starlette, uvicorn and
+websockets.
 """

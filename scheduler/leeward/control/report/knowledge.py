@@ -42,7 +42,8 @@ class Knowledge:
         self._series: dict[str, History] = {}
         self._events: deque[Event] = deque(maxlen=kept)
         self._newest: dict[str, Event] = {}  # measurements
-        self._number = 0
+        # a service that starts again goes on above the ids of the one before, so no listener mistakes them
+        self._number = self._lost = int(clock.now() * 1e6)
         self._lacks: dict[str, Missing] = {}
         self._listeners: set[Callable[[], None]] = set()
 
@@ -58,6 +59,8 @@ class Knowledge:
             if action in ("measured", "cluster_seen"):
                 self._newest[topology] = event
             else:
+                if len(self._events) == self._events.maxlen:
+                    self._lost = self._events[0].id
                 self._events.append(event)
             self._fold(event)
             listeners = tuple(self._listeners)
@@ -159,11 +162,10 @@ class Knowledge:
         with self._lock:
             return self._number
 
-    @property
-    def oldest_id(self) -> int:
-        """Of the first decision that is still kept; 0 while none was lost."""
+    def missed(self, after: int) -> bool:
+        """Whether decisions with a higher id than `after` are not kept any more."""
         with self._lock:
-            return self._events[0].id if len(self._events) == self._events.maxlen else 0
+            return after < self._lost
 
     # --- listening
 

@@ -1,0 +1,72 @@
+"""The acts of people, as data: each becomes a path, a part of OpenAPI and a request in ZooKeeper.
+
+An act on a topology is a line of `ACTS`: its name, its body, and the request that the leader of the topology reads
+(`control/ports.RequestStore`). The commands of the same names leave the same requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Count = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+#: Seconds that a request waits for its answer; then it is answered 202, and the path of the request tells later.
+Wait = Annotated[float, Field(ge=0, le=300)]
+
+
+class Body(BaseModel):
+    """Of every act."""
+
+    model_config = ConfigDict(extra="forbid")
+    wait_s: Wait = Field(30.0, description="Seconds to wait for the end; then 202 with the path of the request.")
+
+
+class Reconfigure(Body):
+    """Scale or move components by hand."""
+
+    replicas: dict[Name, dict[Name, Count]] = Field(
+        min_length=1, max_length=1000, description="Component -> node -> replicas, of those that change."
+    )
+    force: bool = Field(False, strict=True, description="Also if state outside of self.state is lost.")
+
+
+class Recover(Body):
+    """Decide from where a topology goes on that is held because no cut can be read."""
+
+    cut: Annotated[int, Field(ge=0, le=2**53, strict=True)] = Field(
+        description="Restore this cut; 0: begin with empty state."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """An act on a topology."""
+
+    name: str  #: of the path /api/topologies/{name}/<name>
+    body: type[Body]
+    request: Callable[[Any], Mapping[str, object]]  #: body -> what is left in ZooKeeper
+
+
+ACTS = (
+    Act("reconfigure", Reconfigure, lambda body: {"replicas": body.replicas, "force": body.force}),
+    Act("recover", Recover, lambda body: {"recover": body.cut}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAct:
+    """An act on a node of the cluster: a flag that all topologies see."""
+
+    name: str  #: of the path /api/nodes/{node}/<name>
+    draining: bool
+    about: str
+
+
+NODE_ACTS = (
+    NodeAct("drain", True, "Empty a node: its replicas leave with the next plans."),
+    NodeAct("undrain", False, "Use a node again."),
+)

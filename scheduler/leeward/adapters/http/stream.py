@@ -1,0 +1,65 @@
+"""Server-sent events: decisions and measurements as they come, resumed behind the last id that a listener has seen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from pydantic import TypeAdapter
+
+from leeward.adapters.http.answers import EventAnswer
+from leeward.control.report.knowledge import Event, Knowledge
+
+#: A comment is sent after so many seconds without an event, so that both ends notice a connection that is gone.
+BEAT_S = 15.0
+#: Listeners at a time; more are answered 503.
+LISTENERS = 64
+
+_EVENT = TypeAdapter(EventAnswer)
+
+
+def written(event: Event) -> bytes:
+    """An event as the stream has it."""
+    data = EventAnswer(id=event.id, t=event.t, action=event.action, topology=event.topology, fields=event.fields)
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, event.action.encode(), _EVENT.dump_json(data, fallback=str))
+
+
+async def stream(
+    knowledge: Knowledge, after: int | None, topology: str, stop: asyncio.Event, beat_s: float = BEAT_S
+) -> AsyncIterator[bytes]:
+    """Until `stop`, or until the listener is gone. `after`: the last id that it has seen; None: nothing of before."""
+    loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended a moment before
+            loop.call_soon_threadsafe(news.set)
+
+    end = knowledge.listen(wake)
+    stopping = asyncio.create_task(stop.wait(), name="end of a stream")
+    try:
+        seen = knowledge.newest_id if after is None else after
+        yield b"retry: 2000\n\n"
+        if after is not None and knowledge.missed(after):
+            yield b"event: missed\ndata: {}\n\n"
+        while not stop.is_set():
+            news.clear()
+            found = knowledge.events(seen, topology)
+            for event in found:
+                seen = event.id
+                yield written(event)
+            if not found and not await _either(news, stopping, beat_s):
+                yield b": \n\n"
+    finally:
+        end()
+        stopping.cancel()
+
+
+async def _either(news: asyncio.Event, stopping: asyncio.Task[object], beat_s: float) -> bool:
+    """Wait for news or the end; False if neither came in time."""
+    waiting = asyncio.create_task(news.wait())
+    try:
+        done, _ = await asyncio.wait({waiting, stopping}, timeout=beat_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+    return bool(done)

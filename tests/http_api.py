@@ -1,0 +1,136 @@
+"""The API over a service in memory: reports of two topologies, a desk whose requests are answered, no socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from starlette.testclient import TestClient
+
+from leeward.adapters.http.access import hosts_of, tokens_of
+from leeward.adapters.http.application import application
+from leeward.adapters.http.desk import Desk
+from leeward.control.ports import ComponentFacts, Structure
+from leeward.control.report.knowledge import Knowledge
+from leeward.core.outcome import DONE, Outcome
+from leeward.core.plan import Slot
+from leeward.sim.memory import ManualClock, MemoryRequests, World, memory_ports, snapshot_text
+
+TOKEN = "a-token-of-the-tests-0123456789"
+ACTING = {"Authorization": f"Bearer {TOKEN}"}
+CHANGE = {"component": "work", "kind": "scale-out", "before": {"n1": 1}, "after": {"n1": 1, "n2": 1}}
+DEPLOYMENT = {"source": {"n1": 1}, "work": {"n1": 1}, "sink": {"n2": 1}}
+
+
+class Numbered(MemoryRequests):
+    """Ids as ZooKeeper gives them, each request answered at once as `reply` says; None: not answered."""
+
+    def __init__(self, world: World, reply: Callable[[], Outcome | None]) -> None:
+        super().__init__(world)
+        self._world, self._reply = world, reply
+
+    def ask(self, body):
+        name = f"r-{len(self._world.answers):010}"
+        self._world.requests[name] = dict(body)
+        found = self._reply()
+        if found is not None:
+            self._world.answers[name] = found
+        return name
+
+    def answer_to(self, name, wake=None):
+        self._world.check("zookeeper")
+        return self._world.answers.get(name)
+
+
+class Stage:
+    """Everything behind the API."""
+
+    def __init__(self) -> None:
+        self.clock, self.world = ManualClock(now=1_000_000.0), World()
+        self.knowledge = Knowledge(self.clock)
+        self.desk = Desk(self.knowledge)
+        self.reply: Outcome | None = DONE
+        self.stack = ExitStack()
+        structure = Structure(
+            id="taxi-1", name="taxi", components=(ComponentFacts(id="work", kind="stateful", inputs=()),)
+        )
+        self.world.structures["taxi"] = structure
+        self.world.snapshot = snapshot_text(
+            nodes={"n1": [6700], "n2": [6700]}, topology_id="taxi-1", name="taxi", tasks={1: "work"},
+            slots={1: Slot("n1", 6700)},
+        )  # fmt: skip
+        ports = memory_ports(self.world, clock=self.clock, sink=self.knowledge)
+        mine = replace(ports.open_topology(structure), requests=Numbered(self.world, lambda: self.reply))
+        self.stack.enter_context(self.desk.serving("taxi", replace(ports, open_topology=lambda _: mine)))
+        self.tell()
+
+    def tell(self) -> None:
+        """Some minutes in the life of a topology."""
+        emit = self.knowledge.emit
+        emit("service_started", {"topology": "taxi", "topology_id": "taxi-1", "policy": "edrp"})
+        emit("leading", {"topology": "taxi"})
+        emit("cluster_seen", {"topology": "taxi", **self.structure()})
+        for second in range(90):
+            self.clock.time += 1
+            if second == 30:
+                wanted = {**DEPLOYMENT, "work": {"n1": 1, "n2": 1}}
+                made = {"reason": "work is slow", "epoch": 1, "changes": [CHANGE], "response_s": 0.2}
+                emit("plan_made", {"topology": "taxi", **made, "deployment": wanted})
+                emit("reconfiguration_started", {"topology": "taxi", "epoch": 2, "changes": [CHANGE], "reason": "slow"})
+            if second == 32:
+                emit("reconfiguration_ended", {
+                    "topology": "taxi", "kind": "handover", "epoch": 2, "ending": "done", "result": "done",
+                    "changes": [CHANGE], "pause_s": 0.05, "phases": {"ahead_s": 1.5, "handover_s": 0.5},
+                })  # fmt: skip
+            placed = DEPLOYMENT if second < 32 else {**DEPLOYMENT, "work": {"n1": 1, "n2": 1}}
+            emit("measured", self.measured(100.0 + second, placed))
+        emit("plan_refused", {"topology": "taxi", "why": "the gain 0.0010 is below minimum_gain 0.02"})
+
+    @staticmethod
+    def measured(rate: float, placed):
+        return {
+            "topology": "taxi", "state": "idle", "phase": "run", "epoch": 2, "rates": {"source": rate, "work": rate},
+            "service_rates": {"work": 80.0}, "queued": {"work": 3}, "response_s": 0.25, "cost_per_h": 4.0,
+            "backlog": 12, "state_bytes": 2048, "deployment": placed,
+        }  # fmt: skip
+
+    @staticmethod
+    def structure(nodes: int = 3):
+        components = [
+            {"id": name, "tasks": 4, "max_replicas": 4, "source": name == "source", "stateful": name != "source"}
+            for name in ("sink", "source", "work")
+        ]
+        seen = [{"id": f"n{n}", "slots": 2, "capacity": 8, "draining": n == 3} for n in range(1, nodes + 1)]
+        return {"components": components, "streams": [["source", "work"], ["work", "sink"]], "nodes": seen}
+
+    def application(self, *, token: str = TOKEN, more=()):
+        """Call it in an event loop, or where none runs."""
+        return application(
+            self.knowledge,
+            self.desk,
+            tokens=tokens_of(token),
+            hosts=hosts_of("127.0.0.1"),
+            stop=asyncio.Event(),
+            more=more,
+        )
+
+    @contextmanager
+    def client(self, **options):
+        """Asks as a program of this machine does; a fault of the API is a 500, not an exception of the test."""
+        with TestClient(
+            self.application(**options), base_url="http://127.0.0.1:8600", raise_server_exceptions=False
+        ) as client:
+            yield client
+
+
+def sse(text: str) -> list[dict]:
+    """The events of a stream: their fields, `data` parsed."""
+    found = []
+    for block in text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if line and not line.startswith(":"))
+        if "data" in fields:
+            found.append({**fields, "data": json.loads(fields["data"])})
+    return found
