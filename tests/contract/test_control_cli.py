@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 import redis
 from control_twins import NODES, SLOTS, TASKS
@@ -33,9 +34,12 @@ from leeward.core.control import (
 )
 from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Placement
+from leeward.core.secrets import Secrets
 from leeward.sim.memory import snapshot_text
+from leeward.wire.secrets import write_secrets
 
 NIMBUS = free_port()
+TOKEN = "a-token-of-the-tests-0123456789"
 STARTED: list[subprocess.Popen] = []
 PATHS = Paths("/leeward", "app-1-1")
 
@@ -291,6 +295,62 @@ def test_serve_stops_in_order_and_leads_alone(bots, tmp_path):
     wait_for(lambda: "leading" in actions(second_file))
     second.send_signal(signal.SIGINT)
     assert finish(second)[0] == 130
+
+
+def test_what_ended_is_told_by_history_and_top_when_no_service_runs(bots):
+    code, out, err = finish(leeward("history", "app", "--output", "json"))
+    assert (code, json.loads(out)["reconfigurations"]) == (0, []), err
+    for places in ("work=n2:1,n3:1", "work=n1:1"):
+        code, out, err = finish(leeward("reconfigure", "app", "--replicas", places))
+        assert (code, out) == (0, "done"), err
+    code, out, err = finish(leeward("history", "app", "--output", "json"))
+    first, second = json.loads(out)["reconfigurations"]
+    assert code == 0 and first["changes"][0]["after"] == {"n2": 1, "n3": 1} and first["ending"] == "done"
+    assert first["ended"] < second["ended"] and second["begun"] and second["phases"]
+    code, out, err = finish(leeward("history", "app", "--last", "1", env={**os.environ, "COLUMNS": "240"}))
+    assert code == 0 and "scale-in work n2+n3 -> n1" in out and "scale-out" not in out
+    code, out, err = finish(leeward("top", "--interval", "0.2", "--output", "json"))
+    (line,) = json.loads(out)["topologies"]
+    assert (line["topology"], line["phase"], line["replicas"], line["cost_per_h"]) == ("app", "run", 3, 3.0), err
+    assert line["last"].startswith("handover scale-in work") or line["last"].startswith("restart scale-in work")
+    code, out, err = finish(leeward("top", "--once", "--interval", "0.2"))
+    assert code == 0 and "app" in out and "tuples/s" in out
+
+
+def test_top_ends_in_order_and_says_that_a_server_is_away(bots):
+    live = leeward("top", "--interval", "0.2")
+    shown = live.stdout.read(40)
+    live.send_signal(signal.SIGINT)
+    assert finish(live)[0] == 130 and "topology" in shown
+    code, _, err = finish(leeward("top", "--once", "--nimbus", "127.0.0.1:1", nimbus=False))
+    assert code == 1 and "Nimbus" in err
+    code, _, err = finish(leeward("history", "nope"))
+    assert code == 2 and "'nope' does not run" in err
+
+
+def test_the_served_api_reports_acts_and_ends(bots, tmp_path):
+    secrets, file = tmp_path / "secrets.json", tmp_path / "events.jsonl"
+    write_secrets(secrets, Secrets(service_token=TOKEN))
+    options = ("-o", "policy=none", "--events", file, "--http", "127.0.0.1:0")
+    service = leeward("serve", "app", *options, env={**os.environ, "LEEWARD_SECRETS": str(secrets)})
+    wait_for(lambda: "measured" in actions(file))
+    (told,) = [event for event in events(file) if event["action"] == "http_listens"]
+    assert told["acting"] is True
+    with httpx.Client(base_url=told["url"], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
+        report = client.get("/api/topologies/app").json()["report"]
+        assert (report["role"], report["phase"], report["deployment"]["work"]) == ("leader", "run", {"n1": 1})
+        assert client.post("/api/nodes/n2/drain").json() == {"node": "n2", "draining": True}
+        assert bots.client.get_children("/leeward/draining") == ["n2"]
+        assert client.post("/api/nodes/n2/undrain").status_code == 200
+        done = client.post("/api/topologies/app/reconfigure", json={"replicas": {"work": {"n1": 1, "n2": 1}}})
+        assert (done.status_code, done.json()["ending"]) == (200, "done")
+        assert client.get(done.json()["path"]).json()["ending"] == "done"
+        refused = client.post("/api/topologies/app/reconfigure", json={"replicas": {"work": {"n9": 1}}})
+        assert refused.status_code == 409 and "unknown node 'n9'" in refused.json()["error"]
+        history = client.get("/api/topologies/app/history").json()
+        assert history["complete"] and history["reconfigurations"][-1]["changes"][0]["component"] == "work"
+    service.send_signal(signal.SIGTERM)
+    assert finish(service)[0] == 0
 
 
 def test_a_killed_leaders_pause_is_finished_by_the_standby(bots, tmp_path):
