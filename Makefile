@@ -27,7 +27,7 @@ down: ## end the local cluster, also after a crash
 test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, browser, deployment, cluster, without slow ones
 	$(MAKE) --no-print-directory lint test-short test-torture test-java
 	$(pytest) -m "not slow" tests/package
-	WITH_SSHD=1 WITH_CHROMIUM=1 bash scripts/packages.sh
+	WITH_SSHD=1 WITH_CHROMIUM=1 WITH_PROMETHEUS=1 bash scripts/packages.sh
 	$(pytest) -m "not slow" tests/browser tests/deploy tests/cluster
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
@@ -68,13 +68,13 @@ test-deploy: setup ## rollouts through ssh to a real Storm on six network namesp
 	WITH_SSHD=1 bash scripts/packages.sh
 	$(pytest) tests/deploy
 
-test-browser: setup ## live pages in a headless Chromium
-	WITH_CHROMIUM=1 bash scripts/packages.sh
+test-browser: setup ## live pages in a headless Chromium, metrics and alerts in a real Prometheus
+	WITH_CHROMIUM=1 WITH_PROMETHEUS=1 bash scripts/packages.sh
 	$(pytest) tests/browser
 
 test-all: setup ## everything, slow tests too
 	$(MAKE) --no-print-directory test-torture test-java
-	WITH_SSHD=1 WITH_CHROMIUM=1 bash scripts/packages.sh
+	WITH_SSHD=1 WITH_CHROMIUM=1 WITH_PROMETHEUS=1 bash scripts/packages.sh
 	$(pytest) tests
 
 bench: bench-migration bench-handover bench-replay bench-edrp bench-dssp bench-throughput bench-scaling bench-idle ## all measurements, into out/bench; many minutes

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Distribution packages: a JDK (17 or newer), Maven, a C compiler, iproute2, redis-server, rabbitmq-server, Python's venv.
 # With WITH_SSHD=1, for `make test-deploy`: openssh-server and openssh-client, too. With WITH_CHROMIUM=1, for
-# `make test-browser`: chromium.
+# `make test-browser`: chromium. With WITH_PROMETHEUS=1, for the same: prometheus.
 # Installs what is missing with apt when it may; never starts a service. Changes nothing when all is there.
 source "$(dirname "$0")/common.sh"
 
@@ -32,6 +32,9 @@ missing() {        # one Debian package a line
   if [ -n "${WITH_CHROMIUM:-}" ]; then
     command -v chromium chromium-browser google-chrome >/dev/null || echo chromium    # any of them is enough
   fi
+  if [ -n "${WITH_PROMETHEUS:-}" ]; then
+    command -v prometheus >/dev/null && command -v promtool >/dev/null || echo prometheus
+  fi
   command -v "$python" >/dev/null || echo python3
   "$python" -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
 }
@@ -57,7 +60,7 @@ install() {
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q --no-install-recommends "$@"
   restore
   trap - EXIT
-  for name in redis-server rabbitmq-server openssh-server; do
+  for name in redis-server rabbitmq-server openssh-server prometheus; do
     if [[ " $* " == *" $name "* ]] && command -v systemctl >/dev/null; then
       $sudo systemctl disable "${name/openssh-server/ssh}" || true    # without systemd as init there is nothing to disable
     fi

@@ -20,6 +20,7 @@ from leeward.adapters.http import answers
 from leeward.adapters.http.access import Guard, may_act
 from leeward.adapters.http.acts import ACTS, NODE_ACTS, Act, Body, NodeAct
 from leeward.adapters.http.desk import Desk
+from leeward.adapters.http.metrics import Metrics
 from leeward.adapters.http.openapi import document
 from leeward.adapters.http.paths import EVENTS, READING, REQUEST, TOPOLOGY, EventsQuery, Handler, Path, SeriesQuery
 from leeward.adapters.http.problems import HANDLERS, Problem, Trouble, answer, of_validation, shown, shown_whole
@@ -274,16 +275,22 @@ def application(
     knowledge: Knowledge, desk: Desk, *, tokens: Tokens | None, hosts: frozenset[str], stop: asyncio.Event,
     more: Sequence[BaseRoute] = (),
 ) -> Starlette:  # fmt: skip
-    """The API and its OpenAPI; `more`: routes beside it, such as those of the page. Call it in the event loop."""
+    """The API, its OpenAPI and the metrics; `more`: routes beside them. Call it in the event loop."""
     table = Api(knowledge, desk, tokens, stop).paths()
     described = document([path for path, _ in table])
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(described)
 
+    measures = Metrics(knowledge)
+
+    async def metrics(request: Request) -> Response:
+        content, kind = measures.exposition(request.headers.get("accept", ""))
+        return Response(content, headers={"Content-Type": kind})
+
     routes: list[BaseRoute] = [Route(path.path, handle, methods=[path.method]) for path, handle in table]
     app = Starlette(
-        routes=[*routes, Route("/openapi.json", openapi), *more],
+        routes=[*routes, Route("/openapi.json", openapi), Route("/metrics", metrics), *more],
         middleware=[Middleware(Guard, hosts=hosts), Middleware(LimitBodies)], exception_handlers=dict(HANDLERS),
     )  # fmt: skip
     app.router.redirect_slashes = False

@@ -246,8 +246,14 @@ def _ended(known: Known, fields: Fields, now: float) -> Known:
     after = replace(
         report, current=None, last=entry, before=before, plan=plan, modelled_response_s=modelled,
         downtime_s=report.downtime_s + entry.pause_s, reconfigurations=report.reconfigurations + 1,
+        endings=_counted(report.endings, entry),
     )  # fmt: skip
     return _has(replace(known, report=after, timeline=(*known.timeline, entry)[-TIMELINE:]), "state", "server")
+
+
+def _counted(endings: Mapping[str, Mapping[str, int]], entry: Reconfiguration) -> Mapping[str, Mapping[str, int]]:
+    kind = endings.get(entry.kind, {})
+    return {**endings, entry.kind: {**kind, entry.ending: kind.get(entry.ending, 0) + 1}}
 
 
 def _before(deployment: Places, entry: Reconfiguration) -> Places:

@@ -103,6 +103,11 @@ class Knowledge:
     # --- being asked
 
     @property
+    def now(self) -> float:
+        """Of its clock, s since 1970."""
+        return self._clock.now()
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The topologies that it was told of, by name."""
         with self._lock:

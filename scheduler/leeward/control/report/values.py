@@ -166,6 +166,7 @@ class Report:
     current: Reconfiguration | None = None  #: in progress
     last: Reconfiguration | None = None  #: the newest that is over
     reconfigurations: int = 0  #: since `heard`
+    endings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: of those: kind -> ending -> number
     refusals: tuple[Refused, ...] = ()  #: oldest first
     refused: int = 0  #: number of refusals since `heard`
     missing: tuple[Missing, ...] = ()
