@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -216,6 +217,34 @@ def test_bad_pin():
     )
     with pytest.raises(ConfigError, match=r"'s' has leeward\.pinned = 'n1'"):
         build_view(facts(structure=bad), Settings())
+
+
+def pinned(pins: object) -> Structure:
+    return replace(STRUCTURE, conf={"leeward.pins": pins})
+
+
+def test_pins_of_the_submission_stand_in_place_of_the_component_s():
+    view = build_view(facts(structure=pinned({"sink": ["n4", "n3"], "source": ["n1"]})), Settings())
+    assert {c.id: c.pinned for c in view.components} == {"sink": ("n3", "n4"), "source": ("n1",), "work": ()}
+    view = build_view(facts(structure=pinned({"sink": []})), Settings())
+    assert view.component("sink").pinned == (), "an empty list frees it"
+
+
+@pytest.mark.parametrize(
+    ("pins", "match"),
+    [
+        ("n1", r"'app' has leeward\.pins = 'n1'.*Give a map"),
+        ({"sinks": ["n1"]}, r"leeward\.pins names 'sinks'.*sink, source, work"),
+    ],
+)
+def test_pins_that_no_component_has(pins: object, match: str):
+    with pytest.raises(ConfigError, match=match):
+        check_structure(pinned(pins))
+
+
+def test_bad_pin_of_the_submission():
+    with pytest.raises(ConfigError, match=r"'sink' has leeward\.pins = 'n1'"):
+        build_view(facts(structure=pinned({"sink": "n1"})), Settings())
 
 
 @pytest.mark.parametrize(

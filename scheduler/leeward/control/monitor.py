@@ -18,7 +18,7 @@ from leeward.core.model import ClusterView, Component, HandoverCost, Measured, N
 from leeward.core.network import Network
 from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
-from leeward.core.topology_conf import APART, FACTS, MAX_REPLICAS, PINNED, SERVICE_RATE, check_conf
+from leeward.core.topology_conf import APART, FACTS, MAX_REPLICAS, PINNED, PINS, SERVICE_RATE, check_conf
 
 MARKER_STREAM = "marker"
 #: With fewer tuples looked at in a window key groups are not measured: the share of one replica of four would be off
@@ -189,7 +189,8 @@ class Facts:
 
 
 def check_structure(structure: Structure) -> None:
-    """Raises ConfigError if the topology is not one of Leeward's, or has an unknown key `leeward.*`."""
+    """Raises ConfigError if the topology is not one of Leeward's, has an unknown key `leeward.*`, or pins no component
+    of its own."""
     foreign = [component.id for component in structure.components if not component.kind]
     if foreign:
         raise ConfigError(
@@ -199,6 +200,23 @@ def check_structure(structure: Structure) -> None:
     apart_of(structure)
     for conf in (structure.conf, *(component.conf for component in structure.components)):
         check_conf(conf)
+    _check_pins(structure)
+
+
+def _check_pins(structure: Structure) -> None:
+    """Raises ConfigError for a `leeward.pins` that is no map, or names a component that is not there."""
+    pins, names = structure.conf.get(PINS.name) or {}, [component.id for component in structure.components]
+    if not isinstance(pins, dict):
+        raise ConfigError(
+            f"topology {structure.name!r} has {PINS.name} = {pins!r}.",
+            remedy="Give a map of component to list of node names.",
+        )
+    unknown = sorted(set(pins) - set(names))
+    if unknown:
+        raise ConfigError(
+            f"topology {structure.name!r}: {PINS.name} names {unknown[0]!r}, which is no component.",
+            remedy=f"Its components are {', '.join(sorted(names))}.",
+        )
 
 
 def members(structure: Structure, tasks: Mapping[int, str]) -> dict[int, str]:
@@ -230,7 +248,7 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
             stateful=entry.kind == "stateful",
             source=entry.kind == "source",
             max_replicas=_max_replicas(entry, len(by_component.get(entry.id, ()))),
-            pinned=_pinned(entry.id, entry.conf),
+            pinned=_pinned(entry.id, entry.conf, facts.structure.conf),
             facts=_facts(entry.id, entry.conf),
         )
         for entry in facts.structure.components
@@ -309,12 +327,14 @@ def _max_replicas(entry: ComponentFacts, tasks: int) -> int:
     return max(1, min(tasks, wanted)) if isinstance(wanted, int) else tasks
 
 
-def _pinned(name: str, conf: Mapping[str, object]) -> tuple[str, ...]:
-    nodes = conf.get(PINNED.name) or []
+def _pinned(name: str, conf: Mapping[str, object], of_topology: Mapping[str, object]) -> tuple[str, ...]:
+    """The nodes that this submission pins it to, or else its author. `conf`: the component's own."""
+    pins = of_topology.get(PINS.name)
+    key, where = (PINS, pins) if isinstance(pins, dict) and name in pins else (PINNED, conf)
+    nodes = where.get(name if key is PINS else key.name) or []
     if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
         raise ConfigError(
-            f"component {name!r} has {PINNED.name} = {nodes!r}.",
-            remedy="Give a list of node names (supervisor hosts).",
+            f"component {name!r} has {key.name} = {nodes!r}.", remedy="Give a list of node names (supervisor hosts)."
         )
     return tuple(sorted(nodes))
 

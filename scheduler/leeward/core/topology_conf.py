@@ -31,6 +31,10 @@ ZOOKEEPER_ROOT = Key("leeward.zookeeper.root", "topology", "path", "/leeward", "
 REPLICAS = Key("leeward.replicas", "topology", "map of component to number", "1 each", "replicas before the first plan")
 MAX_REPLICAS = Key("leeward.max_replicas", "component", "number", "its tasks", "most replicas that a plan may give")
 PINNED = Key("leeward.pinned", "component", "list of hosts", "any", "the only nodes that may run its replicas")
+PINS = Key(
+    "leeward.pins", "topology", "map of component to list of hosts", "none",
+    "the only nodes that may run a component's replicas, in place of its `leeward.pinned`",
+)  # fmt: skip
 APART = Key(
     "leeward.apart", "topology", "list of lists of components", "none", "no node holds replicas of two of one list"
 )
@@ -59,7 +63,7 @@ ROUTERS = Key("leeward.routers", "internal", "map", "none", "component -> its se
 KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful or stateless")
 
 KEYS = (
-    REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, APART, FACTS,
+    REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, PINS, APART, FACTS,
     SERVICE_RATE, SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE, ROUTER, ROUTERS,
     KIND,
 )  # fmt: skip
