@@ -177,13 +177,22 @@ def test_a_stateful_component_moves_to_nodes_that_were_not_slow():
     assert changes_nothing(plan, shown) and "no other node has room" in plan.reason
 
 
-def test_it_moves_to_another_site_where_sites_are_known():
-    places = (("n1", "a"), ("n2", "a"), ("n3", "b"))
-    network = Network(
+def sites(**places: str) -> Network:
+    """`places`: node -> site, a or b."""
+    return Network(
         sites=(Site(id="a"), Site(id="b")), links={("a", "b"): Link(), ("b", "a"): Link()},
-        nodes=(NetworkNode(id="boss", site="a", role="nimbus"), *(NetworkNode(id=n, site=s) for n, s in places)),
+        nodes=(NetworkNode(id="boss", site="a", role="nimbus"), *(NetworkNode(id=n, site=s) for n, s in places.items())),
     )  # fmt: skip
-    assert counts(decide(stuck(network=network))) == {"n3": 1}
+
+
+def test_it_moves_to_another_site_where_sites_are_known():
+    assert counts(decide(stuck(network=sites(n1="a", n2="a", n3="b")))) == {"n3": 1}
+
+
+def test_replicas_for_compute_stay_in_the_site_while_it_has_room():
+    nodes = (node("n1", capacity=3), node("n2"), node("n3"))
+    assert counts(decide(view(rate=290.0, nodes=nodes, network=sites(n1="a", n2="b", n3="a")))) == {"n1": 1, "n3": 1}
+    assert counts(decide(view(rate=290.0, nodes=nodes, network=sites(n1="a", n2="b", n3="b")))) == {"n1": 1, "n2": 1}
 
 
 def test_the_network_is_blamed_after_a_whole_window():

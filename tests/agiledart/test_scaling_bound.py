@@ -95,6 +95,12 @@ def test_a_node_where_no_worker_restarts_comes_before_all():
     assert grow({"n1": 1}, 1, NODES, room(9, 9, 9), ready={"n1": 1, "n3": 1}) == {"n1": 1, "n3": 1}
 
 
+def test_of_other_nodes_the_near_ones_come_first():
+    place = room(1, 9, 9, used={"n1": 1, "n3": 5})
+    assert grow({"n1": 1}, 1, NODES, place, ready=READY, near=["n1", "n3"]) == {"n1": 1, "n3": 1}
+    assert grow({"n1": 1}, 1, NODES, place, ready={"n2": 1}, near=["n3"]) == {"n1": 1, "n2": 1}, "none restarts"
+
+
 def test_shrinking_keeps_one_and_relieves_the_most_loaded():
     assert shrink({"n1": 2, "n2": 1}, 2, room(4, 4, 4, used={"n1": 4, "n2": 1})) == {"n2": 1}
     assert sum(shrink({"n1": 2, "n2": 1}, 9, room(4, 4, 4)).values()) == 1

@@ -7,7 +7,8 @@ Paper -> here: operator -> component; instances x -> its replicas; r -> `worth` 
 rate that arrives; Q -> tuples that wait in its tasks, and its share of the backlog at the sources.  Compute-bound and
 bandwidth-bound are told apart in `scaling/bound.py`.  Scale up: replicas on the nodes that have some; scale out: on
 others; move: the replicas of one node go to another, in another site where the network is known.  Nodes to which a warm
-task comes without a restart of workers go first.
+task comes without a restart of workers go first; for a component bound by compute then those in a site that has some of
+its replicas.
 
 Our own part: a replica is worth less than its service rate, as queues grow without bound at that; where the network
 limits a stateless component, a replica is worth what it then received, until one receives more; a move goes to no node
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from leeward.core.errors import PlanError
@@ -109,7 +110,8 @@ class AgileDart:
         if number < sum(kept.values()):
             counts, reason = shrink(kept, sum(kept.values()) - number, room), "scale in"
         elif number > sum(kept.values()):
-            counts = grow(kept, number - sum(kept.values()), allowed, room, out=out, ready=ready)
+            near = () if out else _near(view, kept, allowed)
+            counts = grow(kept, number - sum(kept.values()), allowed, room, out=out, ready=ready, near=near)
             reason = _way_of(kept, counts) if number > x else ""
         if not counts:
             raise PlanError(
@@ -198,6 +200,12 @@ def _site(view: ClusterView, node: str) -> str:
     """The site of a node; the node where none is known."""
     known = {one.id: one.site for one in view.network.nodes} if view.network else {}
     return known.get(node, node)
+
+
+def _near(view: ClusterView, counts: Counts, nodes: Collection[str]) -> list[str]:
+    """Those of the nodes that are in a site with some of the replicas."""
+    sites = {_site(view, node) for node in counts}
+    return [node for node in nodes if _site(view, node) in sites]
 
 
 def _way_of(before: Mapping[str, int], after: Mapping[str, int]) -> str:

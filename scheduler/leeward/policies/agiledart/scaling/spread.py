@@ -38,11 +38,11 @@ class Room:
 
 def grow(
     counts: Mapping[str, int], by: int, allowed: Collection[str], room: Room, *, ready: Mapping[str, int],
-    out: bool = False,
+    out: bool = False, near: Collection[str] = (),
 ) -> Counts:  # fmt: skip
     """`by` replicas more, or as many as there is room for. Takes their room.
 
-    Up: on nodes that have some, then on others. `out`: on nodes that have none, then those, in turn. `ready`: node ->
+    Up: on nodes that have some, then on others, first on those that are `near`. `out`: on nodes that have none, then those, in turn. `ready`: node ->
     replicas that it can have with no worker restarted; within these all others are the last choice.
     """
     found = dict(counts)
@@ -51,7 +51,7 @@ def grow(
         free = [n for n in allowed if room.free(n) > 0]
         node = min(
             free, default=None,
-            key=lambda n: (found.get(n, 0) >= ready.get(n, 0), (n in here) == out, room.load(n), n),
+            key=lambda n: (found.get(n, 0) >= ready.get(n, 0), (n in here) == out, n not in near, room.load(n), n),
         )  # fmt: skip
         if node is None:
             break
