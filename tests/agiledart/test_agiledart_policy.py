@@ -179,9 +179,10 @@ def test_a_stateful_component_moves_to_nodes_that_were_not_slow():
 
 def sites(**places: str) -> Network:
     """`places`: node -> site, a or b."""
+    nodes = [NetworkNode(id=node, site=site) for node, site in places.items()]
     return Network(
         sites=(Site(id="a"), Site(id="b")), links={("a", "b"): Link(), ("b", "a"): Link()},
-        nodes=(NetworkNode(id="boss", site="a", role="nimbus"), *(NetworkNode(id=n, site=s) for n, s in places.items())),
+        nodes=(NetworkNode(id="boss", site="a", role="nimbus"), *nodes),
     )  # fmt: skip
 
 

@@ -42,8 +42,9 @@ def grow(
 ) -> Counts:  # fmt: skip
     """`by` replicas more, or as many as there is room for. Takes their room.
 
-    Up: on nodes that have some, then on others, first on those that are `near`. `out`: on nodes that have none, then those, in turn. `ready`: node ->
-    replicas that it can have with no worker restarted; within these all others are the last choice.
+    Up: on nodes that have some, then on others, first on those that are `near`. `out`: on nodes that have none, then
+    those, in turn. `ready`: node -> replicas that it can have with no worker restarted; within these all others are the
+    last choice.
     """
     found = dict(counts)
     here = {node for node, count in counts.items() if count > 0}
