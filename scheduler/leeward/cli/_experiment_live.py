@@ -16,12 +16,45 @@ OUT = written("experiments", here=Path.cwd())
 
 def register(experiment: typer.Typer) -> None:
     """Adds them to `experiment`."""
+    experiment.command("agiledart-latency")(agiledart_latency)
     experiment.command("agiledart-live-paths")(agiledart_live_paths)
     experiment.command("agiledart-recovery")(agiledart_recovery)
     experiment.command("bimodal-agents")(bimodal_agents)
     experiment.command("bimodal-live")(bimodal_live)
     experiment.command("dssp-live")(dssp_live)
     experiment.command("edge-cloud-live")(edge_cloud_live)
+
+
+def agiledart_latency(
+    scenario: Annotated[
+        Path | None, typer.Option(help="Scenario file. [default: storm_conf/scenarios/agiledart-latency.toml]")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One topology at one rate on four nodes, in two to three minutes.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="TOPOLOGY", help="One of the scenario's topologies; repeat for more.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of network and rows, instead of the scenario's.")] = None,
+    cluster: Annotated[Path, typer.Option("--dir", help="Run folder of the cluster that is started.")] = OUT
+    / "agiledart-latency-cluster",
+    base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
+    output: OutputOption = Output.table,
+    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, picture, events and the sinks' lines.")] = OUT
+    / "agiledart-latency",
+) -> None:
+    """AgileDART, Fig. 9: latency of three applications on a real Storm, beside plain Storm's on the same network.
+
+    Needs root and a checkout. A full run takes half an hour, and goes on where it was broken off.
+    Example: leeward experiment agiledart-latency --quick
+    """
+    from leeward.cli._agiledart_latency import run_latency
+
+    with refusing(1):
+        run_latency(
+            scenario, quick=quick, seed=seed, topologies=only or [], folder=cluster, base_port=base_port,
+            output=output, out=out,
+        )  # fmt: skip
 
 
 def agiledart_live_paths(

@@ -11,8 +11,8 @@ import signal
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -97,8 +97,8 @@ class Live:
         self.base_port, self.slots, self.stack = base_port, slots, stack
         self.began = time.monotonic()
         self.project = project_of(name)
-        self.network_file, self._events_file = out / "network.toml", out / "events.jsonl"
-        self.events = EventFile(self._events_file)
+        self.network_file = out / "network.toml"
+        self.events = EventFile(out / "events.jsonl")
 
     # --- starting
 
@@ -134,14 +134,27 @@ class Live:
         self.store = ZooClusterStore(self.zookeeper, ROOT)
 
     def start_service(self, options: Mapping[str, str]) -> None:
-        """`leeward serve` with these settings and the network's file, until it is ready; raises LiveError."""
-        self._events_file.unlink(missing_ok=True)
+        """`serving` until the run is over."""
+        self.stack.enter_context(self.serving(options))
+
+    @contextmanager
+    def serving(self, options: Mapping[str, str], *, name: str = "") -> Iterator[None]:
+        """`leeward serve` with these settings and the network's file, ready before the block and ended after it.
+
+        `events` are those of this service. `name`: of one of several in a run, for its files. Raises LiveError.
+        """
+        end = f"-{name}" if name else ""
+        events = self.out / f"events{end}.jsonl"
+        events.unlink(missing_ok=True)
+        self.events = EventFile(events)
         every = {**options, "network": str(self.network_file.resolve())}
         words = [word for key, value in every.items() for word in ("-o", f"{key}={value}")]
-        places = ["--cluster", str(self.folder), "--events", str(self._events_file)]
-        self.start_command(["serve", *places, *words], log="serve.log")
-        self.await_(lambda: bool(self.events.read() and self.events.named("serving")), "the service to be ready")
-        self.say("the service is ready")
+        places = ["--cluster", str(self.folder), "--events", str(events)]
+        with background(leeward_command(["serve", *places, *words]), self.out / f"serve{end}.log") as process:
+            favour(process)
+            self.await_(lambda: bool(self.events.read() and self.events.named("serving")), "the service to be ready")
+            self.say("the service is ready")
+            yield
 
     def start_command(self, arguments: Sequence[str], *, log: str, node: str = "") -> int:
         """A `leeward` command beside the workers, favoured as the daemons are; its process id.
@@ -183,9 +196,14 @@ class Live:
 
     def place(self, topology_id: str, components: Sequence[str]) -> list[str]:
         """The node of each component's replica, in this order; of several replicas, that of the first."""
+        hosts = self.hosts(topology_id)
+        return [hosts[component][0] for component in components]
+
+    def hosts(self, topology_id: str) -> dict[str, list[str]]:
+        """Component -> the node of each of its replicas, by task."""
         record = ControlRecord.from_json(self.zookeeper.get(Paths(ROOT, topology_id).control)[0])
         slots = read_snapshot(self.store.snapshot(lambda: None), topology_id).assigned.slots
-        return [slots[replicas(record.tables[component])[0]].node for component in components]
+        return {name: [slots[task].node for task in replicas(table)] for name, table in record.tables.items()}
 
     # --- events of the service
 

@@ -1,0 +1,254 @@
+"""The run of `leeward experiment agiledart-latency`: applications on a real Storm over an emulated network of sites,
+placed and scaled by AgileDART, and placed by Storm's default scheduler.
+
+The parts that compute are in `policies/agiledart/experiments`: scenario, network, model, and the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from leeward import __version__
+from leeward.cli._live import TIMES, Live, LiveError, project_of, run_steps, scenario_document
+from leeward.cli._output import Output
+from leeward.core.experiment import Finding
+from leeward.core.topology_conf import PINS, REPLICAS, SERVICE_RATE, SERVICE_TIMES
+from leeward.policies.agiledart.experiments.latency import (
+    FIFTH,
+    FIXED,
+    OURS,
+    STORM,
+    Compared,
+    Key,
+    Measured,
+    Result,
+    compare,
+    conclude,
+    is_steady,
+    measured_of,
+    read_results,
+    repeated,
+    replicas_from,
+    runs_of,
+    summary,
+    within,
+)
+from leeward.policies.agiledart.experiments.latency_model import Graph, modelled_s, outside_s
+from leeward.policies.agiledart.experiments.latency_setup import (
+    Application,
+    Scenario,
+    ends_of,
+    network_of,
+    only,
+    scenario_of,
+)
+
+NAME = "agiledart-latency"
+#: Of the service, by system: for plain Storm it plans nothing, so Storm's default scheduler places.
+POLICY = {"policy": "agiledart", "agiledart.place": "dataflow", "warm_apart": "true"}
+NO_POLICY = {"policy": "none"}
+#: A worker on each of ten nodes starts at the same time, on the processors of one machine.
+PATIENCE = {"silent_s": "60"}
+#: Systems in names of topologies.
+WORDS = {OURS: "ours", STORM: "storm", FIXED: "fixed"}
+#: Executors look for tuples so often, us: with the 10 ms of the other live runs each hop would add 5 ms.
+PARK_US = 1000
+#: A backlog is worked off within so long, s; then latency is measured whatever it is.
+STEADY_S = 120.0
+#: Latency is steady by the means of two spans in a row, s each.
+SPAN_S = 5.0
+#: A window in which something was reconfigured is measured again, so many times in all.
+TRIES = 3
+#: The source's own end, which no run reaches, s.
+LONG_S = 3600
+
+
+def run_latency(
+    file: Path | None, *, quick: bool, seed: int | None, topologies: Sequence[str], folder: Path, base_port: int,
+    output: Output, out: Path,
+) -> None:  # fmt: skip
+    """All topologies, or those named; goes on where an earlier run was broken off. Raises LeewardError."""
+    size = "-quick" if quick else ""
+    file = file or project_of(NAME) / "storm_conf" / "scenarios" / f"{NAME}{size}.toml"
+    scenario = scenario_of(scenario_document(file, seed))
+    chosen = only(scenario, list(topologies))
+    with ExitStack() as stack:
+        live = Live(
+            name=NAME, network=network_of(scenario), out=out, folder=folder, base_port=base_port,
+            slots=scenario.slots, stack=stack,
+        )  # fmt: skip
+        steps = LatencyRun(scenario, chosen, live)
+        words = [f"leeward experiment {NAME} --scenario {file.name} --seed {scenario.seed}"]
+        command = " ".join([*words, *(f"--only {one.topology}" for one in chosen if topologies)])
+        run_steps(live, steps, command=command, seed=scenario.seed, output=output)
+
+
+class LatencyRun:
+    """The steps, in order. `chosen`: of the scenario's applications."""
+
+    def __init__(self, scenario: Scenario, chosen: Sequence[Application], live: Live) -> None:
+        self.scenario, self.chosen, self.live = scenario, chosen, live
+        self.kept = Kept(live.out / f"{NAME}.runs", scenario)
+
+    def start(self) -> None:
+        """The cluster, unless all is measured already."""
+        if any(self._left(application, ours) for application in self.chosen for ours in (True, False)):
+            self.live.start_cluster()
+
+    def play(self) -> None:
+        """Each application under AgileDART at all rates, then under plain Storm."""
+        for application in self.chosen:
+            for ours in (True, False):
+                if left := self._left(application, ours):
+                    name = f"{application.topology}-{'ours' if ours else 'storm'}"
+                    with self.live.serving({**TIMES, **PATIENCE, **(POLICY if ours else NO_POLICY)}, name=name):
+                        for system, rate in left:
+                            self.kept.add(self.run(application, system, rate))
+
+    def _left(self, application: Application, ours: bool) -> list[tuple[str, str]]:
+        """(system, rate) of those that are not measured."""
+        return [
+            (system, rate) for system, rate in runs_of(application)
+            if (system == OURS) == ours and (application.topology, rate, system) not in self.kept.runs
+        ]  # fmt: skip
+
+    def run(self, application: Application, system: str, rate: str) -> Measured:
+        """Submit, wait until latency is steady, measure, and kill."""
+        name = _name(application, system, rate)
+        per_s = application.rates[rate]
+        self.live.say(f"{application.title} at {per_s:g} tuples/s: {system}")
+        topology_id = self.live.submit(
+            application.topology, name=name, environment={}, options=self._options(application, system, rate, name)
+        )
+        if system == OURS:
+            self.live.await_(lambda: bool(self.live.placed(name)), f"{name} to be placed")
+        self.live.await_(lambda: bool(self.results(name)), f"results at the sink of {name}")
+        since = self._window(name)
+        found = self._measured(application, system, rate, name, topology_id, since)
+        self.live.kill(name)
+        self.live.await_(lambda: bool(self.live.named(name, "tidied")), f"{name} to be gone")
+        self.live.say(f"mean {1e3 * found.whole_s:.1f} ms of {found.results} results, {dict(found.replicas)}")
+        return found
+
+    def _options(self, application: Application, system: str, rate: str, name: str) -> list[str]:
+        ends = ends_of(self.scenario, application)
+        values: dict[str, Any] = {
+            **application.options,
+            SERVICE_TIMES.name: "emulated",
+            "latency.out": str(self.live.sink_file(name)),
+            "latency.rate": application.rates[rate],
+            "latency.seconds": LONG_S,
+            "latency.seed": self.scenario.seed,
+            "topology.bolt.wait.park.microsec": PARK_US,
+            "topology.spout.wait.park.microsec": PARK_US,
+        }
+        if system == OURS:
+            values |= {"topology.workers": 1}
+            values[PINS.name] = {application.source: [ends.sensors], application.sink: [ends.users]}
+        else:
+            ours = self.kept.runs.get((application.topology, replicas_from(system, rate), OURS))
+            if ours is None:
+                raise LiveError(f"{name}: the replicas of {OURS} are not known.", remedy="Measure that first.")
+            values |= {"topology.workers": len(self.live.network.workers), REPLICAS.name: dict(ours.replicas)}
+        return [f"{key}={json.dumps(value)}" for key, value in values.items()]
+
+    def results(self, name: str) -> list[Result]:
+        """Those at its sink so far."""
+        return read_results(self.live.lines(name))
+
+    def _window(self, name: str) -> float:
+        """When the time began in which latency was steady and nothing was reconfigured; it is over now."""
+        for _ in range(TRIES):
+            self._await_steady(name)
+            since = time.time()
+            time.sleep(self.scenario.window_s)
+            if not self.live.moves(name, since=since):
+                break
+            self.live.say(f"{name} was reconfigured while it was measured")
+        return since
+
+    def _await_steady(self, name: str) -> None:
+        """Until nothing has been reconfigured for a while, and no backlog is being worked off."""
+        until, settle_s = time.monotonic() + STEADY_S, self.scenario.settle_s
+        began = time.time()
+        while time.monotonic() < until:
+            waited = time.time() - began >= settle_s
+            if waited and self.live.at_rest([name], settle_s) and is_steady(self.results(name), time.time(), SPAN_S):
+                return
+            time.sleep(0.5)
+        self.live.say(f"{name} is not steady after {STEADY_S:g} s")
+
+    def _measured(
+        self, application: Application, system: str, rate: str, name: str, topology_id: str, since: float
+    ) -> Measured:
+        results = self.results(name)
+        window = within(results, since, math.inf)
+        if not window:
+            raise LiveError(f"{name}: no result in {self.scenario.window_s:g} s.", remedy=f"See {self.live.folder}.")
+        ends, network, hosts = ends_of(self.scenario, application), self.live.network, self.live.hosts(topology_id)
+        graph = self._graph(application, name)
+        same = Compared(0, 0) if system == OURS else compare(results, self.results(_name(application, OURS, rate)))
+        return Measured(
+            topology=application.topology, rate=rate, system=system, per_s=application.rates[rate], **summary(window),
+            outside_s=outside_s(network, hosts, graph, ends),
+            model_s=modelled_s(network, hosts, graph, ends),
+            model_fifth_s=modelled_s(network, hosts, graph, ends, scale=FIFTH),
+            results=len(window), repeated=repeated(results), compared=same.both, differ=same.differ,
+            resets=len(self._resets(name)),
+            replicas={component: len(nodes) for component, nodes in hosts.items()}, hosts=hosts,
+        )  # fmt: skip
+
+    def _resets(self, name: str) -> list[dict[str, Any]]:
+        """A cut was restored: tuples or a task were lost, or a task had not started in time."""
+        return [event for event in self.live.named(name, "reconfiguration_ended") if event["kind"] == "reset"]
+
+    def _graph(self, application: Application, name: str) -> Graph:
+        components = self.live.nimbus.structure(name).components
+        rates = {one.id: one.conf.get(SERVICE_RATE.name) for one in components}
+        return Graph(
+            inputs={one.id: tuple(one.inputs) for one in components},
+            service_s={id: 1 / rate for id, rate in rates.items() if isinstance(rate, int | float)},
+            source=application.source,
+            sink=application.sink,
+        )
+
+    def result(self) -> Finding:
+        """The figures so far."""
+        finding = conclude(self.scenario, list(self.kept.runs.values()))
+        if all(not self._left(one, ours) for one in self.scenario.applications for ours in (True, False)):
+            self.kept.end()  # it is over: the next call measures again
+        return finding
+
+
+def _name(application: Application, system: str, rate: str) -> str:
+    """Of the topology on the cluster."""
+    return f"{application.topology}-{rate}-{WORDS[system]}"
+
+
+class Kept:
+    """Runs that are measured, in a file; those of another scenario or version do not count."""
+
+    def __init__(self, file: Path, scenario: Scenario) -> None:
+        self._file, self._of = file, json.dumps([__version__, repr(scenario)])
+        self.runs: dict[Key, Measured] = {}
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            document = json.loads(file.read_text())
+            if document["of"] == self._of:
+                self.runs = {one.key: one for one in map(measured_of, document["runs"])}
+
+    def add(self, one: Measured) -> None:
+        """Written at once, whole or not at all."""
+        self.runs[one.key] = one
+        new = self._file.with_suffix(".new")
+        new.write_text(json.dumps({"of": self._of, "runs": [run.document() for run in self.runs.values()]}))
+        new.replace(self._file)
+
+    def end(self) -> None:
+        """Forget them all."""
+        self._file.unlink(missing_ok=True)
