@@ -120,6 +120,23 @@ def test_figures_are_told_where_a_step_fails_but_not_without_a_cluster(live: Liv
     assert (live.out / "trial.json").exists() == told
 
 
+class FailingFirst(Failing):
+    """The same before there is any figure."""
+
+    def result(self) -> Finding:
+        return Finding(rows=(), panels=(), notes=("Nothing was measured.",))
+
+
+def test_a_step_that_fails_before_the_first_figure_is_told(live: Live, capsys: pytest.CaptureFixture[str]):
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(LiveError, match="play failed"):
+            run_steps(live, FailingFirst("play"), command="leeward trial", seed=4, output=Output.table)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert capsys.readouterr().out.startswith("Nothing was measured.\n")
+
+
 def test_a_scenario_is_read_with_another_seed_if_one_is_given(tmp_path: Path):
     (file := tmp_path / "one.toml").write_text("seed = 1\nnodes = 4\n")
     assert scenario_document(file, None) == {"seed": 1, "nodes": 4}

@@ -162,9 +162,11 @@ def markdown_of(document: Mapping[str, Any], finding: Finding) -> str:
 
 
 def table_of(finding: Finding) -> str:
-    """The rows for people, and the notes below them."""
+    """The rows for people, and the notes below them; the notes alone of a run that was broken off before the first."""
     from leeward.sim.workload.summary import table_text
 
+    if not finding.rows:
+        return "\n".join((*finding.notes, ""))
     lines = [
         {
             "": row.metric, "unit": row.unit, "paper": _figure(row.paper), "independent": _figure(row.independent),
