@@ -248,7 +248,14 @@ def test_storm_with_the_replicas_of_the_medium_rate_stands_beside():
 
 def test_a_run_without_its_partner_gives_no_row_and_no_panel():
     finding = latency.conclude(scenario(), [MANY])
-    assert finding.rows == () and finding.panels == ()
+    assert [row.metric for row in finding.rows] == ["runs that failed"] and finding.panels == ()
+
+
+def test_a_run_that_failed_is_not_met_and_its_reason_is_told():
+    finding = latency.conclude(scenario(), [MANY], failed=["app-low-ours: no result in 10 s."])
+    assert finding.rows[-1].ours == 1 and finding.rows[-1].met is False
+    assert finding.notes[-1] == "app-low-ours: no result in 10 s."
+    assert latency.conclude(scenario(), [MANY]).rows[-1].met is True
 
 
 def test_the_picture_has_the_papers_range_beside_ours():

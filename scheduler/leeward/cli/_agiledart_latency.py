@@ -95,6 +95,7 @@ class LatencyRun:
     def __init__(self, scenario: Scenario, chosen: Sequence[Application], live: Live) -> None:
         self.scenario, self.chosen, self.live = scenario, chosen, live
         self.kept = Kept(live.out / f"{NAME}.runs", scenario)
+        self.failed: list[str] = []
 
     def start(self) -> None:
         """The cluster, unless all is measured already."""
@@ -109,7 +110,19 @@ class LatencyRun:
                     name = f"{application.topology}-{'ours' if ours else 'storm'}"
                     with self.live.serving({**TIMES, **PATIENCE, **(POLICY if ours else NO_POLICY)}, name=name):
                         for system, rate in left:
-                            self.kept.add(self.run(application, system, rate))
+                            self._try(application, system, rate)
+
+    def _try(self, application: Application, system: str, rate: str) -> None:
+        """One run; where it fails the others go on, as a whole experiment takes long."""
+        name = _name(application, system, rate)
+        try:
+            self.kept.add(self.run(application, system, rate))
+        except LiveError as error:
+            self.failed.append(str(error))
+            self.live.say(f"failed: {error}")
+        if name in self.live.nimbus.topologies():
+            self.live.kill(name)
+            self.live.await_(lambda: bool(self.live.named(name, "tidied")), f"{name} to be gone")
 
     def _left(self, application: Application, ours: bool) -> list[tuple[str, str]]:
         """(system, rate) of those that are not measured."""
@@ -119,7 +132,7 @@ class LatencyRun:
         ]  # fmt: skip
 
     def run(self, application: Application, system: str, rate: str) -> Measured:
-        """Submit, wait until latency is steady, measure, and kill."""
+        """Submit, wait until latency is steady, and measure. Raises LiveError."""
         name = _name(application, system, rate)
         per_s = application.rates[rate]
         self.live.say(f"{application.title} at {per_s:g} tuples/s: {system}")
@@ -131,8 +144,6 @@ class LatencyRun:
         self.live.await_(lambda: bool(self.results(name)), f"results at the sink of {name}")
         since = self._window(name)
         found = self._measured(application, system, rate, name, topology_id, since)
-        self.live.kill(name)
-        self.live.await_(lambda: bool(self.live.named(name, "tidied")), f"{name} to be gone")
         self.live.say(f"mean {1e3 * found.whole_s:.1f} ms of {found.results} results, {dict(found.replicas)}")
         return found
 
@@ -220,7 +231,7 @@ class LatencyRun:
 
     def result(self) -> Finding:
         """The figures so far."""
-        finding = conclude(self.scenario, list(self.kept.runs.values()))
+        finding = conclude(self.scenario, list(self.kept.runs.values()), failed=self.failed)
         if all(not self._left(one, ours) for one in self.scenario.applications for ours in (True, False)):
             self.kept.end()  # it is over: the next call measures again
         return finding

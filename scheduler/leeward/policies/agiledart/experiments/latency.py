@@ -164,8 +164,8 @@ def replicas_from(system: str, rate: str) -> str:
     return MEDIUM if system == FIXED else rate
 
 
-def conclude(scenario: Scenario, measured: Sequence[Measured]) -> Finding:
-    """Rows and a panel of each application that has figures."""
+def conclude(scenario: Scenario, measured: Sequence[Measured], *, failed: Sequence[str] = ()) -> Finding:
+    """Rows and a panel of each application that has figures. `failed`: of runs that gave none, why."""
     known = {one.key: one for one in measured}
     rows: list[Row] = []
     panels = []
@@ -177,7 +177,9 @@ def conclude(scenario: Scenario, measured: Sequence[Measured]) -> Finding:
                 rows += _rows(application, ours, storm, known.get((application.topology, rate, FIXED)))
         if panel := _panel(application, known):
             panels.append(panel)
-    return Finding(rows=tuple(rows), panels=tuple(panels), notes=_notes(scenario))
+    where = f"{len(measured)} runs"
+    rows.append(Row(figure=FIGURE, setting=where, metric="runs that failed", unit="", ours=len(failed), high=0))
+    return Finding(rows=tuple(rows), panels=tuple(panels), notes=(*_notes(scenario), *failed))
 
 
 def _rows(application: Application, ours: Measured, storm: Measured, fixed: Measured | None) -> list[Row]:
