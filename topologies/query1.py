@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from bolts.latency.pins import pins
 from bolts.query1.compute_route_id import ComputeRouteId
 from bolts.query1.count_by_window import CountByWindow
 from bolts.query1.data_source import DataSource
@@ -27,14 +26,11 @@ MAX_REPLICAS = {
 #: These must see every tuple. A second, warm task lets the only replica move without a stop; a spout has none.
 SPARE = {"metronome": 1, "global_rank": 1}
 
-#: Configuration of those that stand on certain nodes.
-PINS = pins(MAX_REPLICAS)
-
 
 def component(name):
     """Tasks and configuration of a component."""
     config = {"leeward.service_rate": TABLE2_RATE[name], "leeward.max_replicas": MAX_REPLICAS[name]}
-    return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config | PINS.get(name, {})}
+    return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config}
 
 
 class Query1(Topology):

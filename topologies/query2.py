@@ -6,7 +6,6 @@ Rows come from the Redis stream that `leeward replay` fills, or are made: -o lat
 
 from typing import ClassVar
 
-from bolts.latency.pins import pins
 from bolts.query1.metronome import Metronome
 from bolts.query2.data_source import FareSource
 from bolts.query2.empty_taxis import EmptyTaxis
@@ -31,14 +30,11 @@ MAX_REPLICAS = {
 #: These must see every tuple. A second, warm task lets the only replica move without a stop; a spout has none.
 SPARE = {"metronome": 1, "top_areas": 1}
 
-#: Configuration of those that stand on certain nodes.
-PINS = pins(MAX_REPLICAS)
-
 
 def component(name):
     """Tasks and configuration of a component."""
     config = {"leeward.service_rate": RATES[name], "leeward.max_replicas": MAX_REPLICAS[name]}
-    return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config | PINS.get(name, {})}
+    return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config}
 
 
 class Query2(Topology):

@@ -6,7 +6,6 @@ each city and pulse, are in the Redis stream urban:out, or, if latency.rate is s
 
 from typing import ClassVar
 
-from bolts.latency.pins import pins
 from bolts.urban.city_board import CityBoard
 from bolts.urban.city_index import CityIndexes
 from bolts.urban.parser import ReportParser
@@ -19,14 +18,12 @@ from leeward.runtime import Topology, balanced, keyed
 MAX_REPLICAS = {"sensors": 1, "parser": 3, "smooth": 3, "stats": 3, "city_index": 2, "city_board": 1}
 #: The sink must see every tuple. A second, warm task lets the only replica move without a stop; a spout has none.
 SPARE = {"city_board": 1}
-#: Configuration of those that stand on certain nodes.
-PINS = pins(MAX_REPLICAS)
 
 
 def component(name):
     """Tasks and configuration of a component."""
     config = {"leeward.service_rate": RATES[name], "leeward.max_replicas": MAX_REPLICAS[name]}
-    return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config | PINS.get(name, {})}
+    return {"par": MAX_REPLICAS[name] + SPARE.get(name, 0), "config": config}
 
 
 class Urban(Topology):

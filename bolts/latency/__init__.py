@@ -6,5 +6,5 @@ it as `sent`, and when it had the result as `received`. No operator in between r
 and without.
 
 `settings` has the options `latency.*`; `made` gives a source its inputs at a rate, `taxi` makes rows of taxi trips;
-`notes` writes the sink's file; `pins` reads which nodes sources and sinks stand on.
+`notes` writes the sink's file.
 """

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from bolts.latency.made import BACKLOG_S, Made
 from bolts.latency.notes import open_notes
-from bolts.latency.pins import VARIABLE, pins
 from bolts.latency.settings import Latency, read_latency
 from bolts.latency.taxi import ROWS_PER_MINUTE, START_S, taxi_lines, taxi_row
 from bolts.query1.data_source import DataSource
@@ -102,19 +101,6 @@ def test_another_seed_gives_other_rows_and_most_are_valid():
 def test_a_wrong_option_is_named(conf):
     with pytest.raises(ConfigError, match=r"latency\.") as error:
         read_latency(conf)
-    assert error.value.remedy
-
-
-def test_pins_go_to_the_components_that_are_named():
-    found = pins(["a", "b"], {VARIABLE: '{"a": ["node-1", "node-2"]}'})
-    assert found == {"a": {"leeward.pinned": ["node-1", "node-2"]}}
-    assert pins(["a", "b"], {}) == {}
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", '{"a": "node-1"}', '{"a": []}', '{"c": ["node-1"]}'])
-def test_pins_that_are_none_are_refused(text):
-    with pytest.raises(ConfigError, match=VARIABLE) as error:
-        pins(["a", "b"], {VARIABLE: text})
     assert error.value.remedy
 
 

@@ -1,4 +1,4 @@
-"""`leeward plan` and `leeward diff`: what would change, without a change.
+"""`leeward plan` and `leeward diff`: the policy's plan beside the present deployment; nothing is changed.
 
 Exit codes are those of a comparison: 0 nothing would change, 2 something would, 1 it could not be found out.
 """

@@ -193,6 +193,13 @@ class Elastic(Output):
         self._before_start()
         self._ours |= set(vars(self)) - before
         self._user.watch(Outside(self, self._ours) if self.kind != "stateless" else None)
+        self._start_threads(conf)
+        if self.kind == "stateful":
+            self._link.soon(courier.warm)
+        _give_back()
+
+    def _start_threads(self, conf: dict[str, Any]) -> None:
+        """All parts are there."""
         self._beat.start()
         self._link.start()
         if self._direct:
@@ -201,9 +208,6 @@ class Elastic(Output):
             self._routes.start()
         if not conf.get(SWAP_DIR.name):  # else it may be shared with tasks of another cluster
             self._link.soon(lambda: self._drop_swaps(conf), self._pacing.after_s)
-        if self.kind == "stateful":
-            self._link.soon(courier.warm)
-        _give_back()
 
     def _before_start(self) -> None:
         """All parts are there; no other thread runs yet."""
