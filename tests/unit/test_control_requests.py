@@ -203,3 +203,21 @@ def test_a_request_waits_for_its_turn():
     service._reservations = reservations
     assert service.run(clock.stop, until=name).ending is Ending.DONE
     assert waited == [None] and work_of(cluster) == {"n2": 1}
+
+
+def test_the_next_leader_keeps_to_the_cool_down():
+    cluster = Cluster()
+    service, clock, _, _ = stage(Script(replicas_of_work([2, 3])), cluster=cluster, until=ended(1), settings=settings())
+    service.run(clock.stop)
+    over = clock.time
+    heir, clock, sink, _ = stage(Script(replicas_of_work([2])), cluster=cluster, until=ended(1), settings=settings())
+    clock.time = over
+    started, emit = [], sink.emit
+
+    def timed(action, fields):
+        started.extend([clock.time] if action == "reconfiguration_started" else [])
+        emit(action, fields)
+
+    sink.emit = timed
+    heir.run(clock.stop)
+    assert len(started) == 1 and started[0] >= over + 2.0 - 0.25, "the first looks may be before the end was written"

@@ -76,9 +76,11 @@ class Loop:
         self._next = 0.0
         self._calm, self._forecast = Calm(settings), Forecast(settings)
 
-    def started(self, now: float) -> None:
+    def started(self, now: float, ended: float | None = None) -> None:
         """A coordinator has begun: the first plan comes after one period, when rates are known, unless the policy needs
-        none."""
+        none. `ended`: when its predecessor's last reconfiguration did."""
+        if ended is not None:
+            self._calm.ended(min(ended, now))  # by another machine's clock
         self._next = now if getattr(self._policy, "at_once", False) else now + self._settings.period_s
 
     def ended(self, now: float) -> None:

@@ -44,6 +44,7 @@ from leeward.control.snapshot import ClusterSnapshot, read_snapshot
 from leeward.core.control import ControlRecord
 from leeward.core.coordinates import Delays
 from leeward.core.errors import ClusterRefusedError, NotReadyError, ProtocolError
+from leeward.core.journal import StepName
 from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
@@ -225,7 +226,8 @@ class Term:
         )  # fmt: skip
         self.coordinator.start()
         self._consent.load()
-        self._loop.started(self._ports.clock.now())
+        journal = self.coordinator.machine.journal
+        self._loop.started(self._ports.clock.now(), None if journal.open else journal.times.get(StepName.CLOSED))
         self._busy = not self.coordinator.idle
         if self._busy:
             self._reservations.turns.resume(self._structure.name)
