@@ -10,7 +10,19 @@ from control_views import view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leeward.control.forecast import DAY_S, METHODS, MOST, Forecast, History, blended, last, linear, scaled, yesterday
+from leeward.control.forecast import (
+    DAY_S,
+    GAP_S,
+    METHODS,
+    MOST,
+    Forecast,
+    History,
+    blended,
+    last,
+    linear,
+    scaled,
+    yesterday,
+)
 from leeward.core.settings import FORECASTS, Settings
 
 
@@ -66,8 +78,8 @@ def test_yesterday_is_not_guessed_from_a_gap():
 
 def test_rates_are_kept_as_means_of_a_minute_for_a_day():
     points, now = history(lambda t: t, hours=40, step_s=10.0)
-    assert len(points) <= DAY_S / 60.0 + 14
-    assert points[0][0] >= now - DAY_S - 600.0 - 180.0
+    assert len(points) <= (DAY_S + 600.0 + GAP_S) / 60.0 + 2
+    assert points[0][0] >= now - DAY_S - 600.0 - GAP_S - 60.0
     assert points[5][1] == pytest.approx(points[5][0])
 
 
@@ -103,3 +115,15 @@ def test_no_history_makes_a_forecast_that_is_wild(steps, method, ahead_s):
         rate_ahead = forecast.ahead(view(rate=rate), now).measured["source"].arrival_rate
         assert math.isfinite(rate_ahead)
         assert rate / MOST * 0.999 <= rate_ahead <= rate * MOST * 1.001
+
+
+@pytest.mark.parametrize("step_s", [10.0, 60.0, 300.0])
+def test_a_day_is_known_however_seldom_the_policy_is_asked(step_s):
+    points, now = history(day, hours=26, step_s=step_s)
+    assert yesterday(points, now, 600.0) == pytest.approx(day(now + 600.0), rel=0.01)
+    for ahead_s in (60.0, 600.0):
+        points, now = history(day, hours=26, step_s=step_s, ahead_s=ahead_s)
+        assert blended(points, now, ahead_s) == pytest.approx(day(now + ahead_s), rel=0.01)
+        assert blended(points, now, ahead_s) != linear(points, now, ahead_s), "yesterday is in it"
+    line, now = history(lambda t: 50.0 + 0.01 * t, hours=2, step_s=step_s)
+    assert linear(line, now, 60.0) == pytest.approx(50.0 + 0.01 * (now + 60.0), rel=1e-3)

@@ -19,6 +19,8 @@ from leeward.core.settings import Settings
 DAY_S = 86_400.0
 #: Rates are kept as means over so long.
 GRAIN_S = 60.0
+#: Between two means further apart nothing is known: a policy that is asked each five minutes leaves such gaps.
+GAP_S = 900.0
 #: The trend is that of the last so many times the forecast's time, and of at least so many means.
 TREND, LEAST = 2.0, 3
 #: No forecast is over so many times the present rate, or under the same part of it: a policy plans again soon.
@@ -31,7 +33,7 @@ class History:
     """Means of a rate over GRAIN_S, of the last day and a little more; for `ahead_s` of forecast."""
 
     def __init__(self, ahead_s: float = 0.0) -> None:
-        self._kept_s = DAY_S + ahead_s + 2 * GRAIN_S
+        self._kept_s = DAY_S + ahead_s + GAP_S
         self._points: deque[Point] = deque()
         self._open: list[Point] = []  # measurements of the present grain
 
@@ -65,8 +67,9 @@ def last(points: Sequence[Point], now: float, ahead_s: float) -> float | None:
 
 def linear(points: Sequence[Point], now: float, ahead_s: float) -> float | None:
     """The straight line of least squares through the newest means, at `now + ahead_s`."""
-    recent = [point for point in points if point[0] >= now - max(TREND * ahead_s, LEAST * GRAIN_S)]
-    if len(recent) < LEAST:
+    recent = [point for point in points if point[0] >= now - TREND * ahead_s]
+    recent = recent if len(recent) >= LEAST else list(points[-LEAST:])
+    if len(recent) < LEAST or recent[-1][0] - recent[0][0] > LEAST * GAP_S:
         return None
     time, rate = _mean(recent)
     spread = sum((t - time) ** 2 for t, _ in recent)
@@ -90,12 +93,12 @@ def blended(points: Sequence[Point], now: float, ahead_s: float) -> float | None
 
 
 def _at(points: Sequence[Point], time: float) -> float | None:
-    """Between the two means around `time`; None if one is further away than two grains."""
+    """Between the two means around `time`; None if they are further apart than GAP_S."""
     after = bisect_left(points, (time, -math.inf))
     if after in (0, len(points)):
         return None
     (t0, r0), (t1, r1) = points[after - 1], points[after]
-    if t1 - t0 > 2 * GRAIN_S:
+    if t1 - t0 > GAP_S:
         return None
     return r0 + (r1 - r0) * (time - t0) / (t1 - t0)
 
