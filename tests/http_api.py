@@ -64,7 +64,8 @@ class Stage:
         )  # fmt: skip
         ports = memory_ports(self.world, clock=self.clock, sink=self.knowledge)
         mine = replace(ports.open_topology(structure), requests=Numbered(self.world, lambda: self.reply))
-        self.stack.enter_context(self.desk.serving("taxi", replace(ports, open_topology=lambda _: mine)))
+        self.ports = replace(ports, open_topology=lambda _: mine)
+        self.stack.enter_context(self.desk.serving("taxi", self.ports))
         self.tell()
 
     def tell(self) -> None:

@@ -38,6 +38,8 @@ class Beside:
         from leeward.adapters.events import Fan
         from leeward.adapters.http.server import Where, address, answering
         from leeward.control.report.knowledge import Knowledge
+        from leeward.dashboard.service.page import routes
+        from leeward.local import places
 
         host, port = address(self.http)
         where = Where(
@@ -45,7 +47,7 @@ class Beside:
         )
         knowledge = Knowledge(SystemClock())
         both = Fan(sink, knowledge)
-        with answering(where, _token(addresses), knowledge, both) as desk:
+        with answering(where, _token(addresses), knowledge, both, pages=lambda: routes(places.web())) as desk:
             yield both, desk.serving
 
     def _refuse_alone(self) -> None:

@@ -19,13 +19,22 @@ from leeward.control.report.values import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActSeen:
+    """An act that a topology can be asked for."""
+
+    name: str  #: of the path `POST /api/topologies/{name}/<name>`
+    about: str
+    plain: bool  #: its body needs no field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Topologies:
     """`GET /api/topologies`."""
 
     topologies: tuple[Summary, ...]
     missing: tuple[Missing, ...]  #: that the whole service lacks
     event: int  #: id of the newest event: `GET /api/events?after=` goes on from here
-    acts: tuple[str, ...]  #: that a topology can be asked for
+    acts: tuple[ActSeen, ...]
     acting: bool  #: the service has a token, so one may act through it
 
 

@@ -38,6 +38,13 @@ T = TypeVar("T")
 CALLS = 16
 #: The stored history is waited for so long, s.
 HISTORY_S = 3.0
+_ACTS = tuple(
+    answers.ActSeen(
+        name=act.name, about=act.body.__doc__ or "",
+        plain=not any(field.is_required() for field in act.body.model_fields.values()),
+    )
+    for act in ACTS
+)  # fmt: skip
 
 
 class Api:
@@ -86,7 +93,7 @@ class Api:
         reports = [self._knowledge.report(name) for name in self._knowledge.names]
         return answers.Topologies(
             topologies=tuple(summary_of(report) for report in reports if report), missing=self._knowledge.missing,
-            event=event, acts=tuple(act.name for act in ACTS), acting=self._tokens is not None,
+            event=event, acts=_ACTS, acting=self._tokens is not None,
         )  # fmt: skip
 
     async def _topology(self, request: Request) -> answers.TopologyAnswer:

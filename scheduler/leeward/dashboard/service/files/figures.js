@@ -1,0 +1,214 @@
+// Figures as people read them, and what is drawn of them; no function here touches the page.
+
+export const NONE = "–";
+export const COLOURS = 6; // --series-1 and so on in page.css
+
+const known = (value) => value !== null && value !== undefined;
+
+export const count = (value) => (known(value) ? Math.round(value).toLocaleString("en") : NONE);
+
+export const fixed = (digits) => (value) => (known(value) ? value.toFixed(digits) : NONE);
+
+export const rate = (value) => (known(value) ? (value < 100 ? value.toFixed(1) : count(value)) : NONE);
+
+export const seconds = fixed(3);
+
+export const money = fixed(2);
+
+export function percent(part) {
+  if (!known(part)) return NONE;
+  const value = 100 * part;
+  return `${value.toFixed(value === 0 || value >= 10 ? 0 : value >= 1 ? 1 : 3)} %`;
+}
+
+export const clockTime = (date) => date.toLocaleTimeString("en-GB");
+
+export const clockOf = (at) => clockTime(new Date(1000 * at));
+
+// With the day, if that is not today's.
+export function timeOf(at, today = new Date()) {
+  if (!known(at) || at <= 0) return NONE;
+  const date = new Date(1000 * at);
+  const day = date.toLocaleDateString("en-CA"); // as in 2026-11-26
+  return day === today.toLocaleDateString("en-CA") ? clockTime(date) : `${day} ${clockTime(date)}`;
+}
+
+export const words = (action) => action.replaceAll("_", " ");
+
+// "n1, n2 x 3"
+export function placesText(places) {
+  const parts = Object.entries(places ?? {})
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([node, replicas]) => (replicas === 1 ? node : `${node} × ${replicas}`));
+  return parts.join(", ") || NONE;
+}
+
+export function changeText(change) {
+  return `${change.kind} ${change.component}: ${placesText(change.before)} → ${placesText(change.after)}`;
+}
+
+// --- dots
+
+// The dots of a deployment: those that can stay do, the others move to where one is missing; only then some come or go.
+// `dots`: [{key, component, node}], `deployment`: component -> node -> replicas. A dot keeps its key when it moves.
+export function placed(dots, deployment) {
+  const result = [];
+  for (const component of Object.keys(deployment).sort()) {
+    const wanted = { ...deployment[component] };
+    const mine = dots.filter((dot) => dot.component === component);
+    const free = [];
+    for (const dot of mine) {
+      if (wanted[dot.node] > 0) {
+        wanted[dot.node] -= 1;
+        result.push(dot);
+      } else free.push(dot);
+    }
+    const missing = Object.keys(wanted).sort().flatMap((node) => Array(Math.max(0, wanted[node])).fill(node));
+    const used = new Set(mine.map((dot) => dot.key));
+    let number = 0;
+    for (const node of missing) {
+      const moved = free.shift();
+      if (moved) {
+        result.push({ ...moved, node });
+      } else {
+        while (used.has(`${component}#${number}`)) number += 1;
+        used.add(`${component}#${number}`);
+        result.push({ key: `${component}#${number}`, component, node });
+      }
+    }
+  }
+  return result;
+}
+
+export const DOT = 22; // pixels of a dot with its margin
+const HEAD = 24;
+const GAP = 10;
+const MOST = 120; // nodes that are drawn
+
+// The nodes that are drawn: those with replicas first; so many others as fit.
+export function drawnNodes(nodes, dots) {
+  const busy = new Set(dots.map((dot) => dot.node));
+  const names = [...new Set([...nodes.map((node) => node.id), ...busy])].sort();
+  const chosen = [...names.filter((name) => busy.has(name)), ...names.filter((name) => !busy.has(name))].slice(0, MOST);
+  return { names: chosen.sort(), leftOut: names.length - chosen.length };
+}
+
+// Boxes of nodes and places of dots for a width in pixels: {boxes: [{id, x, y, width, height}], at: key -> [x, y], height}
+export function layout(names, dots, width) {
+  const columns = Math.max(1, Math.min(names.length, Math.floor((width + GAP) / (150 + GAP))));
+  const box = Math.floor((width - GAP * (columns - 1)) / columns);
+  const inside = Math.max(1, Math.floor((box - 16) / DOT));
+  const of = new Map(names.map((name) => [name, dots.filter((dot) => dot.node === name)]));
+  const boxes = [];
+  const at = {};
+  let top = 0;
+  for (let first = 0; first < names.length; first += columns) {
+    const row = names.slice(first, first + columns);
+    const lines = Math.max(1, ...row.map((name) => Math.ceil(of.get(name).length / inside)));
+    const height = HEAD + lines * DOT + 8;
+    row.forEach((name, column) => {
+      const x = column * (box + GAP);
+      boxes.push({ id: name, x, y: top, width: box, height });
+      of.get(name).forEach((dot, number) => {
+        const line = Math.floor(number / inside);
+        at[dot.key] = [x + 8 + DOT / 2 + DOT * (number % inside), top + HEAD + DOT / 2 + DOT * line];
+      });
+    });
+    top += height + GAP;
+  }
+  return { boxes, at, height: Math.max(0, top - GAP) };
+}
+
+// --- tables
+
+// Rows of the plan: [component, before, now, plan, difference]
+export function planRows(report) {
+  const plan = report.plan?.deployment ?? {};
+  const names = new Set([...Object.keys(report.deployment), ...Object.keys(plan)]);
+  const changes = new Map((report.plan?.changes ?? []).map((change) => [change.component, change]));
+  return [...names].sort().map((name) => [
+    name,
+    placesText((report.before ?? {})[name]),
+    placesText(report.deployment[name]),
+    report.plan ? placesText(plan[name]) : NONE,
+    changes.has(name) ? changes.get(name).kind : "",
+  ]);
+}
+
+export function planText(plan) {
+  if (!plan) return "No plan yet: the policy has not been asked, or plans are made by hand only.";
+  const facts = [
+    known(plan.objective) && known(plan.objective_now)
+      ? `objective ${plan.objective.toFixed(4)} against ${plan.objective_now.toFixed(4)} now`
+      : "",
+    known(plan.response_s) ? `response ${seconds(plan.response_s)} s` : "",
+    known(plan.cost_per_h) ? `cost ${money(plan.cost_per_h)} $/h` : "",
+    known(plan.downtime_s) ? `wait ${seconds(plan.downtime_s)} s` : "",
+  ].filter(Boolean);
+  const about = facts.length ? ` (${facts.join(", ")})` : "";
+  const why = plan.why ? `: ${plan.why}` : "";
+  return `${timeOf(plan.at)}, ${plan.verdict}${why}. ${plan.reason || "The policy gave no reason"}${about}.`;
+}
+
+// Phases with their share of the longest entry: [{name, seconds, share}]
+export function phasesOf(entry, longest) {
+  return Object.entries(entry.phases).map(([name, value]) => ({
+    name,
+    seconds: value,
+    share: longest > 0 ? value / longest : 0,
+  }));
+}
+
+export const lengthOf = (entry) => Object.values(entry.phases).reduce((sum, value) => sum + value, 0);
+
+export function currentText(current, now) {
+  if (!current) return "";
+  const since = known(current.begun) ? `, ${Math.max(0, now - current.begun).toFixed(0)} s` : "";
+  const mark = current.marks.length ? `, ${current.marks.at(-1).name}` : "";
+  const what = current.changes.map(changeText).join("; ") || current.reason || words(current.kind);
+  return `In progress${mark}${since}: ${what}`;
+}
+
+// "n1:2 n2:1", commas allowed, as {n1: 2, n2: 1}; null if it cannot be read.
+export function readPlaces(text) {
+  const found = {};
+  for (const part of text.split(/[\s,]+/).filter(Boolean)) {
+    const at = part.lastIndexOf(":");
+    const node = part.slice(0, at);
+    const replicas = part.slice(at + 1);
+    if (at < 1 || !/^[1-9]\d{0,3}$/.test(replicas) || node in found) return null;
+    found[node] = Number(replicas);
+  }
+  return Object.keys(found).length ? found : null;
+}
+
+// --- series
+
+// New points behind those that are kept, at most `most`; both {t, values}.
+export function joined(kept, more, most) {
+  if (!kept.t.length) return more;
+  const from = more.t.findIndex((t) => t > kept.t.at(-1));
+  const added = from < 0 ? [] : more.t.slice(from);
+  const t = [...kept.t, ...added].slice(-most);
+  const values = {};
+  for (const name of new Set([...Object.keys(kept.values), ...Object.keys(more.values)])) {
+    const old = kept.values[name] ?? Array(kept.t.length).fill(null);
+    const fresh = from < 0 ? [] : (more.values[name] ?? Array(more.t.length).fill(null)).slice(from);
+    values[name] = [...old, ...fresh].slice(-most);
+  }
+  return { t, values };
+}
+
+// --- the route: "#/t/NAME" is a topology, all else the list
+
+export function topologyOf(hash) {
+  const match = /^#\/t\/(.+)$/.exec(hash);
+  if (!match) return null;
+  try {
+    return decodeURIComponent(match[1]);
+  } catch {
+    return null;
+  }
+}
+
+export const linkTo = (name) => `#/t/${encodeURIComponent(name)}`;
