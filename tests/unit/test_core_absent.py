@@ -8,6 +8,7 @@ from leeward.core.control import ControlRecord
 from leeward.core.instructions import (
     BeforeCheckpoint,
     Deliver,
+    DeliverPulse,
     Export,
     HandedOver,
     Kind,
@@ -142,6 +143,22 @@ def test_from_the_marker_that_brings_it_back_all_wait_for_it_again():
     assert protocol.on_marker(3, route(JOIN)) == [Send(route(JOIN), TABLES), HandedOver(3)]
     assert protocol.on_marker(2, cut(2)) == []
     assert protocol.on_marker(3, cut(2)) == passed(2)
+
+
+def test_the_marker_of_a_task_that_returns_is_kept_while_older_ones_are_aligned():
+    """Found on a real Storm: the marker of a warm task that returned was there before that of a replica with a backlog.
+
+    The pulse that came in between took it away. Its receiver waited for it until the handover was late, and then all
+    restored.
+    """
+    protocol = downstream()
+    protocol.on_record(TAKEN)
+    assert protocol.on_marker(3, route(JOIN)) == []
+    pulse = Marker(kind=Kind.PULSE, number=7, body={"t": 1})
+    assert protocol.on_marker(2, pulse) == [DeliverPulse(7, ({"t": 1},))]
+    assert protocol.on_marker(2, cut(1)) == passed(1)
+    assert protocol.on_marker(2, route(JOIN)) == [Send(route(JOIN), TABLES), HandedOver(3)]
+    assert protocol.on_tuple(2, "a") == [Deliver("a")]
 
 
 def test_a_call_heard_before_the_record_is_known_counts():

@@ -511,7 +511,7 @@ class TaskProtocol:
         if odd:
             return self._lost(f"channels of task {self.task} disagree: {first.identity} and {odd}")
         for source, channel in self._channels.items():
-            if source in cuts or source in self._not_waited_for:
+            if source in cuts or (source in self._not_waited_for and not self._returns(source, channel.cut)):
                 channel.cut = None
         if first.kind is Kind.PULSE:
             return [DeliverPulse(first.number, tuple(cut.body for cut in cuts.values()))]
@@ -525,6 +525,13 @@ class TaskProtocol:
             self._checkpoint = first.number
             return [BeforeCheckpoint(first.number), forward, Export(first.number, record)]
         return [BeforeCheckpoint(record.cut), forward, *self._pause(record)]
+
+    def _returns(self, source: int, cut: Marker | None) -> bool:
+        """An absent task has sent the marker that brings it back; upstream tasks with a backlog send it later."""
+        if source not in self._absent or cut is None or cut.kind is not Kind.ROUTE or cut.number <= self.handover:
+            return False
+        record = ControlRecord.from_json(cut.body)
+        return record.base == self.base and source not in record.absent
 
     def _unaligned(self, kind: Kind) -> Send:
         number = self.base if kind is Kind.PROBE else self._epoch
