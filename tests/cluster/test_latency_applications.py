@@ -4,6 +4,8 @@ though components were scaled and moved in the middle, and each result has the t
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +20,7 @@ from bolts.urban.reference import made_lines
 from bolts.urban.reference import reference_rows as cities
 from leeward.core.table import replicas
 from leeward.local.places import checkout
-from tests.cluster.harness import LONG_S, Running, Stage, await_, scaled, swapped
+from tests.cluster.harness import LONG_S, Running, Stage, await_, scaled, scaled_and_moved, swapped
 
 pytestmark = pytest.mark.timeout(400)
 RATE, SECONDS, SEED, PULSE_S = 150, 40, 11, 5
@@ -34,10 +36,15 @@ class Notes:
         text = self._path.read_text() if self._path.exists() else ""
         return [json.loads(line) for line in text.split("\n")[:-1]]
 
+    def first_lines(self) -> list[tuple[int, str]]:
+        """(seq, row) of the first line of each seq: after a restore results may come again."""
+        first = {line["seq"]: line["row"] for line in reversed(self.lines())}
+        return sorted(first.items())
+
     def await_share(self, share: float, reference: list[Result]) -> None:
         """Until so many of the results are there."""
         goal = max(1, int(share * len(reference)))
-        await_(lambda: len(self.lines()) >= goal, f"{goal} of {len(reference)} results", LONG_S)
+        await_(lambda: len(self.first_lines()) >= goal, f"{goal} of {len(reference)} results", LONG_S)
 
 
 @contextmanager
@@ -98,3 +105,27 @@ def test_urban_sensing(stage_: Stage, tmp_path: Path):
     with submitted(stage_, "urban", tmp_path / "notes", *options) as running:
         components = {"parser": 2, "smooth": 3, "stats": 2, "city_index": 2, "city_board": 1}
         equal_through_handovers(running, Notes(tmp_path / "notes"), reference, components)
+
+
+def test_areas_after_a_task_and_a_worker_died_and_a_restart(stage_: Stage, rows: Path, tmp_path: Path):
+    """The source makes the lost rows again, each by its number."""
+    reference = list(areas([rows], per="pulse", pulse_s=PULSE_S))
+    notes = Notes(tmp_path / "notes")
+    with (
+        submitted(stage_, "query2", tmp_path / "notes", f"query2.pulse_s={PULSE_S}") as running,
+        running.pilot() as pilot,
+    ):
+        notes.await_share(0.1, reference)
+        pilot.checkpoint()
+        os.kill(running.owner_pid("empty_taxis"), signal.SIGKILL)
+        pilot.await_event("reconfiguration_ended")
+        mark = len(pilot.events.all)
+        pilot.checkpoint()
+        os.kill(running.owner_worker("rank_areas"), signal.SIGKILL)
+        pilot.await_event("reconfiguration_ended", since=mark)
+        ended = pilot.reconfigure(scaled_and_moved("profit_by_area", 2))
+        assert ended["result"] == "done" and ended["changes"][0]["kind"] == "scale-out"
+        assert len(notes.first_lines()) < len(reference), "all of that came too late"
+        notes.await_share(1.0, reference)
+        assert notes.first_lines() == reference
+        assert len(pilot.events.named("reset")) >= 2

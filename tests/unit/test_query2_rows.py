@@ -11,7 +11,7 @@ from bolts.query1.grid import Grid
 from bolts.query1.trips import Reject
 from bolts.query2.areas import AREAS
 from bolts.query2.fares import NoFare, parse_fare
-from bolts.query2.logic import Standing, result_row
+from bolts.query2.logic import Place, Profit, ProfitWindow, Standing, TaxiPlaces, result_row
 from bolts.query2.service_times import LIKE, RATES
 from leeward.cli import _build
 from topologies.query2 import MAX_REPLICAS, Query2
@@ -103,3 +103,44 @@ def test_the_command_refuses_rows_out_of_order(tmp_path):
     file.write_text(f"{line()}\n{line(at=TIMES.replace('00:02', '00:01'))}\n")
     ran = CliRunner().invoke(_build(), ["reference", "query2", str(file)])
     assert ran.exit_code == 1 and "line 2" in ran.output and "--sort" in ran.output
+
+
+def test_a_taxi_is_empty_for_less_than_its_window():
+    state: dict = {}
+    places = TaxiPlaces(state, window_s=600)
+    places.add("m", 1000, "1.1", 7)
+    assert places.changes(1000) == [Place("1.1", "m", 7)]
+    assert TaxiPlaces(state, window_s=600).changes(1599) == []  # as a moved task begins
+    assert TaxiPlaces(state, window_s=600).changes(1600) == [Place("1.1", "m", 0)] and state == {}
+
+
+def test_a_trip_counts_in_the_profit_for_less_than_its_window():
+    state: dict = {}
+    window = ProfitWindow(state, window_s=300)
+    window.add("1.1", 1000, 700, 7)
+    window.add("1.1", 1001, 300, 8)
+    assert window.changes(1001) == [Profit("1.1", 2, 1000, 8)]
+    assert ProfitWindow(state, window_s=300).changes(1299) == []
+    assert ProfitWindow(state, window_s=300).changes(1300) == [Profit("1.1", 1, 600, 8)]
+    assert ProfitWindow(state, window_s=300).changes(1301) == [Profit("1.1", 0, 0, 0)] and state == {}
+
+
+def test_a_trip_that_leaves_while_another_comes_is_told():
+    """The number of trips is as before, and so may be the median; the latest row is another."""
+    window = ProfitWindow({}, window_s=300)
+    window.add("1.1", 1000, 700, 7)
+    assert window.changes(1000) == [Profit("1.1", 1, 1400, 7)]
+    window.add("1.1", 1300, 700, 9)
+    assert window.changes(1300) == [Profit("1.1", 1, 1400, 9)]
+
+
+def test_a_taxi_that_drives_on_leaves_one_area_for_another_and_renews_its_own():
+    places = TaxiPlaces({}, window_s=600)
+    places.add("m", 1000, "1.1", 7)
+    places.add("m", 1001, "1.1", 8)
+    places.add("m", 999, "9.9", 6)  # it came through a slower task
+    assert places.changes(1010) == [Place("1.1", "m", 8)]
+    places.add("m", 1020, "1.1", 11)
+    assert places.changes(1020) == [Place("1.1", "m", 11)]
+    places.add("m", 1030, "2.2", 12)
+    assert places.changes(1030) == [Place("1.1", "m", 0), Place("2.2", "m", 12)]

@@ -54,6 +54,11 @@ def test_a_value_that_cannot_be_is_dropped_and_the_others_stay(text, reason):
     assert report.dropped == [reason] and set(report.values) == {kind.name for kind in KINDS} - {"humidity"}
 
 
+@pytest.mark.parametrize("text", ["0", "100", "100.", ".5"])
+def test_a_value_at_the_end_of_its_range_counts(text):
+    assert read_report(GOOD.rpartition(",")[0] + f",{text}").values["humidity"] == round(float(text) * 100)
+
+
 @pytest.mark.parametrize(
     "line", ["", "boston-3", GOOD + ",1", GOOD.replace("boston-3", "boston"), GOOD.replace("1421280000", "-5")]
 )
