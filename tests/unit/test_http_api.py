@@ -34,7 +34,9 @@ def test_the_list_has_a_line_for_each_topology(client):
     assert (line["topology"], line["policy"], line["role"], line["replicas"]) == ("taxi", "edrp", "leader", 4)
     assert line["rate"] == 189.0 and line["response_s"] == 0.25 and line["modelled_response_s"] == 0.2
     assert told["acting"] is True and told["missing"] == []
-    assert {act["name"]: act["plain"] for act in told["acts"]} == {"reconfigure": False, "recover": False}
+    plain = {act["name"]: act["plain"] for act in told["acts"]}
+    assert {name for name, clicked in plain.items() if clicked} == {"approve", "freeze", "thaw", "rollback"}
+    assert {name for name, clicked in plain.items() if not clicked} == {"reconfigure", "recover"}
 
 
 def test_the_report_plan_nodes_and_history_agree(client):
@@ -88,6 +90,21 @@ def test_an_act_leaves_the_request_that_the_command_leaves(stage, client):
     assert asked.fields == {"act": "reconfigure", "request": "r-0000000000"}
     client.post("/api/topologies/taxi/recover", json={"cut": 7}, headers=ACTING)
     assert {"recover": 7} in stage.world.requests.values()
+
+
+@pytest.mark.parametrize(
+    ("act", "body", "request_"),
+    [
+        ("approve", {}, {"approve": 0}),
+        ("approve", {"plan": 3}, {"approve": 3}),
+        ("freeze", {"why": "release"}, {"freeze": True, "why": "release"}),
+        ("thaw", {}, {"freeze": False, "why": ""}),
+        ("rollback", {"freeze": "slower"}, {"rollback": True, "freeze": "slower"}),
+    ],
+)
+def test_decisions_leave_the_requests_that_the_commands_leave(stage, client, act, body, request_):
+    assert client.post(f"/api/topologies/taxi/{act}", json=body, headers=ACTING).status_code == 200
+    assert list(stage.world.requests.values()) == [request_]
 
 
 def test_an_act_that_lasts_is_told_of_later(stage, client):

@@ -107,6 +107,22 @@ def test_refusals_have_their_reason_and_number():
     assert report.refused == 2
 
 
+def test_a_plan_that_waits_for_approval_is_told_until_it_begins_or_expires():
+    known = led((10.0, "plan_made", PLAN), (10.1, "plan_proposed", {"plan": 3}))
+    report = at(known, 11.0)
+    assert (report.proposal, report.plan.verdict, report.plan.why) == (3, "proposed", "plan 3 waits for approval")
+    begun = at(fold(known, "reconfiguration_started", {"epoch": 4, "changes": [CHANGE]}, 12.0), 12.0)
+    assert (begun.proposal, begun.plan.verdict, begun.plan.why) == (None, "begun", "")
+    expired = at(fold(known, "proposal_expired", {"plan": 3, "why": "n2 is gone"}, 12.0), 12.0)
+    assert (expired.proposal, expired.plan.verdict) == (None, "refused") and "n2 is gone" in expired.plan.why
+
+
+def test_a_freeze_is_told_with_its_reason():
+    known = led((10.0, "frozen", {"why": "release"}))
+    assert at(known, 11.0).frozen == "release"
+    assert at(fold(known, "thawed", {"why": ""}, 12.0), 12.0).frozen is None
+
+
 MISSING = [
     ("measure_failed", {"why": "Redis is away"}, "measurements", "measured", MEASURED),
     ("waiting", {"why": "Nimbus is away"}, "server", "leading", {}),

@@ -33,8 +33,12 @@ class Consent:
         self.standing = Standing()
 
     def load(self) -> None:
-        """A term begins: as the predecessor left it."""
+        """A term begins: as the predecessor left it, and told again to those that hear this service alone."""
         self.standing = self._store.read_standing() or Standing()
+        if self.standing.frozen:
+            self._emit("frozen", {"why": self.standing.why})
+        if self.standing.proposal is not None:
+            self._tell(self.standing.proposal)
 
     def _write(self, **changes: object) -> None:
         standing = replace(self.standing, **changes)  # type: ignore[arg-type]
@@ -81,7 +85,11 @@ class Consent:
             gain=gain, cost_per_h=estimate.cost_per_h, downtime_s=estimate.downtime_s,
         )  # fmt: skip
         self._write(proposal=proposal, proposals=number)
-        fields = {"plan": number, "epoch": view.epoch, "reason": plan.reason, "deployment": after}
+        self._tell(proposal)
+
+    def _tell(self, proposal: Proposal) -> None:
+        number, after = proposal.number, _plain(proposal.after)
+        fields = {"plan": number, "epoch": proposal.epoch, "reason": proposal.reason, "deployment": after}
         self._emit("plan_proposed", fields | {"remedy": f"leeward approve {self._topology} --plan {number}"})
 
     def unwanted(self) -> None:

@@ -42,6 +42,30 @@ class Recover(Body):
     )
 
 
+class Approve(Body):
+    """Carry out the plan that waits for approval."""
+
+    plan: Annotated[int, Field(ge=0, le=2**31, strict=True)] = Field(
+        0, description="Its number; 0: the one that waits."
+    )
+
+
+class Freeze(Body):
+    """Measure and plan, but carry nothing out except the recovery from losses."""
+
+    why: Annotated[str, Field(max_length=500)] = Field("", description="Told wherever a plan is refused for it.")
+
+
+class Thaw(Body):
+    """Carry plans out again."""
+
+
+class Rollback(Body):
+    """Go back to the deployment before the last reconfiguration."""
+
+    freeze: Annotated[str, Field(max_length=500)] = Field("", description="Freeze it then, for this reason.")
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """An act on a topology."""
@@ -54,6 +78,10 @@ class Act:
 ACTS = (
     Act("reconfigure", Reconfigure, lambda body: {"replicas": body.replicas, "force": body.force}),
     Act("recover", Recover, lambda body: {"recover": body.cut}),
+    Act("approve", Approve, lambda body: {"approve": body.plan}),
+    Act("freeze", Freeze, lambda body: {"freeze": True, "why": body.why}),
+    Act("thaw", Thaw, lambda body: {"freeze": False, "why": ""}),
+    Act("rollback", Rollback, lambda body: {"rollback": True, "freeze": body.freeze}),
 )
 
 

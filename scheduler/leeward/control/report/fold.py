@@ -207,14 +207,36 @@ def _plan_refused(known: Known, fields: Fields, now: float) -> Known:
     return replace(known, report=replace(known.report, plan=plan, refusals=refusals, refused=known.report.refused + 1))
 
 
+def _plan_proposed(known: Known, fields: Fields, _: float) -> Known:
+    number, plan = read.whole(fields.get("plan")), known.report.plan
+    if plan is not None and plan.verdict in ("made", "proposed"):
+        plan = replace(plan, verdict="proposed", why=f"plan {number} waits for approval")
+    return replace(known, report=replace(known.report, plan=plan, proposal=number))
+
+
+def _proposal_expired(known: Known, fields: Fields, _: float) -> Known:
+    plan = known.report.plan
+    if plan is not None and plan.verdict == "proposed":
+        plan = replace(plan, verdict="refused", why=f"it has expired: {read.text(fields.get('why'))}")
+    return replace(known, report=replace(known.report, plan=plan, proposal=None))
+
+
+def _frozen(known: Known, fields: Fields, _: float) -> Known:
+    return replace(known, report=replace(known.report, frozen=read.text(fields.get("why"))))
+
+
+def _thawed(known: Known, _fields: Fields, _: float) -> Known:
+    return replace(known, report=replace(known.report, frozen=None))
+
+
 def _started(known: Known, fields: Fields, now: float) -> Known:
     epoch, plan = read.whole(fields.get("epoch")) or 0, known.report.plan
     current = Reconfiguration(
         begun=now, epoch=epoch, reason=read.text(fields.get("reason")), changes=read.changes(fields.get("changes"))
     )
-    if plan is not None and plan.verdict == "made":
-        plan = replace(plan, verdict="begun")
-    return _has(replace(known, report=replace(known.report, current=current, plan=plan)), "server")
+    if plan is not None and plan.verdict in ("made", "proposed"):
+        plan = replace(plan, verdict="begun", why="")
+    return _has(replace(known, report=replace(known.report, current=current, plan=plan, proposal=None)), "server")
 
 
 def _reset(known: Known, fields: Fields, now: float) -> Known:
@@ -322,6 +344,10 @@ _FOLDS: Mapping[str, Callable[[Known, Fields, float], Known]] = {
     "node_undrained": _drain(False),
     "plan_made": _plan_made,
     "plan_refused": _plan_refused,
+    "plan_proposed": _plan_proposed,
+    "proposal_expired": _proposal_expired,
+    "frozen": _frozen,
+    "thawed": _thawed,
     "waiting": _missing("server"),
     "first_placement": _present("server"),
     "first_record": _present("server"),

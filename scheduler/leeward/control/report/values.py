@@ -51,8 +51,8 @@ class PlanSeen:
     at: float
     epoch: int  #: that it was made for
     reason: str
-    verdict: str  #: "made", "no change", "refused", "begun" or the ending of its reconfiguration
-    why: str = ""  #: why it was refused
+    verdict: str  #: "made", "no change", "refused", "proposed", "begun" or the ending of its reconfiguration
+    why: str = ""  #: why it was refused, or what it waits for
     changes: tuple[Change, ...] = ()
     deployment: Places = field(default_factory=dict)  #: that it wants
     rates: Mapping[str, float] = field(default_factory=dict)  #: that it was made for
@@ -169,6 +169,8 @@ class Report:
     endings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: of those: kind -> ending -> number
     refusals: tuple[Refused, ...] = ()  #: oldest first
     refused: int = 0  #: number of refusals since `heard`
+    proposal: int | None = None  #: number of the plan that waits for approval
+    frozen: str | None = None  #: the reason for which nothing is carried out, which may be empty; None: plans are
     missing: tuple[Missing, ...] = ()
     last_action: str = ""
     last_at: float = 0.0

@@ -96,7 +96,8 @@ function listen() {
     reconfiguration_ended: ["history", "nodes"], cluster_seen: ["nodes"], node_drains: ["nodes"],
     node_undrained: ["nodes"], service_started: ["nodes", "history"], leading: ["nodes"], topology_gone: ["nodes"],
     leadership_lost: [], held: [], waiting: [], reset: [], measure_failed: [], tasks_left_out: [], tasks_returned: [],
-    standby: [], service_failed: [], missed: ["nodes", "history"], plan_proposed: [], frozen: [], thawed: [],
+    standby: [], service_failed: [], missed: ["nodes", "history"], plan_proposed: [], proposal_expired: [],
+    frozen: [], thawed: [],
   };
   for (const [action, more] of Object.entries(parts)) source.addEventListener(action, () => news(more));
 }

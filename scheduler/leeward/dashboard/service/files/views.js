@@ -78,7 +78,8 @@ export function showReport(report, now) {
   const replicas = report.components.reduce((sum, one) => sum + one.replicas, 0);
   const facts = [
     ["Led", report.role === "leader" ? "by this service" : report.role], ["Policy", report.policy || NONE],
-    ["Phase", report.phase || NONE], ["Epoch", count(report.epoch)], ["Rate", `${rate(report.rate)} tuples/s`],
+    ["Phase", report.frozen === null ? report.phase || NONE : `${report.phase}, frozen${report.frozen ? `: ${report.frozen}` : ""}`],
+    ["Epoch", count(report.epoch)], ["Rate", `${rate(report.rate)} tuples/s`],
     ["Response, measured", `${seconds(report.response_s)} s`],
     ["Response, modelled", `${seconds(report.modelled_response_s)} s`], ["Cost", `${money(report.cost_per_h)} $/h`],
     ["Replicas", count(replicas)], ["Waiting before the source", count(report.backlog)],
