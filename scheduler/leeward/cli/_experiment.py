@@ -37,7 +37,9 @@ def run_experiment(name: str, *, seed: int, quick: bool, output: Output, out: Pa
     began = time.monotonic()
     rows = out / f"{name}{'-quick' if quick else ''}.rows"
     if hasattr(experiment, "parts"):
-        finding = experiment.conclude(_measure(experiment, list(experiment.parts(seed=seed, quick=quick)), rows, name))
+        finding = experiment.conclude(
+            measure_parts(experiment, list(experiment.parts(seed=seed, quick=quick)), rows, name)
+        )
     else:
         finding = experiment.conclude(_play(list(experiment.runs(seed=seed, quick=quick)), rows, name))
     command = f"leeward experiment {name} --seed {seed}{' --quick' if quick else ''}"
@@ -69,7 +71,7 @@ def _play(runs: list[Run], rows: Path, name: str) -> dict[Run, Played]:
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _measure(study: Study, parts: list[Part], rows: Path, name: str) -> dict[Part, Mapping[str, float]]:
+def measure_parts(study: Study, parts: list[Part], rows: Path, name: str) -> dict[Part, Mapping[str, float]]:
     """Every part, on all processors; those that are in the file already are not measured again."""
     from leeward import __version__
 

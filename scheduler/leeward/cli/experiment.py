@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli import _experiment_live
+from leeward.cli import _experiment_live, _experiment_service
 from leeward.cli._output import Output, OutputOption
 from leeward.local.places import checkout, written
 
@@ -61,6 +61,7 @@ def register(app: typer.Typer) -> None:
     for name, about in SIMULATED.items():
         experiment.command(name, help=f"{about}\n\nExample: leeward experiment {name} --quick")(_simulated(name))
     _experiment_live.register(experiment)
+    _experiment_service.register(experiment)
     app.add_typer(experiment, name="experiment")
 
 

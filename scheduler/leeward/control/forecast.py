@@ -67,10 +67,10 @@ def last(points: Sequence[Point], now: float, ahead_s: float) -> float | None:
 
 def linear(points: Sequence[Point], now: float, ahead_s: float) -> float | None:
     """The straight line of least squares through the newest means, at `now + ahead_s`."""
-    recent = [point for point in points if point[0] >= now - TREND * ahead_s]
-    recent = recent if len(recent) >= LEAST else list(points[-LEAST:])
-    if len(recent) < LEAST or recent[-1][0] - recent[0][0] > LEAST * GAP_S:
+    newest = points[-LEAST:]
+    if len(newest) < LEAST or newest[-1][0] - newest[0][0] > LEAST * GAP_S:
         return None
+    recent = [point for point in points if point[0] >= min(now - TREND * ahead_s, newest[0][0])]
     time, rate = _mean(recent)
     spread = sum((t - time) ** 2 for t, _ in recent)
     slope = sum((t - time) * (r - rate) for t, r in recent) / spread if spread else 0.0
