@@ -14,11 +14,14 @@ from typer.testing import CliRunner
 
 from leeward.cli import _build
 from leeward.cli._experiment_service import cut, generated, study_of
+from leeward.control.registry import policy_of
 from leeward.core.errors import ConfigError
+from leeward.core.settings import Chosen, Settings
 from leeward.sim.world.description import load_world
 from leeward.sim.world.ledger import Event
 from leeward.sim.world.rates import RateTrace
 from leeward.sim.world.restless import COOL_DOWN_S, GUARDS, Restless, changes_of, errors_of, returns
+from leeward.sim.world.run import simulate
 
 ROOT = Path(__file__).parents[2]
 WORLD = load_world(ROOT / "storm_conf/worlds/query1.toml")
@@ -129,3 +132,13 @@ def test_a_trace_that_is_too_short_is_refused():
     with pytest.raises(ConfigError, match=r"--hours is 168, the rate file has 24\.0 h from --start on"):
         cut(RateTrace((0.0, 86_400.0), (1.0, 1.0)), 168.0)
     assert cut(generated(48.0), 24.0).times[-1] == 26 * 3600.0
+
+
+def test_refusals_are_counted_without_their_numbers():
+    mine = study(3.0)
+    (calm,) = (part for part in mine.parts(seed=0, quick=True) if part.name == "even, calm")
+    settings = Settings(policy="even", period_s=60.0, window_s=60.0, cool_down_s=0.0, scale_down_s=900.0, most_moves=1)
+    outcome = simulate(WORLD, mine.trace, policy_of(Chosen(service=settings, policies={})), settings, hours=3.0)
+    assert sum(outcome.figures.refused.values()) > 3
+    assert set(outcome.figures.refused) <= {"wanted for less than scale_down_s", "over most_moves"}
+    assert mine.measure(calm)["refused"] > 0

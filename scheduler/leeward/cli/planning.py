@@ -1,4 +1,4 @@
-"""`leeward plan` and `leeward diff`: the policy's plan beside the present deployment; nothing is changed.
+"""`leeward plan` and `leeward diff`: tell a change before it is made, and make none.
 
 Exit codes are those of a comparison: 0 nothing would change, 2 something would, 1 it could not be found out.
 """

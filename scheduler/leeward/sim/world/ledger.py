@@ -14,6 +14,8 @@ from leeward.sim.world.cluster import EPOCH_S, Sample
 _EVERY_TIME = {"measured", "checkpoint_committed", "waiting", "service_started", "leading"}
 #: Fields that differ from run to run.
 _WALL = {"solve_s"}
+#: Settings that a refusal names with its numbers.
+_LIMITS = ("scale_down_s", "most_moves", "cost_cap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,12 @@ def _refused_plans(ledger: Ledger) -> int:
 
 
 def _kind_of(why: str) -> str:
-    """A refusal without its numbers."""
+    """A refusal without its numbers, which differ from plan to plan."""
     if why.startswith("the gain"):
         return "the gain is below minimum_gain"
+    for limit in _LIMITS:
+        if limit in why:
+            return f"over {limit}" if limit != "scale_down_s" else "wanted for less than scale_down_s"
     return why
 
 
