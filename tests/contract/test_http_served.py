@@ -15,6 +15,7 @@ import trustme
 
 from leeward.adapters.http import stream as streaming
 from leeward.adapters.http.server import Where, answering
+from leeward.adapters.organisations.serving import listen
 from leeward.control.report.knowledge import Knowledge
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.sim.memory import ListSink, ManualClock
@@ -150,3 +151,11 @@ def test_an_address_in_use_and_one_that_needs_tls_are_refused(knowledge):
     plain = Where(host="10.9.8.7", port=0)
     with pytest.raises(ConfigError, match="--tls-cert and"), answering(plain, TOKEN, knowledge, ListSink()):
         pass
+
+
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head():
+    """Head and body are two writes; with Nagle's algorithm the body waits 40 ms for a client that delays its answer."""
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0

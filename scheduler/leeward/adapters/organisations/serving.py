@@ -164,12 +164,15 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes a free one. Raises LeewardError if the address cannot be used."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=1024)
+        listener = socket.create_server(address[:2], family=family, backlog=1024)
     except (OSError, OverflowError) as raised:
         raise LeewardError(
             f"address {host}:{port} cannot be used: {getattr(raised, 'strerror', None) or raised}.",
             remedy="Name an address of this machine and a port that is free, or port 0.",
         ) from None
+    # asyncio sets it on sockets that name their protocol, and these do not; connections have it of the listener
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 class _Server(uvicorn.Server):
