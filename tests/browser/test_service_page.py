@@ -13,6 +13,8 @@ import axe_core_python
 import pytest
 
 from leeward.adapters.events import Fan
+from leeward.adapters.http import application
+from leeward.adapters.http.acts import Act, Body
 from leeward.adapters.http.server import Where, answering
 from leeward.core.outcome import refused
 from leeward.dashboard.service.page import routes
@@ -199,6 +201,22 @@ def test_a_node_is_drained_by_click_and_the_page_shows_it(shown):
     browser.wait("document.getElementById('picture').textContent.includes('n2 (drains)')")
     assert shown.stage.world.draining == {"n2"}
     browser.wait("document.getElementById('drain-do').textContent === 'Undrain'")
+
+
+class Freeze(Body):
+    """Let nothing be moved."""
+
+
+def test_an_act_that_needs_no_field_is_a_button(browser, monkeypatch):
+    monkeypatch.setattr(application, "ACTS", (Act("freeze", Freeze, lambda body: {"freeze": True}),))
+    for shown in serve(Stage(), browser):
+        shown.topology()
+        browser.click("#plain button")
+        browser.wait("document.getElementById('ask').open")
+        fill(browser, token=TOKEN)
+        browser.click("#ask-form button[type=submit]")
+        browser.wait("document.getElementById('told').textContent === 'freeze: done.'")
+        assert list(shown.stage.world.requests.values()) == [{"freeze": True}]
 
 
 def test_what_cannot_be_read_is_said_and_nothing_is_asked(shown):

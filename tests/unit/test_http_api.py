@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from leeward.adapters.http import application
 from leeward.adapters.http.access import check_reach, host_of, hosts_of, tokens_of
-from leeward.adapters.http.acts import ACTS
+from leeward.adapters.http.acts import ACTS, Act, Body
+from leeward.adapters.http.desk import Desk
 from leeward.adapters.http.server import Where, address
 from leeward.core.errors import ConfigError
 from leeward.core.outcome import refused
@@ -79,7 +82,44 @@ def test_openapi_has_every_path_and_every_act(client):
     assert "Report" in document["components"]["schemas"]
 
 
+def test_status_is_that_of_the_command(stage, client):
+    told = client.get("/api/topologies/taxi/status").json()
+    assert (told["topology"], told["topology_id"], told["draining"]) == ("taxi", "taxi-1", [])
+    assert told["nodes"] == {"n1": [6700], "n2": [6700]} and told["tasks"] == {"work": 1}
+    stage.world.refuse.add("nimbus")
+    assert client.get("/api/topologies/taxi/status").status_code == 503
+
+
+def test_however_often_it_is_asked_ports_are_opened_once(stage):
+    """Each lock that is opened leaves a listener at the session with ZooKeeper."""
+    opened = []
+    desk = Desk(stage.knowledge)
+    ports = replace(
+        stage.ports, open_topology=lambda structure: opened.append(1) or stage.ports.open_topology(structure)
+    )
+    with desk.serving("taxi", ports):
+        for _ in range(3):
+            desk.status("taxi")
+            desk.history("taxi")
+    assert opened == [1]
+
+
 # --- acting
+
+
+class Freeze(Body):
+    """Let nothing be moved."""
+
+
+def test_a_further_act_is_one_line(stage, monkeypatch):
+    monkeypatch.setattr(application, "ACTS", (*ACTS, Act("freeze", Freeze, lambda body: {"freeze": True})))
+    with stage.client() as client:
+        (seen,) = [act for act in client.get("/api/topologies").json()["acts"] if act["plain"]]
+        assert seen == {"name": "freeze", "about": "Let nothing be moved.", "plain": True}
+        assert client.post("/api/topologies/taxi/freeze", json={}).status_code == 401
+        assert client.post("/api/topologies/taxi/freeze", json={}, headers=ACTING).json()["ending"] == "done"
+        assert client.get("/openapi.json").json()["paths"]["/api/topologies/{name}/freeze"]["post"]
+    assert stage.world.requests == {"r-0000000000": {"freeze": True}}
 
 
 def test_an_act_leaves_the_request_that_the_command_leaves(stage, client):

@@ -74,6 +74,16 @@ class Act:
     body: type[Body]
     request: Callable[[Any], Mapping[str, object]]  #: body -> what is left in ZooKeeper
 
+    @property
+    def about(self) -> str:
+        """One sentence for people."""
+        return (self.body.__doc__ or "").strip()
+
+    @property
+    def plain(self) -> bool:
+        """Its body needs no field: the page has a button for it."""
+        return not any(field.is_required() for field in self.body.model_fields.values())
+
 
 ACTS = (
     Act("reconfigure", Reconfigure, lambda body: {"replicas": body.replicas, "force": body.force}),

@@ -38,13 +38,6 @@ T = TypeVar("T")
 CALLS = 16
 #: The stored history is waited for so long, s.
 HISTORY_S = 3.0
-_ACTS = tuple(
-    answers.ActSeen(
-        name=act.name, about=act.body.__doc__ or "",
-        plain=not any(field.is_required() for field in act.body.model_fields.values()),
-    )
-    for act in ACTS
-)  # fmt: skip
 
 
 class Api:
@@ -54,11 +47,12 @@ class Api:
         self._knowledge, self._desk, self._tokens, self._stop = knowledge, desk, tokens, stop
         self._calls, self._aside = asyncio.Semaphore(CALLS), Aside()
         self._listeners = 0
+        self._acts = tuple(answers.ActSeen(name=act.name, about=act.about, plain=act.plain) for act in ACTS)
 
     def paths(self) -> list[tuple[Path, Handler]]:
         """Every path with its handler."""
         reading: Sequence[Callable[[Request], Any]] = (
-            self._topologies, self._topology, self._history, self._series, self._plan, self._nodes,
+            self._topologies, self._topology, self._status, self._history, self._series, self._plan, self._nodes,
         )  # fmt: skip
         found: list[tuple[Path, Handler]] = [
             (path, _saying(path, say)) for path, say in zip(READING, reading, strict=True)
@@ -66,7 +60,7 @@ class Api:
         found.append((EVENTS, self._events))
         told = TypeAdapter(answers.RequestAnswer)
         for act in ACTS:
-            path = Path(f"{TOPOLOGY}/{act.name}", act.body.__doc__ or "", told, "POST", body=act.body, later=True,
+            path = Path(f"{TOPOLOGY}/{act.name}", act.about, told, "POST", body=act.body, later=True,
                         statuses=(404,))  # fmt: skip
             found.append((path, self._act(act, path)))
         asked = Path(
@@ -93,12 +87,16 @@ class Api:
         reports = [self._knowledge.report(name) for name in self._knowledge.names]
         return answers.Topologies(
             topologies=tuple(summary_of(report) for report in reports if report), missing=self._knowledge.missing,
-            event=event, acts=_ACTS, acting=self._tokens is not None,
+            event=event, acts=self._acts, acting=self._tokens is not None,
         )  # fmt: skip
 
     async def _topology(self, request: Request) -> answers.TopologyAnswer:
         event = self._knowledge.newest_id
         return answers.TopologyAnswer(report=self._report(request), event=event)
+
+    async def _status(self, request: Request) -> Mapping[str, object]:
+        name = self._report(request).topology
+        return await self._call(lambda: self._desk.status(name))
 
     async def _history(self, request: Request) -> answers.HistoryAnswer:
         report = self._report(request)

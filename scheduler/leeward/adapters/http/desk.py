@@ -9,8 +9,10 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from leeward.control.observe import status_of
 from leeward.control.ports import EventSink, Ports, TopologyPorts
 from leeward.control.report.history import read_entries
 from leeward.control.report.values import Reconfiguration
@@ -52,6 +54,11 @@ class Desk:
         """The stored reconfigurations, oldest first."""
         return read_entries(list(self._topology(topology).history.read()))
 
+    def status(self, topology: str) -> dict[str, object]:
+        """As `leeward status` tells it. Raises NotReadyError, ClusterRefusedError, ConfigError."""
+        # the same ports for each question: a lock that is opened hears of the session from then on
+        return status_of(topology, replace(self._served(topology), open_topology=lambda _: self._topology(topology)))
+
     def drain(self, node: str, draining: bool) -> None:
         """Set or clear the flag of a node. Raises ConfigError for a node without a supervisor that is to drain."""
         with self._lock:
@@ -65,11 +72,17 @@ class Desk:
         ports.cluster.set_draining(node, draining)
         self._sink.emit("node_drains" if draining else "node_undrained", {"node": node})
 
-    def _topology(self, topology: str) -> TopologyPorts:
+    def _served(self, topology: str) -> Ports:
         with self._lock:
-            ports, opened = self._ports.get(topology), self._open.get(topology)
+            ports = self._ports.get(topology)
         if ports is None:
             raise NotReadyError(f"topology {topology!r} is not served here now.", remedy="Ask again when it is.")
+        return ports
+
+    def _topology(self, topology: str) -> TopologyPorts:
+        ports = self._served(topology)
+        with self._lock:
+            opened = self._open.get(topology)
         if opened is None:
             opened = ports.open_topology(ports.nimbus.structure(topology))
             opened.lock.release()  # it is not held: it hears of the session no more

@@ -69,6 +69,7 @@ TOPOLOGY = "/api/topologies/{name}"
 READING = (
     Path("/api/topologies", "All topologies, a line each.", TypeAdapter(Topologies)),
     Path(TOPOLOGY, "The report of a topology.", TypeAdapter(TopologyAnswer), statuses=(404,)),
+    Path(f"{TOPOLOGY}/status", "The answer of leeward status.", TypeAdapter(dict[str, Any]), statuses=(404, 409, 503)),
     Path(f"{TOPOLOGY}/history", "Its reconfigurations.", TypeAdapter(HistoryAnswer), statuses=(404,)),
     Path(f"{TOPOLOGY}/series", "Its time series.", TypeAdapter(SeriesAnswer), query=SeriesQuery, statuses=(404,)),
     Path(f"{TOPOLOGY}/plan", "The plan now, before, and why.", TypeAdapter(PlanAnswer), statuses=(404,)),
