@@ -71,6 +71,11 @@ def test_a_migration_by_click_is_seen_live_and_kept(stage_: Stage, tmp_path: Pat
             browser.wait("document.querySelectorAll('#timeline tbody tr').length === 1")
             assert component["id"] in browser.text("#timeline") and "done" in browser.text("#timeline")
             assert browser.faults == []
+            browser.size(1280, 1500)
+            browser.wait(
+                "document.getAnimations().length === 0 && document.querySelectorAll('#charts canvas').length === 4"
+            )
+            browser.screenshot(Path("out/screenshots/served.png"))
             metrics = httpx.get(f"{url}metrics").text
             assert 'leeward_reconfigurations_total{ending="done"' in metrics.replace(f'topology="{NAME}",', "")
             running.stream.flow(100)

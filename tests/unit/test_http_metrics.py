@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from leeward.adapters.http import metrics
@@ -113,6 +116,27 @@ def test_rules_and_dashboard_name_metrics_that_are_there(expression):
 def test_every_alert_says_what_to_do():
     for rule in RULES:
         assert rule["annotations"]["summary"] and rule["annotations"]["remedy"] and rule["labels"]["severity"]
+
+
+def test_the_dashboard_has_only_what_grafanas_schema_knows():
+    """Read into the classes that Grafana makes from its schema, and written again, it is the same."""
+    plugins.register_default_plugins()
+    again = json.loads(JSONEncoder(sort_keys=True).encode(Dashboard.from_json(DASHBOARD)))
+    assert lost(DASHBOARD, again) == []
+    assert lost({**DASHBOARD, "panles": []}, again) == ["/panles"]
+
+
+def lost(before, after, path=""):
+    """Paths of what is in `before` and not, or not the same, in `after`."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return [
+            found for key, value in before.items()
+            for found in (lost(value, after[key], f"{path}/{key}") if key in after else [f"{path}/{key}"])
+        ]  # fmt: skip
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return [found for at, (one, other) in pairs for found in lost(one, other, f"{path}/{at}")]
+    return [] if before == after else [path]
 
 
 def test_the_dashboard_is_one_that_grafana_takes():

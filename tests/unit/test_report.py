@@ -253,6 +253,25 @@ def test_decisions_have_ids_and_are_told_again_from_any_of_them():
     assert knowledge.missing == ()
 
 
+@given(st.lists(st.sampled_from(["decide", "measure", "read"]), max_size=60))
+def test_a_listener_that_comes_and_goes_hears_each_decision_once_or_that_it_missed_some(steps):
+    knowledge = Knowledge(ManualClock(), kept=5)
+    seen, heard, told, missed = knowledge.newest_id, [], 0, False
+    for step in [*steps, "read"]:
+        if step == "decide":
+            knowledge.emit("plan_refused", {"topology": "taxi", "why": str(told)})
+            told += 1
+        elif step == "measure":
+            knowledge.emit("measured", {"topology": "taxi", **MEASURED})
+        else:
+            missed = missed or knowledge.missed(seen)
+            found = knowledge.events(seen)
+            heard += [int(event.fields["why"]) for event in found if event.action == "plan_refused"]
+            seen = found[-1].id if found else seen
+    assert heard == sorted(set(heard)), "in order, none twice"
+    assert missed or heard == list(range(told))
+
+
 def test_topologies_that_are_gone_are_forgotten_when_there_are_many():
     clock = ManualClock()
     knowledge = Knowledge(clock)

@@ -76,7 +76,7 @@ READING = (
     Path(f"{TOPOLOGY}/nodes", "The nodes and its replicas on them.", TypeAdapter(NodesAnswer), statuses=(404,)),
 )
 EVENTS = Path(
-    "/api/events", "Live events (SSE): id, event and data, which is an EventAnswer. Last-Event-ID resumes; the event "
+    "/api/events", "Live events (SSE): id, and data, which is an EventAnswer. Last-Event-ID resumes; an event named "
     "`missed` says that some decisions are not kept any more.",
     TypeAdapter(EventAnswer), query=EventsQuery, media="text/event-stream", statuses=(503,),
 )  # fmt: skip

@@ -20,9 +20,9 @@ _EVENT = TypeAdapter(EventAnswer)
 
 
 def written(event: Event) -> bytes:
-    """An event as the stream has it."""
+    """An event as the stream has it: without a name, so that a listener hears actions that it does not know."""
     data = EventAnswer(id=event.id, t=event.t, action=event.action, topology=event.topology, fields=event.fields)
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, event.action.encode(), _EVENT.dump_json(data, fallback=str))
+    return b"id: %d\ndata: %s\n\n" % (event.id, _EVENT.dump_json(data, fallback=str))
 
 
 async def stream(

@@ -84,6 +84,16 @@ function soon(least = 0) {
 
 // --- hearing
 
+// Actions after which more than the report is asked for.
+const PARTS = {
+  reconfiguration_ended: ["history", "nodes"],
+  cluster_seen: ["nodes"],
+  node_drains: ["nodes"],
+  node_undrained: ["nodes"],
+  service_started: ["nodes", "history"],
+  leading: ["nodes", "history"],
+};
+
 let source = null;
 
 function listen() {
@@ -91,15 +101,8 @@ function listen() {
   source = new EventSource(`api/events${shown === null ? "" : `?topology=${encodeURIComponent(shown)}`}`);
   source.onopen = () => news(["list", "nodes", "history"]);
   source.onerror = () => soon();
-  const parts = {
-    measured: [], plan_made: [], plan_refused: [], phase: [], handover_step: [], reconfiguration_started: [],
-    reconfiguration_ended: ["history", "nodes"], cluster_seen: ["nodes"], node_drains: ["nodes"],
-    node_undrained: ["nodes"], service_started: ["nodes", "history"], leading: ["nodes"], topology_gone: ["nodes"],
-    leadership_lost: [], held: [], waiting: [], reset: [], measure_failed: [], tasks_left_out: [], tasks_returned: [],
-    standby: [], service_failed: [], missed: ["nodes", "history"], plan_proposed: [], proposal_expired: [],
-    frozen: [], thawed: [],
-  };
-  for (const [action, more] of Object.entries(parts)) source.addEventListener(action, () => news(more));
+  source.onmessage = (event) => news(PARTS[JSON.parse(event.data).action] ?? []);
+  source.addEventListener("missed", () => news(["nodes", "history"]));
 }
 
 function news(parts) {
