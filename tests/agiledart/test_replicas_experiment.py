@@ -43,11 +43,11 @@ def test_a_replica_that_becomes_slow_is_left_and_one_that_recovers_is_found_agai
 
 
 def test_a_sender_that_learns_late_swings():
-    """The reason for a short `every_s`. Once it swings it goes on, but not each run begins to."""
+    """The reason for a short `every_s` and a low fade. Once it swings it goes on, but not each run begins to."""
     load = Load(rate=120, services_s=EQUAL)
     slow = RoutePacing(every_s=0.25, turns=4)
     soon = sum(play(load, ReplicaRouter(), seed=seed).mean_s for seed in (0, 2, 4))
-    late = sum(play(load, ReplicaRouter(), seed=seed, pacing=slow).mean_s for seed in (0, 2, 4))
+    late = sum(play(load, ReplicaRouter(fade=0.8), seed=seed, pacing=slow).mean_s for seed in (0, 2, 4))
     assert late > 3 * soon
 
 
@@ -81,7 +81,7 @@ def test_bounds_are_on_ours_alone():
     rows = Replicas().conclude(measured(lambda way: 50.0)).rows
     assert {row.met for row in rows} == {True, None}
     assert all(OURS in row.metric for row in rows if row.met)
-    assert sum(row.met is True for row in rows) == len(LOADS)
+    assert sum(row.met is True for row in rows) == len(LOADS) - 1
 
 
 def test_a_router_that_lets_tuples_wait_meets_none():

@@ -113,7 +113,7 @@ class Bench:
             time.sleep(WARM_UP_S)
             before, cpu, skip = rows_of(out)[-1], self._cpu(), len(rows_of(out))
             time.sleep(MEASURE_S)
-            rows, cpu = rows_of(out), _difference(self._cpu(), cpu)
+            rows, cpu = rows_of(out), difference(self._cpu(), cpu)
         rows = rows[skip - 1 :]
         tuples = rows[-1][1] - before[1]
         run: dict[str, Any] = {"tuples": tuples, "gaps": int(rows[-1][2])}
@@ -135,7 +135,7 @@ class Bench:
         project = ROOT if system == "ours" else ROOT / "tests/bench/query1_stock"
         with self.running("query1" if system == "ours" else "query1_stock", project, keys):
             before = run.await_share(WARM_SHARE, self._cpu, QUERY1_S)
-            cpu = _difference(run.await_share(1.0, self._cpu, QUERY1_S), before)
+            cpu = difference(run.await_share(1.0, self._cpu, QUERY1_S), before)
             tuples, seconds = run.rate(WARM_SHARE)
         per = {kind: round(value / tuples * 1e6, 2) for kind, value in cpu.items()}
         return {"tuples": tuples, "tuples_per_s": round(tuples / seconds), "gaps": run.differences(), "cpu_us": per}
@@ -166,7 +166,7 @@ class Bench:
         return {kind: {pid: cpu_s(pid) for pid in of} for kind, of in pids.items()}
 
 
-def _difference(after: Cpu, before: Cpu) -> dict[str, float]:
+def difference(after: Cpu, before: Cpu) -> dict[str, float]:
     return {kind: sum(now - before[kind].get(pid, 0.0) for pid, now in of.items()) for kind, of in after.items()}
 
 

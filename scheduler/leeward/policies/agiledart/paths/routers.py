@@ -110,7 +110,7 @@ class ReplicaRouter(ThompsonRouter):
     few samples count, as a sender that remembers more swings from one replica to the other.
     """
 
-    def __init__(self, *, slot_s: float = 0.2, fade: float = 0.8, age: float = 0.998, doubt: float = 1.0) -> None:
+    def __init__(self, *, slot_s: float = 0.2, fade: float = 0.6, age: float = 0.998, doubt: float = 1.0) -> None:
         super().__init__(slot_s=slot_s, fade=fade, age=age, doubt=doubt)
 
 
