@@ -19,6 +19,7 @@ from leeward.cli.overlay import place_all
 from leeward.policies.agiledart.deployment.messages import Announce, AskPlacement, PlacementIs, Wanted
 from leeward.policies.agiledart.overlay.ids import id_of, to_bytes
 from tests.overlay_agents import KEY, Agents, joined, rooms, told
+from tests.servers import port_block
 
 NODES, APPLICATIONS, OPERATORS, CAPACITY = 18, 10, 10, 8
 
@@ -159,3 +160,16 @@ def command(agents: Agents, *arguments: str) -> subprocess.CompletedProcess[str]
     """`leeward overlay ...` to its end."""
     line = [str(Path(sys.executable).with_name("leeward")), "overlay", *arguments, "--secrets", str(agents.secrets)]
     return subprocess.run(line, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.long
+def test_the_experiment_of_agents_as_processes_runs(tmp_path: Path):
+    base = port_block()
+    line = [str(Path(sys.executable).with_name("leeward")), "experiment", "agiledart-live-deployment", "--quick"]
+    line += ["--base-port", str(base), "--out", str(tmp_path), "--output", "json"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    placed = [row["ours"] for row in rows if row["metric"] == "applications that are placed"]
+    assert placed == [100.0, 100.0]
+    assert [row["ours"] for row in rows if row["metric"] == "agents that held more than they can"] == [0]

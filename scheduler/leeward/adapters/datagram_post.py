@@ -40,6 +40,8 @@ class DatagramPost:
             self._client = await DatagramClient(self._kinds, self._key).open(host_towards(self._address[0]))
         found: list[tuple[int, Any]] = []
         for letter in letters:
+            while not self._client.received.empty():  # of letters before: each answer says what it is about
+                found.append((letter.to, self._client.received.get_nowait()))
             for _ in range(TRIES if letter.answered else 1):
                 self._client.send(self._to, letter.message)
                 if not letter.answered:

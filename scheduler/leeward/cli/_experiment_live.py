@@ -17,6 +17,7 @@ OUT = written("experiments", here=Path.cwd())
 def register(experiment: typer.Typer) -> None:
     """Adds them to `experiment`."""
     experiment.command("agiledart-latency")(agiledart_latency)
+    experiment.command("agiledart-live-deployment")(agiledart_live_deployment)
     experiment.command("agiledart-live-paths")(agiledart_live_paths)
     experiment.command("agiledart-recovery")(agiledart_recovery)
     experiment.command("bimodal-agents")(bimodal_agents)
@@ -55,6 +56,26 @@ def agiledart_latency(
             scenario, quick=quick, seed=seed, topologies=only or [], folder=cluster, base_port=base_port,
             output=output, out=out,
         )  # fmt: skip
+
+
+def agiledart_live_deployment(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="12 agents, and 1 and 10 applications, half a minute.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Of sensors, actuators and owners.")] = 0,
+    base_port: Annotated[int, typer.Option(help="First port of the agents.")] = 7200,
+    output: OutputOption = Output.table,
+    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, picture and logs.")] = OUT
+    / "agiledart-live-deployment",
+) -> None:
+    """AgileDART, Fig. 8(b): 60 agents as processes on this machine place 1, 10 and 100 applications at once.
+
+    A full run takes five minutes. Example: leeward experiment agiledart-live-deployment --quick
+    """
+    from leeward.cli._agiledart_live_deployment import run_live
+
+    with refusing(1, OSError):
+        run_live(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
 
 
 def agiledart_live_paths(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2
 #: An answer is waited for so long, s, so often; between two questions how far an application is, s.
-ANSWER_S, TRIES, ASKED_S = 1.0, 5, 0.1
+ANSWER_S, TRIES, ASKED_S = 1.0, 5, 0.5
 
 Address = Annotated[str, typer.Argument(metavar="HOST:PORT", help="Address of an agent.")]
 Secrets = Annotated[Path, typer.Option(envvar="LEEWARD_SECRETS", help="The cluster's secrets file, with agent_secret.")]
@@ -230,7 +230,7 @@ async def place_all(client: DatagramClient, owners: dict[Announce, int], wait_s:
             client.send(to, AskPlacement(application=application) if known else messages[application])
     rows: list[dict[str, Any]] = [
         {
-            "application": name, "status": told[name][1].status, "seconds": round(told[name][0], 3),
+            "application": name, "status": told[name][1].status, "seconds": round(told[name][0], 6),
             "hosts": {one.operator: one.machine for one in told[name][1].hosts}, "why": told[name][1].why,
         }
         for name in messages

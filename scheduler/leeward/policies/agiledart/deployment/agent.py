@@ -39,7 +39,7 @@ from leeward.policies.agiledart.deployment.owners import Owners
 from leeward.policies.agiledart.deployment.questions import Questions
 from leeward.policies.agiledart.deployment.rooms import Rooms
 from leeward.policies.agiledart.deployment.roots import Roots
-from leeward.policies.agiledart.overlay.messages import Contact
+from leeward.policies.agiledart.overlay.messages import Contact, Registered
 from leeward.policies.agiledart.overlay.neighbours import Times
 from leeward.policies.agiledart.overlay.peer import Peer
 
@@ -89,6 +89,8 @@ class Agent(Peer):
 
     def _take(self, sender: int, message: Any, now: float) -> None:
         super()._take(sender, message, now)
+        if isinstance(message, Registered):
+            self.owners.registered(message.application, now)
         self._advance(now)
 
     def _advance(self, now: float) -> None:
@@ -140,7 +142,7 @@ class Agent(Peer):
     def _of_clients(self, sender: int, message: Any, now: float) -> None:
         match message:
             case Announce():
-                self.owners.announce(replace(message, zone=message.zone or self.schedulers.zone), now)
+                self.owners.announce(sender, replace(message, zone=message.zone or self.schedulers.zone), now)
                 self._outbox.send(sender, self.owners.placement(message.application))
             case Runs():
                 self.owners.runs(replace(message, zone=message.zone or self.schedulers.zone), now)

@@ -54,6 +54,7 @@ class Hosted:
 class Announce:
     """From a client: own this application from now on, and have it placed. Raises LeewardError if it is too large.
 
+    The answer says how far it is; another one comes when it is decided, unless the application was placed already.
     One that is known with the same operators stays as it is, unless it was refused.  `zone`: "" is the receiver's.
     """
 

@@ -52,6 +52,7 @@ class Placement:
     failures: int = 0
     refusals: int = 0
     due: float = 0.0
+    client: int | None = None  #: address of the client that waits for the decision
     heard: dict[int, float] = field(default_factory=dict)  #: address of a host -> when it said that it has its rooms
 
 
@@ -69,14 +70,18 @@ class Owners:
 
     # --- clients
 
-    def announce(self, message: Announce, now: float) -> None:
-        """Own an application, and have it placed; one that is known stays, unless it was refused or has changed."""
+    def announce(self, sender: int, message: Announce, now: float) -> None:
+        """Own an application, and have it placed; one that is known stays, unless it was refused or has changed.
+
+        The client is told when it is decided.
+        """
         held = self.all.get(message.application)
         if held and not held.running and held.operators == message.operators and held.status != "refused":
+            held.client = sender
             return
         if held is not None:
             self._release(message.application, held)
-        self.all[message.application] = Placement(message.zone, message.operators)
+        self.all[message.application] = Placement(message.zone, message.operators, client=sender)
         self._owned(message.application, message.zone, now)
 
     def runs(self, message: Runs, now: float) -> None:
@@ -144,7 +149,11 @@ class Owners:
                 held.refusals = REFUSALS if held.failures >= FAILURES else held.refusals
                 held.asked = None
         if message.status == "placed" or (held.status == "refused" and held.refusals >= REFUSALS):
-            self.ended.append(self.placement(message.application))
+            told = self.placement(message.application)
+            self.ended.append(told)
+            if held.client is not None:
+                self._outbox.send(held.client, told)
+                held.client = None
 
     def tick(self, now: float) -> None:
         """Time has passed."""
@@ -155,6 +164,12 @@ class Owners:
                 self._renew(application, held, now)
             elif now >= held.due and held.status == "refused" and held.refusals < REFUSALS:
                 held.status, held.asked = "searching", None
+
+    def registered(self, application: str, now: float) -> None:
+        """A scheduler serves it from now on."""
+        held = self.all.get(application)
+        if held is not None and held.status == "searching":
+            self._hand_over(application, held, now)
 
     def _hand_over(self, application: str, held: Placement, now: float) -> None:
         owned = self._schedulers.owned.get(application)
