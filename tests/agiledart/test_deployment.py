@@ -267,6 +267,43 @@ def test_what_runs_counts_where_it_runs_even_beyond_the_capacity():
     assert field.agents[5].rooms.operators() == (("live", "op#0"),)
 
 
+def test_the_newest_of_two_owners_stays_the_only_one():
+    field = Field(12)
+    node = to_bytes(field.agents[5].contact.id)
+    field.tell(0, Runs(application="live", zone=ZONE, hosts=(("a", node), ("b", node))))
+    field.play.beats(2)
+    field.tell(1, Runs(application="live", zone=ZONE, hosts=(("a", node),)))
+    field.play.beats(3)
+    assert field.placement(0, "live").status == "unknown" and field.agents[5].rooms.operators() == (("live", "a"),)
+    field.tell(0, Runs(application="live", zone=ZONE, hosts=(("b", node),)))
+    field.play.beats(3)
+    assert field.placement(1, "live").status == "unknown" and field.agents[5].rooms.operators() == (("live", "b"),)
+
+
+def test_an_owner_whose_clock_is_behind_takes_over_all_the_same():
+    field = Field(12)
+    node = to_bytes(field.agents[5].contact.id)
+    field.agents[0]._born = 10**15
+    field.tell(0, Runs(application="live", zone=ZONE, hosts=(("a", node),)))
+    field.play.beats(2)
+    field.tell(1, Runs(application="live", zone=ZONE, hosts=(("b", node),)))
+    field.play.beats(3)
+    assert field.agents[5].rooms.operators() == (("live", "b"),) and field.placement(0, "live").status == "unknown"
+    field.tell(1, Runs(application="live", zone=ZONE, hosts=(("b", node), ("c", node))))
+    field.play.beats(16)
+    assert field.agents[5].rooms.operators() == (("live", "b"), ("live", "c"))
+
+
+def test_an_application_that_is_announced_to_two_owners_is_placed_once():
+    field = Field(12)
+    for at in (0, 1):
+        field.announce(at, "a", chain(6))
+        field.decided(at, "a")
+    field.play.beats(20)
+    assert sorted(field.placement(at, "a").status for at in (0, 1)) == ["placed", "unknown"]
+    assert sum(field.held().values()) == 6
+
+
 def test_a_node_tells_of_its_rooms():
     field = Field(12)
     field.announce(0, "a", chain(5))
@@ -280,7 +317,7 @@ def test_an_older_attempt_does_not_take_a_room_from_a_newer_one():
     field = Field(5)
     rooms = field.agents[0].rooms
     assert rooms.reserve("a", 2, "x", 0.0) and not rooms.reserve("a", 1, "y", 0.0)
-    assert rooms.renew("a", 1, ("x",), 0.0, running=False) == ("x",)
+    assert rooms.renew("a", 1, ("x",), 0.0, running=False) is None
     assert rooms.reserve("a", 3, "y", 0.0) and rooms.operators() == (("a", "y"),)
     rooms.release("a", 2, ())
     assert rooms.operators() == (("a", "y"),)

@@ -137,7 +137,9 @@ class Agent(Peer):
             case Renew():
                 name, attempt = message.application, message.attempt
                 lost = self.rooms.renew(name, attempt, message.operators, now, running=message.running)
-                self._outbox.send(sender, Kept(number=message.number, application=name, attempt=attempt, lost=lost))
+                newer = self.rooms.newest(name) if lost is None else 0
+                kept = Kept(number=message.number, application=name, attempt=attempt, lost=lost or (), newer=newer)
+                self._outbox.send(sender, kept)
 
     def _of_clients(self, sender: int, message: Any, now: float) -> None:
         match message:

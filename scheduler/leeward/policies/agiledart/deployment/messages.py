@@ -273,12 +273,13 @@ class Renew:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The answer; `lost`: there was no room left for these."""
+    """The answer; `lost`: there was no room left for these; `newer`: a newer attempt, of another owner; 0: none."""
 
     number: int
     application: str
     attempt: int
     lost: tuple[str, ...]
+    newer: int = 0
 
 
 def _check_name(field: str, name: str) -> None:

@@ -1,7 +1,7 @@
 """Applications of their owner: handed to the scheduler until they are placed or refused, and then kept in their rooms.
 
-The owner alone remembers an application (ADR 49).  With another scheduler, after a failure, or if a host is lost, it
-begins another attempt; hosts forget those before it.
+The owner alone remembers an application (ADR 49); of two owners the one that was told last stays.  With another
+scheduler, after a failure, or if a host is lost, it begins another attempt; hosts forget those before it.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Placement:
     failures: int = 0
     refusals: int = 0
     due: float = 0.0
+    kept: bool = False  #: a host has renewed a room for it
     client: int | None = None  #: address of the client that waits for the decision
     heard: dict[int, float] = field(default_factory=dict)  #: address of a host -> when it said that it has its rooms
 
@@ -81,16 +82,18 @@ class Owners:
             return
         if held is not None:
             self._release(message.application, held)
-        self.all[message.application] = Placement(message.zone, message.operators, client=sender)
+        self.all[message.application] = Placement(
+            message.zone, message.operators, client=sender, attempt=held.attempt if held else 0
+        )  # fmt: skip
         self._owned(message.application, message.zone, now)
 
     def runs(self, message: Runs, now: float) -> None:
         """Own an application that runs already, and keep its rooms where it does."""
         held = self.all.get(message.application)
         if held is None or not held.running:
-            attempt = self._attempt(now)
+            before = held.attempt if held else 0
             held = self.all[message.application] = Placement(message.zone, running=True, status="placed")
-            held.attempt = attempt
+            held.attempt = max(self._attempt(now), before + 1)
             self._owned(message.application, message.zone, now)
         at: dict[int, list[str]] = {}
         for operator, node in message.hosts:
@@ -109,6 +112,8 @@ class Owners:
 
     def _found(self, held: Placement, names: list[str], node: Contact | None, now: float) -> None:
         """The node where operators run that a client has named; one that is not in the overlay has no room to keep."""
+        known = {one.operator for one in held.hosts}
+        names = [name for name in names if name not in known]  # a client may have told it twice meanwhile
         if node is not None:
             held.hosts = (*held.hosts, *(Hosted(operator=name, host=node, machine="") for name in names))
             held.due = now
@@ -179,7 +184,8 @@ class Owners:
         if not owned.served or owned.scheduler is None:
             return
         if held.asked != owned.scheduler.at:
-            held.asked, held.attempt, held.status, held.due = owned.scheduler.at, self._attempt(now), "placing", now
+            held.asked, held.status, held.due = owned.scheduler.at, "placing", now
+            held.attempt = max(self._attempt(now), held.attempt + 1)
         if now >= held.due:
             held.due = now + self._times.ack
             deploy = Deploy(application=application, attempt=held.attempt, operators=held.operators)
@@ -211,6 +217,11 @@ class Owners:
         if answer is None or held.attempt != attempt or self.all.get(application) is not held:
             return
         held.heard[at] = now
+        if answer.newer and held.kept:  # a client has told another node of it since, as another scheduler leads it
+            self.over(application)
+        elif answer.newer:  # the clock of the owner before this one is ahead
+            held.attempt, held.due = max(self._attempt(now), answer.newer + 1), now
+        held.kept = held.kept or not answer.newer
         if answer.lost and held.status == "placed" and not held.running:
             self._again(held, f"operator {answer.lost[0]!r} has lost its room")
 

@@ -34,6 +34,10 @@ class Rooms:
         """Some operator of this attempt of the application."""
         return any(room.attempt == attempt for room in self._held.get(application, {}).values())
 
+    def newest(self, application: str) -> int:
+        """The newest attempt of which it holds something; 0: it holds nothing."""
+        return max((room.attempt for room in self._held.get(application, {}).values()), default=0)
+
     def reserve(self, application: str, attempt: int, operator: str, now: float) -> bool:
         """Hold a room; False: there is none, or a newer attempt of the application is known."""
         if not self._begin(application, attempt):
@@ -46,10 +50,13 @@ class Rooms:
 
     def renew(
         self, application: str, attempt: int, operators: Collection[str], now: float, *, running: bool
-    ) -> tuple[str, ...]:
-        """Hold rooms for these operators, and for no others of the application; those for which there is none."""
+    ) -> tuple[str, ...] | None:
+        """Hold rooms for these operators, and for no others of the application; those for which there is none.
+
+        None: a newer attempt is known, so the application has another owner.
+        """
         if not self._begin(application, attempt):
-            return tuple(operators)
+            return None
         rooms = self._held.setdefault(application, {})
         for other in [name for name in rooms if name not in operators]:
             del rooms[other]
@@ -80,7 +87,7 @@ class Rooms:
     def _begin(self, application: str, attempt: int) -> bool:
         """Rooms of older attempts are free; False if there is a newer one."""
         rooms = self._held.get(application, {})
-        if any(room.attempt > attempt for room in rooms.values()):
+        if self.newest(application) > attempt:
             return False
         for operator in [name for name, room in rooms.items() if room.attempt < attempt]:
             del rooms[operator]
