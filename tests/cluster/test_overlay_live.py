@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,4 +81,6 @@ def test_an_elected_scheduler_places_and_its_successor_too(stage_: Stage, agents
             slots = [set(one.snapshot().assigned.slots.values()) for one in (a, b)]
             assert not slots[0] & slots[1], "a slot is used by both"
         a.stream.settled()
+        assert [agents.end(number, signal.SIGINT) for number in list(agents.running)] == [0, 0]
+        a.stream.flow(200)  # the topology needs no service to go on
     assert not events(agents, "service_failed")

@@ -14,11 +14,21 @@ from pathlib import Path
 
 import pytest
 
-from leeward.adapters.datagrams import DatagramClient
+from leeward.adapters.datagram_post import DatagramPost
+from leeward.adapters.datagrams import DatagramClient, address_of
 from leeward.cli.overlay import place_all
-from leeward.policies.agiledart.deployment.messages import Announce, AskPlacement, PlacementIs, Wanted
+from leeward.core.peers import Letter
+from leeward.policies.agiledart.deployment.messages import (
+    KINDS,
+    Announce,
+    AskPlacement,
+    AskRooms,
+    Over,
+    PlacementIs,
+    Wanted,
+)
 from leeward.policies.agiledart.overlay.ids import id_of, to_bytes
-from tests.overlay_agents import KEY, Agents, joined, rooms, told
+from tests.overlay_agents import KEY, Agents, free_number, joined, rooms, told
 from tests.servers import port_block
 
 NODES, APPLICATIONS, OPERATORS, CAPACITY = 18, 10, 10, 8
@@ -173,3 +183,25 @@ def test_the_experiment_of_agents_as_processes_runs(tmp_path: Path):
     placed = [row["ours"] for row in rows if row["metric"] == "applications that are placed"]
     assert placed == [100.0, 100.0]
     assert [row["ours"] for row in rows if row["metric"] == "agents that held more than they can"] == [0]
+
+
+@pytest.mark.long
+def test_letters_of_a_policy_reach_the_agent_and_a_lost_one_gives_no_answer(agents: Agents):
+    number = agents.start("node-0", capacity=4)
+    agents.ask(lambda client: joined(client, agents))
+    post = DatagramPost(KINDS, address_of(number), agents.key.encode())
+    silent = DatagramPost(KINDS, address_of(free_number()), agents.key.encode())
+    try:
+        letters = [Letter(0, chain("app", 3), answered=True)]
+        until = time.monotonic() + 20
+        while not (placed := [told for _, told in post.exchange(letters) if told.status == "placed"]):
+            assert time.monotonic() < until
+            letters = [Letter(0, AskPlacement(application="app"), answered=True)]
+        assert [one.machine for one in placed[0].hosts] == ["node-0"] * 3
+        assert post.exchange([Letter(0, Over(application="other"), answered=False)]) == []
+        late = [told for _, told in post.exchange([Letter(0, AskRooms(), answered=True)])]
+        assert all(told.application in ("app", "other") for told in late if isinstance(told, PlacementIs))
+        assert silent.exchange(letters) == []
+    finally:
+        post.close()
+        silent.close()

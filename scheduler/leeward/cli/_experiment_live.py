@@ -70,7 +70,7 @@ def agiledart_live_deployment(
 ) -> None:
     """AgileDART, Fig. 8(b): 60 agents as processes on this machine place 1, 10 and 100 applications at once.
 
-    A full run takes five minutes. Example: leeward experiment agiledart-live-deployment --quick
+    A full run takes two minutes. Example: leeward experiment agiledart-live-deployment --quick
     """
     from leeward.cli._agiledart_live_deployment import run_live
 
