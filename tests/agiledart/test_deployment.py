@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from leeward.adapters.datagrams import LARGEST, number_of
+from leeward.adapters.frames import Sealer
 from leeward.core.errors import LeewardError
 from leeward.policies.agiledart.deployment.agent import Agent
 from leeward.policies.agiledart.deployment.messages import (
@@ -17,6 +19,9 @@ from leeward.policies.agiledart.deployment.messages import (
     MOST_OPERATORS,
     Announce,
     AskRooms,
+    Deploy,
+    Deployment,
+    Hosted,
     Over,
     PlacementIs,
     Renew,
@@ -25,7 +30,8 @@ from leeward.policies.agiledart.deployment.messages import (
     Step,
     Wanted,
 )
-from leeward.policies.agiledart.overlay.ids import hops_bound, to_bytes
+from leeward.policies.agiledart.overlay.ids import hops_bound, id_of, to_bytes
+from leeward.policies.agiledart.overlay.messages import contact
 from leeward.policies.agiledart.platform.converged import drawn
 from leeward.policies.agiledart.platform.play import Network, Play, settle
 
@@ -215,6 +221,8 @@ def test_what_does_not_fit_a_message_is_an_error():
         Announce(application="a", zone="z", operators=tuple(Wanted(name=str(n)) for n in range(MOST_OPERATORS + 1)))
     with pytest.raises(LeewardError, match="0 operators"):
         Announce(application="a", zone="z", operators=())
+    with pytest.raises(LeewardError, match=r"'a': its operators take 6\d{4} bytes in a message"):
+        Announce(application="a", zone="z", operators=tuple(Wanted(name=f"{n:0200}") for n in range(210)))
     with pytest.raises(LeewardError, match="201 characters"):
         Wanted(name="x" * 201)
     with pytest.raises(LeewardError, match="3 bytes"):
@@ -321,6 +329,21 @@ def test_an_older_attempt_does_not_take_a_room_from_a_newer_one():
     assert rooms.reserve("a", 3, "y", 0.0) and rooms.operators() == (("a", "y"),)
     rooms.release("a", 2, ())
     assert rooms.operators() == (("a", "y"),)
+
+
+def test_the_largest_application_fits_a_datagram():
+    longest, most = "x" * 50, MOST_OPERATORS
+    operators = tuple(Wanted(name=f"{longest[:40]}{n:06}") for n in range(most))
+    Announce(application=longest, zone="z", operators=operators)
+    host = contact(id_of("a"), number_of("255.255.255.255", 65535))
+    hosts = tuple(Hosted(operator=one.name, host=host, machine="255.255.255.255") for one in operators)
+    messages = (
+        Deployment(application=longest, attempt=2**62, status="placed", hosts=hosts),
+        PlacementIs(application=longest, status="placed", hosts=hosts),
+        Deploy(application=longest, attempt=2**62, operators=operators),
+    )
+    sealer = Sealer(KINDS, b"k" * 32, host.at, 2**62)
+    assert all(len(sealer.seal(message)) <= LARGEST for message in messages)
 
 
 def test_every_message_has_a_number():

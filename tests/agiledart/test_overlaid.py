@@ -126,6 +126,15 @@ def test_without_an_agent_there_is_no_plan_but_the_reason():
     assert "has not answered" in plan.reason
 
 
+def test_a_topology_that_is_too_large_does_not_keep_others_from_their_plans():
+    beside = Beside([one.id for one in TWELVE])
+    policy = joint(beside)
+    large = replace(chain(450), topology="large", topology_id="large-1-1")
+    plan = policy.decide(large, now=0.0, rng=random.Random(0))
+    assert "450 operators" in plan.reason and plan.placement == large.assignment
+    assert "placed by the overlay" in decide(policy, chain(4), 1.0).reason
+
+
 def test_a_service_without_an_agent_refuses_the_policy():
     with pytest.raises(ConfigError, match="the agent beside its service, and there is none"):
         PeerPost(Overlaid(AgileDartSettings()).directory())

@@ -88,16 +88,20 @@ class Overlaid:
         found: dict[str, Plan | Refusal] = {}
         for view in views:
             known = self._known.setdefault(view.topology_id, _Known(AgileDart(self._settings)))
-            if view.first and not known.laid:
-                answer: Plan | Refusal | None = self._first(view, known, now)
-            elif known.view is view:
-                answer = known.answer
-            else:
-                answer = self._next(view, known, now, rng)
-            known.view, known.answer = view, answer
-            if answer is not None:
-                found[view.topology] = answer
+            if known.view is not view or (view.first and not known.laid):
+                try:
+                    known.answer = self._answer(view, known, now, rng)
+                except LeewardError as error:  # of this one alone; others have plans
+                    known.answer = Refusal(reason=str(error))
+                known.view = view
+            if known.answer is not None:
+                found[view.topology] = known.answer
         return found
+
+    def _answer(self, view: ClusterView, known: _Known, now: float, rng: random.Random) -> Plan | Refusal:
+        if view.first and not known.laid:
+            return self._first(view, known, now)
+        return self._next(view, known, now, rng)
 
     # --- the first plan
 
@@ -125,8 +129,7 @@ class Overlaid:
         for one in told.hosts:
             counts = wanted.setdefault(one.operator.rpartition("#")[0], {})
             counts[one.machine] = counts.get(one.machine, 0) + 1
-        used = Counter({one.machine: 0 for one in told.hosts})
-        used.update(one.machine for one in told.hosts)
+        used = Counter(one.machine for one in told.hosts)
         capacity = {node.id: node.capacity for node in view.nodes if usable(node)}
         wrong = {node for node, count in used.items() if count > capacity.get(node, 0)} - known.avoided
         if wrong:  # other topologies have its slots, or Storm has lost its supervisor
@@ -137,11 +140,7 @@ class Overlaid:
         if wanted == present_deployment(view):
             known.laid = True
             return Refusal(reason="Storm has placed it as the overlay would")
-        machines = len(used)
-        try:
-            return carry(view, wanted, reason=f"placed by the overlay: {machines} nodes, by messages between agents")
-        except LeewardError as error:
-            return Refusal(reason=str(error))
+        return carry(view, wanted, reason=f"placed by the overlay: {len(used)} nodes, by messages between agents")
 
     def _announce(self, view: ClusterView, known: _Known) -> None:
         """Where some nodes cannot be used, operators name those that can."""

@@ -18,8 +18,10 @@ from leeward.policies.agiledart.overlay.ids import from_bytes
 from leeward.policies.agiledart.overlay.messages import KINDS as OVERLAY
 from leeward.policies.agiledart.overlay.messages import LONGEST_NAME, Contact
 
-#: Operators of an application, so that a message with all of them fits a datagram.
-MOST_OPERATORS = 400
+#: Operators of an application, and bytes that they take, so that a message with all of them fits a datagram.
+MOST_OPERATORS, MOST_BYTES = 400, 60_000
+#: Bytes of an operator on its host beside its name, of an upstream's position, and of a node's id.
+_OPERATOR, _POSITION, _NODE = 100, 3, 18
 #: failed: of one attempt only, as nodes died; the owner begins another one.
 Status = Literal["unknown", "searching", "placing", "placed", "refused", "failed"]
 
@@ -36,6 +38,11 @@ class Wanted:
         _check_name("operator", self.name)
         for node in self.nodes:
             from_bytes(node)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes at most, on its way and in the answer."""
+        return _OPERATOR + len(self.name.encode()) + _POSITION * len(self.upstream) + _NODE * len(self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,13 @@ class Announce:
             raise LeewardError(
                 f"application {self.application!r} has {len(self.operators)} operators.",
                 remedy=f"Give it 1 to {MOST_OPERATORS}, as they travel in one message.",
+            )
+        size = sum(one.size for one in self.operators)
+        if size > MOST_BYTES:
+            raise LeewardError(
+                f"application {self.application!r}: its operators take {size} bytes in a message, at most "
+                f"{MOST_BYTES} fit.",
+                remedy="Give it fewer operators, shorter names, or fewer nodes to each.",
             )
 
 
