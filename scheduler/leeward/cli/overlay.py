@@ -190,24 +190,31 @@ def read_applications(file: Path, zone: str) -> list[Announce]:
         raise LeewardError(f"{file}: it has no applications.", remedy='Write {"name": [operators]}.')
     found = []
     for application, entries in document.items():
+        entries = fields.each(application, entries, _operator)
         names: dict[str, int] = {}
         wanted = []
         for position, entry in enumerate(entries):
             where = f"{application}[{position}]"
-            top = fields.mapping(where, entry, OPERATOR, required=("name",))
-            reads = [fields.text(f"{where}.reads", one) for one in top.get("reads", [])]
+            reads = fields.each(f"{where}.reads", entry.get("reads", []), fields.text)
             missing = [one for one in reads if one not in names]
             if missing:
                 raise LeewardError(
                     f"{where} reads {missing[0]!r}, which is not before it.",
-                    remedy="List each one behind those that it reads.",
+                    remedy="List each operator behind those that it reads.",
                 )
-            name = fields.text(f"{where}.name", top["name"])
-            nodes = tuple(to_bytes(id_of(fields.text(f"{where}.nodes", one))) for one in top.get("nodes", []))
-            wanted.append(Wanted(name=name, upstream=tuple(names[one] for one in reads), nodes=nodes))
+            name = fields.text(f"{where}.name", entry["name"])
+            nodes = fields.each(f"{where}.nodes", entry.get("nodes", []), fields.text)
+            ids = tuple(to_bytes(id_of(one)) for one in nodes)
+            wanted.append(Wanted(name=name, upstream=tuple(names[one] for one in reads), nodes=ids))
             names[name] = position
         found.append(Announce(application=application, zone=zone, operators=tuple(wanted)))
     return found
+
+
+def _operator(where: str, entry: object) -> dict[str, Any]:
+    from leeward.core import fields
+
+    return fields.mapping(where, entry, OPERATOR, required=("name",))
 
 
 async def place_all(client: DatagramClient, owners: dict[Announce, int], wait_s: float) -> dict[str, Any]:
