@@ -14,7 +14,7 @@ import pytest
 from leeward.core.table import replicas
 from leeward.policies.agiledart.overlay.messages import StateIs
 from tests.cluster.harness import Running, Stage, await_
-from tests.overlay_agents import Agents, joined, states
+from tests.overlay_agents import Agents, joined, rooms, states
 
 #: The policy by its class, as an entry point is seen only once the package has been installed.
 OPTIONS = ("policy=leeward.policies.agiledart.overlaid:Overlaid", "session_s=3", "period_s=30")
@@ -50,6 +50,12 @@ def joined_hosts(agents: Agents, running: Running) -> Counter[tuple[str, str]]:
     return Counter((operator.rpartition("#")[0], node) for operator, node in decided[0]["hosts"].items())
 
 
+def held(agents: Agents) -> set[str]:
+    """Topologies of which the agents hold operators."""
+    found = agents.ask(lambda client: rooms(client, agents))
+    return {application for one in found.values() for application, _ in one.operators}
+
+
 def scheduler(found: dict[int, StateIs]) -> int | None:
     return next((number for number, one in found.items() if one.schedules), None)
 
@@ -81,6 +87,7 @@ def test_an_elected_scheduler_places_and_its_successor_too(stage_: Stage, agents
             slots = [set(one.snapshot().assigned.slots.values()) for one in (a, b)]
             assert not slots[0] & slots[1], "a slot is used by both"
         a.stream.settled()
+        await_(lambda: held(agents) == {a.id}, "the rooms of the ended topology to be free, and no others")
         assert [agents.end(number, signal.SIGINT) for number in list(agents.running)] == [0, 0]
         a.stream.flow(200)  # the topology needs no service to go on
     assert not events(agents, "service_failed")
