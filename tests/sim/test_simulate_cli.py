@@ -81,3 +81,10 @@ def test_help_names_every_option():
     said = leeward("--help").stdout
     for option in ("--policy", "--topology", "--rate", "--hours", "--seed", "--period", "--output", "--events"):
         assert option in said
+
+
+def test_a_joint_policy_is_asked_about_the_one_topology():
+    """Its nodes have no class, which edge and cloud needs: each plan is refused with that reason, none with a crash."""
+    done = leeward("--topology", QUERY1, "--rate", WEEK, "--peak", 100, "--hours", 0.1, "--policy", "edge-cloud")
+    assert done.exit_code == 0, done.output
+    assert "meta.class" in done.stdout

@@ -200,10 +200,11 @@ def _scaled(trace: RateTrace, scale: float | None, peak: float | None) -> RateTr
 
 def _run(world: WorldFile, trace: RateTrace, chosen: Chosen, hours: float) -> Outcome:
     """With progress, and what it took, on standard error."""
-    from leeward.control.registry import policy_of
+    from leeward.adapters.post import PeerPost
+    from leeward.control.registry import Policies
     from leeward.sim.world.run import simulate
 
-    decider = policy_of(chosen)
+    decider = Policies(chosen, PeerPost).of(world.name)
     with progress(hours * 3600.0, "simulating") as advance:
         outcome = simulate(world, trace, decider, chosen.service, hours=hours, progress=advance)
     figures = outcome.figures
