@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +29,7 @@ class Line(NamedTuple):
 
 @pytest.fixture(scope="module")
 def routed(stage_: Stage) -> Iterator[Running]:
-    options = [f"routed.out={stage_.folder / 'routed.out'}"]
+    options = [f"routed.out={stage_.folder / 'routed.out'}", "leeward.away.secs=0"]  # a stopped process stays
     with stage_.submitted("routed", "routed", stage_.project_jar(PROJECT), PROJECT, options, 3) as running:
         yield running
 
@@ -107,3 +109,30 @@ def test_a_router_leaves_a_slow_replica_through_handovers(routed: Running):
         assert shares(found["routed"]).get(slow["routed"], 0.0) < 0.2
         assert set(shares(found["routed"])) <= set(routed.tasks("routed"))
         assert not pilot.events.named("reset", "alert", "checkpoint_failed"), pilot.events.all
+
+
+def pid(running: Running, task: int) -> int:
+    """Of its Python process."""
+    number: int = json.loads(running.stage.snapshots.metrics(running.id)[task])["pid"]
+    assert number in running.cluster.python_pids()
+    return number
+
+
+@pytest.mark.timeout(400)
+def test_a_silent_replica_is_left_until_it_answers_again(routed: Running):
+    """It keeps the tuples that it got; no service runs that would replace it."""
+    silent = max(routed.record().tables["routed"])
+    await_(lambda: weights(routed).get(str(silent)), "tuples for the replica", 60)
+    process = pid(routed, silent)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        await_(lambda: weights(routed).get(str(silent)) == 0, "the sender to leave it", 60)
+        before = lines(routed)["routed"]
+        await_(lambda: len(lines(routed)["routed"]) > len(before) + 50, "tuples by the others", 60)
+        found = lines(routed)["routed"][len(before) :]
+        print(f"\nwhile task {silent} is stopped: shares {shares(found)}")
+        assert silent not in shares(found)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    await_(lambda: weights(routed).get(str(silent)), "the sender to try it again", 120)
+    exact(routed, "routed")

@@ -11,7 +11,7 @@ class Routed(Topology):
     routed = Work.spec(
         inputs={numbers: balanced()},
         par=4,
-        router=routed_by("agiledart-thompson", slot_s=0.01, fade=0.8, age=0.9999, doubt=1.0),
+        router=routed_by("agiledart-thompson", slot_s=0.01, fade=0.6, age=0.998, doubt=1.0),
     )
     plain = Work.spec(inputs={numbers: balanced()}, par=4)
     # a sink for each, as a slow replica keeps markers back, and these everything behind them
