@@ -35,6 +35,7 @@ SIMULATED = {
     "agiledart-paths": "AgileDART, Figs. 14 and 16: delays of packets, and when the best of 70 paths is first taken.",
     "agiledart-placement": "AgileDART, Fig. 10: operators of up to 1,000 applications on each of 10,000 nodes.",
     "agiledart-regret": "AgileDART, Fig. 17: the delay that packets lose while planners learn the links.",
+    "agiledart-replicas": "AgileDART, ours: routers among the replicas of a bolt, against even rotation.",
     "agiledart-schedulers": "AgileDART, Fig. 10(c): schedulers of zones, hops to one, and the overlay under churn.",
     "agiledart-secant": "AgileDART, Fig. 22: evaluations until the number of instances is found, and rates served.",
     "bimodal-acceptance": "Bi-modal links, Fig. 9(b): tasks accepted, with the public network and without.",

@@ -6,7 +6,7 @@ from load_scale import Rotated
 from leeward.runtime import Topology, balanced, keyed, routed_by
 
 FAST = {"leeward.service_rate": 100_000}
-ROUTER = routed_by("leeward.policies.agiledart.paths.routers:ReplicaRouter")
+ROUTER = routed_by("agiledart-replicas")
 
 
 class ScaleRouted(Topology):
