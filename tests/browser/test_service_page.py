@@ -316,6 +316,8 @@ WRITTEN = {
     "figures.percent(0.00056)": "0.056 %",
     "figures.percent(0)": "0 %",
     "figures.percent(null)": "–",
+    "figures.withUnit(figures.seconds(null), 's')": "–",
+    "figures.withUnit(figures.seconds(0.5), 's')": "0.500 s",
     "figures.rate(99.95)": "100.0",
     "figures.count(12345.6)": "12,346",
     "figures.placesText({n2: 3, n1: 1})": "n1, n2 × 3",

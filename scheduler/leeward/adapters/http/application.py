@@ -280,7 +280,7 @@ def application(
     knowledge: Knowledge, desk: Desk, *, tokens: Tokens | None, hosts: frozenset[str], stop: asyncio.Event,
     more: Sequence[BaseRoute] = (),
 ) -> Starlette:  # fmt: skip
-    """The API, its OpenAPI and the metrics; `more`: routes beside them. Call it in the event loop."""
+    """The API, its OpenAPI and the metrics; `more`: routes beside them."""
     table = Api(knowledge, desk, tokens, stop).paths()
     described = document([path for path, _ in table])
 

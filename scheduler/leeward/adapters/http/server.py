@@ -69,11 +69,9 @@ def answering(
     hosts, desk, loop = hosts_of(where.host, where.names), Desk(sink), asyncio.new_event_loop()
     stop = asyncio.Event()
 
-    async def run() -> None:
-        app = application(knowledge, desk, tokens=tokens, hosts=hosts, stop=stop, more=pages())
-        await serve(app, listener, stop, tls=tls)
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(run(),), name="leeward-http", daemon=True)
+    app = application(knowledge, desk, tokens=tokens, hosts=hosts, stop=stop, more=pages())
+    serving = serve(app, listener, stop, tls=tls)
+    thread = threading.Thread(target=loop.run_until_complete, args=(serving,), name="leeward-http", daemon=True)
     thread.start()
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host

@@ -21,6 +21,8 @@ export function percent(part) {
   return `${value.toFixed(value === 0 || value >= 10 ? 0 : value >= 1 ? 1 : 3)} %`;
 }
 
+export const withUnit = (text, unit) => (text === NONE ? NONE : `${text} ${unit}`);
+
 export const clockTime = (date) => date.toLocaleTimeString("en-GB");
 
 export const clockOf = (at) => clockTime(new Date(1000 * at));

@@ -2,7 +2,7 @@
 
 import {
   changeText, count, currentText, lengthOf, linkTo, money, NONE, percent, phasesOf, placesText, planRows, planText, rate,
-  seconds, timeOf, words,
+  seconds, timeOf, withUnit, words,
 } from "./figures.js";
 import { colourOf } from "./graph.js";
 
@@ -74,14 +74,18 @@ export function showList(told) {
 
 // --- one topology
 
+function phaseText(report) {
+  if (report.frozen === null) return report.phase || NONE;
+  return `${report.phase}, frozen${report.frozen ? `: ${report.frozen}` : ""}`;
+}
+
 export function showReport(report, now) {
   const replicas = report.components.reduce((sum, one) => sum + one.replicas, 0);
   const facts = [
     ["Led", report.role === "leader" ? "by this service" : report.role], ["Policy", report.policy || NONE],
-    ["Phase", report.frozen === null ? report.phase || NONE : `${report.phase}, frozen${report.frozen ? `: ${report.frozen}` : ""}`],
-    ["Epoch", count(report.epoch)], ["Rate", `${rate(report.rate)} tuples/s`],
-    ["Response, measured", `${seconds(report.response_s)} s`],
-    ["Response, modelled", `${seconds(report.modelled_response_s)} s`], ["Cost", `${money(report.cost_per_h)} $/h`],
+    ["Phase", phaseText(report)], ["Epoch", count(report.epoch)], ["Rate", withUnit(rate(report.rate), "tuples/s")],
+    ["Response, measured", withUnit(seconds(report.response_s), "s")],
+    ["Response, modelled", withUnit(seconds(report.modelled_response_s), "s")], ["Cost", withUnit(money(report.cost_per_h), "$/h")],
     ["Replicas", count(replicas)], ["Waiting before the source", count(report.backlog)],
     ["Downtime", `${percent(report.downtime_share)} (${seconds(report.downtime_s)} s)`],
   ];
