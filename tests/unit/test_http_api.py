@@ -104,6 +104,11 @@ def test_however_often_it_is_asked_ports_are_opened_once(stage):
     assert opened == [1]
 
 
+def test_the_head_of_the_live_events_ends(client):
+    told = client.head("/api/events")
+    assert told.status_code == 200 and told.headers["content-type"].startswith("text/event-stream")
+
+
 # --- acting
 
 

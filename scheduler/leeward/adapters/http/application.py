@@ -144,6 +144,8 @@ class Api:
                 )
                 raise Trouble(400, problem)
             after = int(last)
+        if request.method == "HEAD":  # it has no body, and would not end
+            return Response(media_type=EVENTS.media)
         if self._listeners >= LISTENERS:
             raise Trouble(503, Problem(f"{LISTENERS} listeners are connected.", "Close a page, or ask again later."))
 
