@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -349,3 +351,30 @@ def test_figures_are_written_as_people_read_them(shown):
     calls = ", ".join(WRITTEN)
     found = shown.browser.ask(f"import('/files/figures.js').then((figures) => [{calls}])")
     assert dict(zip(WRITTEN, found, strict=True)) == WRITTEN
+
+
+def test_dots_follow_any_deployments_with_the_fewest_moves(shown):
+    """Random deployments after each other: as many dots as replicas, each key once, and no dot moves without need."""
+    rng = random.Random(7)
+    sequence = [
+        {
+            name: {node: rng.randint(1, 3) for node in rng.sample(["n1", "n2", "n3", "n4"], rng.randint(1, 3))}
+            for name in rng.sample(["a", "b", "c"], rng.randint(1, 3))
+        }
+        for _ in range(150)
+    ]
+    shown.browser.open(shown.url)
+    shown.browser.wait("document.body?.dataset.state === 'live'")
+    found = shown.browser.ask(f"""import('/files/figures.js').then((figures) => {{
+      let dots = [];
+      return {json.dumps(sequence)}.map((deployment) => (dots = figures.placed(dots, deployment)));
+    }})""")
+    before = []
+    for deployment, dots in zip(sequence, found, strict=True):
+        wanted = Counter({(name, node): n for name, nodes in deployment.items() for node, n in nodes.items()})
+        assert Counter((dot["component"], dot["node"]) for dot in dots) == wanted
+        assert len({dot["key"] for dot in dots}) == len(dots)
+        old = {dot["key"]: (dot["component"], dot["node"]) for dot in before}
+        stayed = sum(old.get(dot["key"]) == (dot["component"], dot["node"]) for dot in dots)
+        assert stayed == (Counter(old.values()) & wanted).total(), "all that could stay did"
+        before = dots
