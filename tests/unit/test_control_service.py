@@ -118,6 +118,7 @@ def test_its_events_make_the_whole_report_and_the_end_is_stored():
     report = knowledge.report(NAME)
     assert (report.role, report.phase, report.plan.reason, report.plan.verdict) == ("leader", "run", "script", "done")
     assert report.before["work"] == {"n1": 1} and report.plan.deployment["work"] == {"n1": 1, "n2": 1}
+    assert sink.of("measured")[0]["rates"] == {}, "one sample gives no rate"
     assert report.modelled_response_s == 0.1 and report.streams == (("source", "work"), ("work", "sink"))
     assert {node.id for node in knowledge.nodes(NAME)} == {"n1", "n2", "n3"}
     (entry,) = MemoryHistory(cluster.world).read()

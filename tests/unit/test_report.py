@@ -70,6 +70,13 @@ def test_measurements_become_figures_of_topology_components_and_nodes():
     assert report.missing == () and summary_of(report).replicas == 3
 
 
+def test_a_rate_that_is_not_known_is_not_zero():
+    """Right after a reconfiguration samples are forgotten, and there is no window to take rates over."""
+    known = fold(led(), "measured", {**MEASURED, "rates": {}}, 3.0)
+    report = at(known, 3.0)
+    assert report.rate is None and {component.rate for component in report.components} == {None}
+
+
 def test_a_reconfiguration_is_told_from_plan_to_end():
     events = [(10.0, "plan_made", PLAN), (10.5, "reconfiguration_started", {"epoch": 4, "changes": [CHANGE]})]
     known = led(*events, (11.0, "phase", {"phase": "move"}), (11.5, "handover_step", {"steps": 2}))

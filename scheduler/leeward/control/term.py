@@ -385,7 +385,7 @@ class Term:
             "measured",
             {
                 "state": str(coordinator.machine.state), "phase": str(record.phase), "epoch": record.epoch,
-                "rates": {name: round(m.arrival_rate, 1) for name, m in view.measured.items()},
+                "rates": {n: round(m.arrival_rate, 1) for n, m in view.measured.items()} if self._rates.span_s else {},
                 "service_rates": {name: round(rate, 1) for name, rate in self._monitor.service.items()},
                 "response_s": response_s(self._streams, now), "cost_per_h": cost, "deployment": placed or {},
                 "queued": {name: m.queued for name, m in view.measured.items()},

@@ -153,7 +153,7 @@ def _measured(known: Known, fields: Fields, now: float) -> Known:
     report = replace(
         known.report, state=read.text(fields.get("state")), phase=read.text(fields.get("phase")),
         epoch=read.whole(fields.get("epoch")) or known.report.epoch, measured_at=now,
-        rate=sum(rate for name, rate in rates.items() if name in sources) if sources else known.report.rate,
+        rate=sum(rates[name] for name in sources) if sources and sources <= rates.keys() else None,
         response_s=read.number(fields.get("response_s")), backlog=read.whole(fields.get("backlog")),
         state_bytes=read.whole(fields.get("state_bytes")), cost_per_h=read.number(fields.get("cost_per_h")),
         deployment=read.places(fields.get("deployment")) or known.report.deployment,
