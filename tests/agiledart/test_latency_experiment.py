@@ -191,7 +191,7 @@ def test_results_of_two_systems_are_compared_as_far_as_both_came():
 
 MANY = Measured(
     topology="app", rate=HIGH, system=OURS, per_s=200.0, mean_s=0.05, median_s=0.04, p95_s=0.08, outside_s=0.0,
-    model_s=0.03, model_fifth_s=0.02, results=100, repeated=0, compared=0, differ=0, resets=0,
+    model_s=0.03, model_fifth_s=0.02, results=100, progress=5.0, repeated=0, compared=0, differ=0, resets=0,
     replicas={"in": 1, "work": 2, "out": 1}, hosts={"in": ["a1"], "work": ["a1", "a2"], "out": ["b1"]},
 )  # fmt: skip
 
@@ -217,6 +217,17 @@ def test_plain_storm_runs_with_the_replicas_that_ours_had():
 def test_the_papers_least_is_the_bound_at_high_rates(storm_s: float, met: bool):
     found = figures(MANY, storms(storm_s))
     assert found["mean latency lower than plain Storm's"] == (pytest.approx(100 * (1 - 0.05 / storm_s)), met)
+
+
+@pytest.mark.parametrize(("pace", "met"), [(5.0, True), (4.4, False), (5.6, False)])
+def test_runs_that_were_held_up_are_not_at_one_rate(pace: float, met: bool):
+    found = figures(MANY, storms(0.1, progress=pace))
+    assert found["plain Storm's pace through the input, of ours"] == (pytest.approx(20 * pace), met)
+
+
+def test_progress_is_by_numbers_and_not_by_results():
+    assert latency.progress([Result(10, 0, 2.0), Result(11, 0, 3.0), Result(50, 0, 6.0)]) == pytest.approx(10.0)
+    assert latency.progress([Result(10, 0, 2.0)]) == 0.0
 
 
 def test_at_low_rates_there_is_no_bound():

@@ -32,6 +32,7 @@ from leeward.policies.agiledart.experiments.latency import (
     conclude,
     is_steady,
     measured_of,
+    progress,
     read_results,
     repeated,
     replicas_from,
@@ -210,8 +211,8 @@ class LatencyRun:
             outside_s=outside_s(network, hosts, graph, ends),
             model_s=modelled_s(network, hosts, graph, ends),
             model_fifth_s=modelled_s(network, hosts, graph, ends, scale=FIFTH),
-            results=len(window), repeated=repeated(results), compared=same.both, differ=same.differ,
-            resets=len(self._resets(name)),
+            results=len(window), progress=progress(window), repeated=repeated(results),
+            compared=same.both, differ=same.differ, resets=len(self._resets(name)),
             replicas={component: len(nodes) for component, nodes in hosts.items()}, hosts=hosts,
         )  # fmt: skip
 

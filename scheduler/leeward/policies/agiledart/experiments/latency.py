@@ -28,6 +28,9 @@ FIXED = "plain Storm, replicas for the medium rate"
 LEAST, MOST = 16.7, 52.7
 #: The latency is steady when the mean of a span is within this share of that of the span before, or above it.
 STEADY = 0.1
+#: Two runs are at one rate if the one's progress through the input differs by at most so much from the other's, %: a
+#: machine that is busy with other work holds one of them up.
+PACE = 10.0
 #: Delays of the network by which the model says how far the figure hangs on them.
 FIFTH = 0.2
 MS = 1e3
@@ -73,6 +76,13 @@ def is_steady(results: Sequence[Result], now: float, span_s: float) -> bool:
     return after >= (1 - STEADY) * before
 
 
+def progress(results: Sequence[Result]) -> float:
+    """Numbers that passed in a second, from the first of these results to the last; 0 for one result."""
+    first, last = results[0], results[-1]
+    span_s = last.received - first.received
+    return (last.number - first.number) / span_s if span_s > 0 else 0.0
+
+
 def repeated(results: Iterable[Result]) -> int:
     """Results whose number the sink had written before."""
     return sum(count - 1 for count in Counter(one.number for one in results).values())
@@ -115,6 +125,7 @@ class Measured:
     model_s: float  #: by delays and service times alone, these ways included
     model_fifth_s: float  #: the same with a fifth of the delays
     results: int  #: in the window
+    progress: float  #: numbers of results that passed in a second of the window; the same input has the same numbers
     repeated: int  #: in the whole run
     compared: int  #: with those of ours at this rate; of ours: 0
     differ: int  #: see `Compared`
@@ -197,7 +208,9 @@ def _rows(application: Application, ours: Measured, storm: Measured, fixed: Meas
     rows.append(
         row("the same by the model, a fifth of the delays", "%", _lower(ours.model_fifth_s, storm.model_fifth_s))
     )
+    pace = 100 * storm.progress / ours.progress if ours.progress else 0.0
     rows += [
+        row("plain Storm's pace through the input, of ours", "%", pace, low=100 - PACE, high=100 + PACE),
         row("results that both wrote", "", storm.compared, low=1),
         row("of these, missing in one or different", "", storm.differ, high=0),
     ]
