@@ -145,7 +145,7 @@ def test_routers_import_nothing_that_a_worker_has_not():
 def test_routers_are_found_by_name():
     text = (ROOT / "pyproject.toml").read_text()
     named = tomllib.loads(text)["project"]["entry-points"]["leeward.routers"]
-    assert sorted(named) == ["agiledart-kl", "agiledart-next-hop", "agiledart-thompson"]
+    assert sorted(named) == ["agiledart-kl", "agiledart-next-hop", "agiledart-replicas", "agiledart-thompson"]
     for where in named.values():
         module, _, name = where.partition(":")
         assert getattr(import_module(module), name)().next_hop([6], now=0.0, rng=Random(0)) == 6

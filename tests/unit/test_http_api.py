@@ -112,19 +112,19 @@ def test_the_head_of_the_live_events_ends(client):
 # --- acting
 
 
-class Freeze(Body):
-    """Let nothing be moved."""
+class Sleep(Body):
+    """Let nothing be measured."""
 
 
 def test_a_further_act_is_one_line(stage, monkeypatch):
-    monkeypatch.setattr(application, "ACTS", (*ACTS, Act("freeze", Freeze, lambda body: {"freeze": True})))
+    monkeypatch.setattr(application, "ACTS", (*ACTS, Act("sleep", Sleep, lambda body: {"sleep": True})))
     with stage.client() as client:
-        (seen,) = [act for act in client.get("/api/topologies").json()["acts"] if act["plain"]]
-        assert seen == {"name": "freeze", "about": "Let nothing be moved.", "plain": True}
-        assert client.post("/api/topologies/taxi/freeze", json={}).status_code == 401
-        assert client.post("/api/topologies/taxi/freeze", json={}, headers=ACTING).json()["ending"] == "done"
-        assert client.get("/openapi.json").json()["paths"]["/api/topologies/{name}/freeze"]["post"]
-    assert stage.world.requests == {"r-0000000000": {"freeze": True}}
+        seen = client.get("/api/topologies").json()["acts"][-1]
+        assert seen == {"name": "sleep", "about": "Let nothing be measured.", "plain": True}
+        assert client.post("/api/topologies/taxi/sleep", json={}).status_code == 401
+        assert client.post("/api/topologies/taxi/sleep", json={}, headers=ACTING).json()["ending"] == "done"
+        assert client.get("/openapi.json").json()["paths"]["/api/topologies/{name}/sleep"]["post"]
+    assert stage.world.requests == {"r-0000000000": {"sleep": True}}
 
 
 def test_an_act_leaves_the_request_that_the_command_leaves(stage, client):

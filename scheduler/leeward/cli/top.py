@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 a server does not answer, 2 bad input, 130 Ctrl-C.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from leeward.cli.serve import (
     _addresses,
     _errors,
     _settings,
+    _signals,
 )
 
 if TYPE_CHECKING:
@@ -64,16 +66,15 @@ def top(
             _settings(config, ["policy=none", *(options or [])]),
             _addresses(nimbus, zookeeper, redis, cluster),
         )
-        with Topologies(addresses, chosen) as topologies:
+        with _signals() as (stop, interrupted), Topologies(addresses, chosen) as topologies:
             if once or output is not Output.table:
                 topologies.lines()
-                time.sleep(interval)
+                stop.wait(interval)
                 _print(topologies.lines(), output)
-                return
-            try:
-                _live(topologies, interval)
-            except KeyboardInterrupt:
-                raise typer.Exit(EXIT_INTERRUPTED) from None
+            else:
+                _live(topologies, interval, stop)
+        if interrupted.is_set():
+            raise typer.Exit(EXIT_INTERRUPTED)
 
 
 class Topologies:
@@ -130,20 +131,19 @@ class Topologies:
             self._looks[name] = (identity, look, stack.pop_all())
 
 
-def _live(topologies: Topologies, interval: float) -> None:
-    """In place on a terminal; elsewhere one table below the other."""
+def _live(topologies: Topologies, interval: float, stop: threading.Event) -> None:
+    """In place on a terminal; elsewhere one table below the other. Until `stop`."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
-        while True:
+        while not stop.wait(interval):
             console.print(table_of(topologies.lines()))
             console.file.flush()
-            time.sleep(interval)
+        return
     with Live(table_of(topologies.lines()), console=console, auto_refresh=False) as live:
-        while True:
-            time.sleep(interval)
+        while not stop.wait(interval):
             live.update(table_of(topologies.lines()), refresh=True)
 
 
