@@ -12,6 +12,8 @@ from leeward.core.experiment import Panel
 COLUMNS = 3
 #: Inches of one panel.
 WIDTH, HEIGHT = 4.2, 3.3
+#: Characters of a legend that a panel has room for side by side; a mark and the gap behind a name take six.
+LEGEND = 78
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c")
 
 
@@ -48,7 +50,8 @@ def _panel(axis: Any, panel: Panel) -> None:
             known = [(at, value) for at, value in points if not math.isnan(value)]  # a line goes on over a gap
             axis.plot([at for at, _ in known], [value for _, value in known], label=curve.name, color=colour, **style)
         axis.set_xlabel(panel.along)
-        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
+        columns = max(1, min(3, LEGEND // (max(len(curve.name) for curve in panel.curves) + 6)))
+        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns)
     else:
         boxes = axis.boxplot(
             [curve.values or (0.0,) for curve in panel.curves], whis=(0, 100), patch_artist=True, widths=0.6
