@@ -29,6 +29,7 @@ def program() -> ModuleType:
 
 def test_the_page_of_settings_is_what_the_code_prints():
     assert (ROOT / "docs/settings.md").read_text() == script("settings_page").page(), "run: make pages"
+    assert (ROOT / "docs/settings.schema.json").read_text() == script("settings_page").schema_text(), "run: make pages"
 
 
 def test_the_page_is_what_the_code_prints(program):

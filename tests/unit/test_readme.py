@@ -84,7 +84,7 @@ def test_the_parser_of_this_test_refuses_what_the_program_refuses():
 def test_every_command_is_in_the_readme_and_those_of_one_system_there_or_on_its_page():
     shown = {command.words for command in commands(README) if command.program == "leeward"}
     systems = ("agent", "dssp", "evaluate", "experiment", "fragments", "overlay", "reference")
-    decisions = ("apply", "approve", "diff", "freeze", "history", "rollback")  # docs/guards.md, docs/service.md
+    decisions = ("apply", "approve", "diff", "freeze", "history", "rollback", "validate")  # on their pages
     of_a_system = [("leeward", name) for name in systems + decisions]
     shown |= {c.words for _, c in all_commands() if c.words[:2] in of_a_system}
     missing = [" ".join(path) for path in leaves(cli(), ("leeward",)) if not any(s[: len(path)] == path for s in shown)]

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import threading
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,7 +43,7 @@ ClusterOption = Annotated[
         "--cluster", metavar="DIR", envvar=CLUSTER_VARIABLE, help="Run folder of a local cluster (leeward cluster up)."
     ),
 ]
-ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings, flat TOML.")]
+ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings: TOML, YAML or JSON.")]
 SetOption = Annotated[list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="One setting; repeat for more.")]
 HttpOption = Annotated[
     str | None, typer.Option("--http", metavar="HOST:PORT", help="Answer HTTP here: page, API, live events, metrics.")
@@ -355,18 +354,11 @@ def _signals() -> Iterator[tuple[threading.Event, threading.Event]]:
 
 
 def _settings(config: Path | None, options: Sequence[str]) -> Chosen:
+    from leeward.cli._settings_file import read_document
     from leeward.control.registry import setting_names
-    from leeward.core.errors import ConfigError
     from leeward.core.settings import settings_from
 
-    document: dict[str, object] = {}
-    if config is not None:
-        try:
-            document = tomllib.loads(config.read_text())
-        except FileNotFoundError:
-            raise ConfigError(f"--config {config} does not exist.", remedy="Name a TOML file.") from None
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"--config {config} is not TOML: {error}.", remedy="Write key = value lines.") from None
+    document = {} if config is None else read_document(config)
     return settings_from(document, options, more=setting_names)
 
 
