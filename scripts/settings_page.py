@@ -22,6 +22,9 @@ The service reads its settings from `--config FILE` (TOML, YAML or JSON, by its 
 overrides the file. A policy's settings stand in a table of the policy's name (`[edrp]`), or are given as
 `-o edrp.key=value`. An unknown key is refused, and the error names the nearest known ones.
 
+A running service reads the file again when it has changed. Good settings come into force at once, and each topology is
+taken over anew. Wrong ones are in the log (`settings_refused`), and the last good ones stay.
+
 ```sh
 leeward validate leeward.yaml     # the same checks without a cluster: exit code 0 nothing is wrong, 2 something is
 leeward validate --schema         # the form of such a file, for editors: settings.schema.json

@@ -328,6 +328,21 @@ def test_top_ends_in_order_and_says_that_a_server_is_away(bots):
     assert code == 2 and "'nope' does not run" in err
 
 
+def test_a_settings_file_that_changes_comes_into_force_if_it_is_good(bots, tmp_path):
+    config, file = tmp_path / "leeward.yaml", tmp_path / "events.jsonl"
+    config.write_text("policy: none\n")
+    service = leeward("serve", "app", "--config", config, "--events", file)
+    wait_for(lambda: "leading" in actions(file))
+    config.write_text("policy: none\nperiod_s: fast\n")
+    wait_for(lambda: "settings_refused" in actions(file))
+    assert "period_s" in next(event["why"] for event in events(file) if event["action"] == "settings_refused")
+    config.write_text("policy: none\ncool_down_s: 1\n")
+    wait_for(lambda: actions(file).count("leading") == 2)
+    assert "settings_reloaded" in actions(file) and "leadership_lost" not in actions(file)
+    service.send_signal(signal.SIGINT)
+    assert finish(service)[0] == 130
+
+
 def test_the_served_api_reports_acts_and_ends(bots, tmp_path):
     secrets, file = tmp_path / "secrets.json", tmp_path / "events.jsonl"
     write_secrets(secrets, Secrets(service_token=TOKEN))

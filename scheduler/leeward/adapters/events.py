@@ -4,6 +4,8 @@ Every event has a fixed `action`; the live view, the demo's result and the tests
 
 action                     when
 serving                    `leeward serve` without a name is ready: policies are loaded, it looks for topologies
+settings_reloaded          the file of settings has changed: services begin anew with the new ones
+settings_refused           it has changed, and something is wrong: why; the last good ones stay in force
 service_started            the service of one topology has read its settings
 leading, standby           it holds the lock of the topology, or waits for it
 leadership_lost            the lock went to another service
@@ -75,6 +77,7 @@ _LEVELS = {
     "held": "error",
     "tidy_failed": "warning",
     "service_failed": "error",
+    "settings_refused": "error",
     "unprotected": "warning",
     "state_outside": "warning",
     "measured": "debug",

@@ -14,11 +14,20 @@ _YAML = (".yaml", ".yml")
 
 def read_document(file: Path) -> Mapping[str, object]:
     """The parsed file. Raises ConfigError, naming the file and the place, for one that cannot be read."""
+    return parse_document(file, read_text(file))
+
+
+def read_text(file: Path) -> str:
+    """Raises ConfigError for a file that cannot be read."""
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
         raise ConfigError(f"--config {file} {why}.", remedy="Name a TOML, YAML or JSON file.") from None
+
+
+def parse_document(file: Path, text: str) -> Mapping[str, object]:
+    """The text of this file. Raises ConfigError."""
     document = _parsed(file, text)
     if document is None:
         return {}

@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -112,33 +112,59 @@ def serve(
             code = 0
         else:
             beside = Beside(http, tls_cert, tls_key, insecure, tuple(http_name or ()))
-            code = _serve(topology, addresses, settings, events, beside)
+            code = _serve(topology, addresses, settings, events, beside, reread=_rereading(config, options or []))
     raise typer.Exit(code)
 
 
-def _serve(topology: str | None, addresses: Addresses, chosen: Chosen, events: Path | None, beside: Beside) -> int:
+def _rereading(config: Path | None, options: Sequence[str]) -> tuple[Callable[[], str], Callable[[str], Chosen]]:
+    """How a file of settings is read again: its text, and the settings of a text."""
+    from leeward.cli._settings_file import parse_document, read_text
+    from leeward.control.registry import setting_names
+    from leeward.core.settings import settings_from
+
+    if config is None:
+        return str, lambda _: settings_from({}, options, more=setting_names)
+    return (
+        lambda: read_text(config),
+        lambda text: settings_from(parse_document(config, text), options, more=setting_names),
+    )
+
+
+def _serve(
+    topology: str | None, addresses: Addresses, chosen: Chosen, events: Path | None, beside: Beside, *,
+    reread: tuple[Callable[[], str], Callable[[str], Chosen]],
+) -> int:  # fmt: skip
     """Until stopped. One topology: also until it is gone and does not run under another id either."""
     from leeward.adapters.clock import SystemClock
     from leeward.adapters.events import configure_logs
     from leeward.adapters.network_file import network_named
     from leeward.adapters.post import PeerPost
+    from leeward.adapters.reloading import Reloading
     from leeward.adapters.serving import serve_all, serve_one
     from leeward.adapters.wiring import sink_of
     from leeward.control.registry import Policies
 
+    def prepared(chosen: Chosen) -> tuple[Chosen, Policies]:
+        policies = Policies(chosen, PeerPost)
+        for name in (topology, *chosen.topologies):
+            policy = policies.of(name or "")  # imports the solver before anything waits, and refuses wrong settings
+            if (prepare := getattr(policy, "prepare", None)) is not None:
+                prepare()
+            network_named(chosen.of(name or "").service.network)
+        return chosen, policies
+
     configure_logs()
-    policies = Policies(chosen, PeerPost)
-    for name in (topology, *chosen.topologies):
-        policy = policies.of(name or "")  # imports the solver before anything waits for it, and refuses wrong settings
-        if (prepare := getattr(policy, "prepare", None)) is not None:
-            prepare()
-        network_named(chosen.of(name or "").service.network)
+    first, (text, read) = prepared(chosen), reread
     sink = sink_of(events, SystemClock())
     with _signals() as (stop, interrupted), beside.answering(addresses, sink) as (sink, opened):
-        if topology is None:
-            serve_all(addresses, chosen, policies, sink, stop, opened=opened)
-        else:
-            serve_one(topology, addresses, chosen, policies, sink, stop, opened=opened)
+
+        def serve(made: tuple[Chosen, Policies], over: threading.Event) -> None:
+            if topology is None:
+                serve_all(addresses, *made, sink, over, opened=opened)
+            else:
+                serve_one(topology, addresses, *made, sink, over, opened=opened)
+
+        Reloading(first, text=text, read=lambda text: prepared(read(text)), sink=sink).run(serve, stop)
     return EXIT_INTERRUPTED if interrupted.is_set() else 0
 
 
