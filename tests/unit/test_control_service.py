@@ -379,3 +379,11 @@ def test_redis_away_stops_measuring_not_the_service():
     service.run(clock.stop)
     assert sink.of("leadership_lost") == []
     assert len(TASKS) == 5
+
+
+def test_a_task_that_tells_what_cannot_be_stops_measuring_not_the_service():
+    service, clock, sink, cluster = stage(Script(keep), until=lambda sink, _: len(sink.of("measure_failed")) > 2)
+    cluster.world.metrics[ID] = {3: '{"component": "work", "pid": 1, "t": NaN}'}
+    service.run(clock.stop)
+    assert all("task 3 tells figures" in fields["why"] for fields in sink.of("measure_failed"))
+    assert sink.of("measured") == [] and sink.of("leadership_lost") == []

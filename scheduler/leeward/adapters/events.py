@@ -46,7 +46,7 @@ tidied                     what it left is deleted: znodes, keys, placement
 service_failed             one topology is not served, as something is wrong with it or its settings: why
 tidy_failed                some of it is left: why; `leeward tidy` deletes it
 unprotected                others may read or write what a secrets file would protect: why
-measure_failed             Redis did not give the measurements: why; the rates stay as they were
+measure_failed             Redis did not give the measurements, or they cannot be: why; the rates stay as they were
 state_outside              tuples change attributes beside self.state, or none of it is used: why, remedy
 http_listens               the API answers under this url; acting: it has a token
 asked                      a person left a request through the API: act, request

@@ -28,6 +28,7 @@ from leeward.control.monitor import (
     sources,
     streams_of,
 )
+from leeward.control.plausible import implausible
 from leeward.control.ports import (
     Ports,
     StreamFacts,
@@ -86,6 +87,7 @@ class Term:
         self._streams = StreamFacts()
         self._outside: dict[str, tuple[str, ...]] = {}
         self._delays = Delays({})
+        self._samples: Mapping[int, TaskMetrics] = {}
         self._warned: dict[str, tuple[str, ...]] = {}
         self._liveness = Liveness(settings.silent_s)
         self._measure_at = self._listen_at = 0.0
@@ -349,10 +351,16 @@ class Term:
 
     def _measure(self, coordinator: Coordinator, now: float) -> None:
         try:
-            samples = read_samples(self._ports.snapshots.metrics(self._structure.id))
+            lines = self._ports.snapshots.metrics(self._structure.id)
+            samples = read_samples(lines)
             self._streams = self._ports.snapshots.streams(*streams_of(samples.values()))
         except ClusterRefusedError as error:
             self._emit("measure_failed", {"why": str(error)})
+            return
+        why, self._samples = implausible(lines, samples, self._samples), samples
+        if why:
+            self._emit("measure_failed", {"why": why})
+            self._monitor.forget()  # nothing that comes is compared with what cannot be
             return
         self._rates = self._monitor.observe(samples, now)
         self._warn(samples)

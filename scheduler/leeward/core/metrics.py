@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,8 @@ from leeward.core.coordinates import Coordinate
 
 #: Fields of an entry in a sink's results stream, epoch s: its pulse left the source; the sink wrote it.
 LEFT_FIELD, WRITTEN_FIELD = "w0", "w"
+#: No count of a task's is larger; beyond it a float is no whole number.
+_MOST = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,29 +57,44 @@ class TaskMetrics:
 
     @classmethod
     def from_line(cls, line: str) -> TaskMetrics | None:
-        """None for a line that cannot be read; the counts of a line without them are 0."""
+        """None for a line that cannot be read, or has a figure below 0 or none; counts that it lacks are 0."""
         try:
             entry: dict[str, Any] = json.loads(line)
             return cls(
                 component=str(entry["component"]),
-                pid=int(entry["pid"]),
-                t=float(entry["t"]),
-                received={str(name): int(count) for name, count in entry.get("in", {}).items()},
-                sent={str(stream): int(count) for stream, count in entry.get("out", {}).items()},
-                dropped=int(entry.get("dropped", 0)),
-                processed=int(entry.get("processed", 0)),
-                busy_s=float(entry.get("busy_s", 0.0)),
-                buffered=int(entry.get("buffered", 0)),
-                groups={int(group): int(count) for group, count in entry.get("groups", {}).items()},
-                looked_at=int(entry.get("looked_at", 0)),
-                state_bytes=int(entry.get("state_bytes", 0)),
+                pid=_count(entry["pid"]),
+                t=_amount(entry["t"]),
+                received={str(name): _count(count) for name, count in entry.get("in", {}).items()},
+                sent={str(stream): _count(count) for stream, count in entry.get("out", {}).items()},
+                dropped=_count(entry.get("dropped", 0)),
+                processed=_count(entry.get("processed", 0)),
+                busy_s=_amount(entry.get("busy_s", 0.0)),
+                buffered=_count(entry.get("buffered", 0)),
+                groups={int(group): _count(count) for group, count in entry.get("groups", {}).items()},
+                looked_at=_count(entry.get("looked_at", 0)),
+                state_bytes=_count(entry.get("state_bytes", 0)),
                 reads=str(entry.get("reads", "")),
                 writes=str(entry.get("writes", "")),
                 mode=str(entry.get("mode", "")),
                 outside=tuple(map(str, entry.get("outside", ()))),
                 state_unused=bool(entry.get("state_unused", False)),
                 place=Coordinate.of(entry.get("place")),
-                trips={str(node): float(seconds) for node, seconds in entry.get("trips", {}).items()},
+                trips={str(node): _amount(seconds) for node, seconds in entry.get("trips", {}).items()},
             )
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
+
+
+def _count(value: object) -> int:
+    """Raises ValueError for what is no number of things."""
+    found = int(_amount(value))
+    if found > _MOST:
+        raise ValueError(f"{value!r} is too large")
+    return found
+
+
+def _amount(value: object) -> float:
+    """Raises ValueError for what is no amount."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"{value!r} is no amount")
+    return float(value)

@@ -1,0 +1,42 @@
+"""Measurements that cannot be: they are told, and the rates stay as they were. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from leeward.core.metrics import TaskMetrics
+
+#: A task's clock and its busy time are read one after the other, and a tuple counts when it is over; s.
+SLACK_S = 60.0
+
+
+def implausible(lines: Mapping[int, str], samples: Mapping[int, TaskMetrics], before: Mapping[int, TaskMetrics]) -> str:
+    """Why these measurements are not used; empty if they may be. `samples`: those lines that could be read; `before`:
+    those of the look before.
+
+    Counters of a process never fall, and it is not busy for longer than it takes. A count that jumps cannot be told
+    from load.
+    """
+    for task in sorted(lines):
+        if task not in samples:
+            return f"task {task} tells figures that cannot be read, are below 0, or are no numbers"
+        if (old := before.get(task)) is not None and (why := _cannot_follow(old, samples[task])):
+            return f"task {task} of {samples[task].component}: {why}"
+    return ""
+
+
+def _cannot_follow(old: TaskMetrics, new: TaskMetrics) -> str:
+    if new.pid != old.pid or new.component != old.component:
+        return ""
+    for name in ("processed", "busy_s", "looked_at", "dropped"):
+        was, now = getattr(old, name), getattr(new, name)
+        if now < was:
+            return f"{name} fell from {was:g} to {now:g}"
+    for what, counts, were in (("received", new.received, old.received), ("sent", new.sent, old.sent)):
+        for name in sorted(were):
+            if counts.get(name, 0) < were[name]:
+                return f"{what} {name} fell from {were[name]} to {counts.get(name, 0)}"
+    busy, passed = new.busy_s - old.busy_s, new.t - old.t
+    if passed > 0 and busy > passed + SLACK_S:
+        return f"it was busy for {busy:.1f} s of {passed:.1f} s"
+    return ""

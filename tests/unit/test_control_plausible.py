@@ -1,0 +1,68 @@
+"""Measurements that cannot be are told with their task, and change no rate; those that can be pass."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leeward.control.monitor import read_samples
+from leeward.control.plausible import implausible
+from leeward.core.metrics import TaskMetrics
+
+GOOD = TaskMetrics(
+    component="work", pid=7, t=1000.0, received={"source": 50}, sent={"default": 40}, processed=50, busy_s=2.0,
+    looked_at=10, groups={3: 5},
+)  # fmt: skip
+
+
+def judged(line: str, before: TaskMetrics | None = GOOD) -> str:
+    lines = {4: line}
+    return implausible(lines, read_samples(lines), {} if before is None else {4: before})
+
+
+def changed(**fields: object) -> str:
+    return json.dumps({**json.loads(GOOD.to_line()), **fields})
+
+
+@pytest.mark.parametrize("name", ["t", "processed", "busy_s", "buffered", "looked_at", "state_bytes", "dropped", "pid"])
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf, 1e300, "5", True, None])
+def test_a_figure_that_is_none_is_told(name: str, value: object):
+    assert "task 4 tells figures" in judged(changed(**{name: value})) or (name in ("t", "busy_s") and value == 1e300)
+
+
+@pytest.mark.parametrize("name", ["in", "out", "groups"])
+def test_a_count_below_0_is_told(name: str):
+    assert "task 4 tells figures" in judged(changed(**{name: {"3": -5}}))
+
+
+@pytest.mark.parametrize(
+    ("after", "why"),
+    [
+        (replace(GOOD, processed=49), "task 4 of work: processed fell from 50 to 49"),
+        (replace(GOOD, received={"source": 20}), "received source fell from 50 to 20"),
+        (replace(GOOD, sent={}), "sent default fell from 40 to 0"),
+        (replace(GOOD, t=1001.0, busy_s=90.0), "it was busy for 88.0 s of 1.0 s"),
+    ],
+)
+def test_a_process_whose_counters_fall_is_told(after: TaskMetrics, why: str):
+    assert why in judged(after.to_line())
+
+
+def test_another_process_begins_at_0_and_a_clock_may_step():
+    assert judged(TaskMetrics(component="work", pid=8, t=1001.0).to_line()) == ""
+    assert judged(replace(GOOD, t=940.0).to_line()) == "" and judged(replace(GOOD, t=1060.0).to_line()) == ""
+    assert judged(GOOD.to_line(), before=None) == ""
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000), st.floats(0, 100))
+def test_counters_that_grow_pass(tuples: int, emitted: int, seconds: float):
+    later = replace(
+        GOOD, t=GOOD.t + seconds, processed=50 + tuples, received={"source": 50 + tuples},
+        sent={"default": 40 + emitted}, busy_s=2.0 + seconds,
+    )  # fmt: skip
+    assert judged(later.to_line()) == ""
