@@ -328,6 +328,13 @@ def test_top_ends_in_order_and_says_that_a_server_is_away(bots):
     assert code == 2 and "'nope' does not run" in err
 
 
+def test_a_running_topology_without_tuples_cannot_be_explained(bots):
+    code, _, err = finish(leeward("explain", "app", "-o", "window_s=1"))
+    assert code == 2 and "app: no tuple was received for 1 s" in err, "these tasks send none"
+    code, _, err = finish(leeward("explain", "nope"))
+    assert code == 2 and "'nope' does not run" in err
+
+
 def test_a_settings_file_that_changes_comes_into_force_if_it_is_good(bots, tmp_path):
     config, file = tmp_path / "leeward.yaml", tmp_path / "events.jsonl"
     config.write_text("policy: none\n")

@@ -70,6 +70,22 @@ def plan_once(topology: str, addresses: Addresses, chosen: Chosen, timeout: floa
     return in_time(work, timeout)
 
 
+def look_once(
+    topology: str, addresses: Addresses, settings: Settings, timeout: float,
+    made: Callable[[ClusterView], dict[str, Any]],
+) -> dict[str, Any]:  # fmt: skip
+    """The result of `made` for the view of a running topology."""
+
+    def work(tell: Tell) -> dict[str, Any]:
+        from leeward.adapters.wiring import open_ports
+
+        tell(f"{topology}: its measurements, or why there are none, within {timeout:g} s")
+        with open_ports(topology, addresses, quiet=True, network=settings.network) as ports:
+            return made(_view(topology, ports, settings, tell))
+
+    return in_time(work, timeout)
+
+
 def preview_once(
     topology: str, wanted: Mapping[str, Mapping[str, int]], addresses: Addresses, settings: Settings, timeout: float,
     *, force: bool = False,

@@ -1,4 +1,5 @@
-"""`leeward explain`: why a deployment is what it is, as text, JSON or a page of its own.
+"""`leeward explain`: why a deployment is what it is, as text, JSON or a page of its own; of an instance, or of a
+topology that runs.
 
 The JSON is that of `leeward solve` and of `policies/edrp/questions/document.py`; the exit codes are the same.
 """
@@ -14,9 +15,22 @@ import typer
 
 from leeward.cli._common import EXIT_INTERRUPTED
 from leeward.cli._output import Output, document_text
+from leeward.cli.serve import (
+    ClusterOption,
+    ConfigOption,
+    NimbusOption,
+    RedisOption,
+    SetOption,
+    ZooKeeperOption,
+    _addresses,
+    _settings,
+)
 from leeward.cli.solve import EXIT_BAD_INPUT, EXIT_CODES, check_options, outcome_document
 
 if TYPE_CHECKING:
+    from leeward.adapters.wiring import Addresses
+    from leeward.core.model import ClusterView
+    from leeward.core.settings import Chosen
     from leeward.policies.edrp.problem.outcome import Infeasible, Unknown
     from leeward.policies.edrp.problem.problem import Problem
     from leeward.policies.edrp.questions.explain import Explanation
@@ -33,26 +47,40 @@ class View(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the application."""
-    app.command("explain", epilog="Example: leeward explain instance.json --output html --out out/explain.html")(
+    app.command("explain", epilog="Example: leeward explain query1 --output html --out out/explain.html")(
         explain_command
     )
 
 
 def explain_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="An EDRP instance.")],
+    what: Annotated[str, typer.Argument(metavar="FILE.json|TOPOLOGY", help="An EDRP instance, or a running topology.")],
     output: Annotated[View, typer.Option(help="How to give it.")] = View.text,
     out: Annotated[Path | None, typer.Option(help="Write there instead of to standard output.")] = None,
     method: Annotated[str, typer.Option(help="How to solve it, as for `leeward solve`.")] = "auto",
     time_limit: Annotated[float, typer.Option(help="Seconds for everything; unanswered questions are marked.")] = 60.0,
     seed: Annotated[int, typer.Option(help="Seed of the solver; a run with the same seed repeats.")] = 0,
+    nimbus: NimbusOption = None,
+    zookeeper: ZooKeeperOption = None,
+    redis: RedisOption = None,
+    cluster: ClusterOption = None,
+    config: ConfigOption = None,
+    options: SetOption = None,
+    timeout: Annotated[float, typer.Option(help="Of a topology: seconds until it is measured.")] = 120.0,
 ) -> None:
-    """Say why the best deployment is what it is, and what any other would cost."""
+    """Say why the best deployment is what it is, and what any other would cost.
+
+    Of a running topology: by its measurements and its present deployment, with the settings of -o and --config.
+    """
     from leeward.core.errors import LeewardError
     from leeward.policies.edrp.problem.document import read_problem
 
     try:
         check_options(time_limit, 0.0, seed)
-        problem = read_problem(file)
+        if what.endswith(".json") or Path(what).is_file():
+            problem = read_problem(Path(what))
+        else:
+            addresses = _addresses(nimbus, zookeeper, redis, cluster)
+            problem = running_problem(what, addresses, _settings(config, options or []).of(what), timeout)
         result = _explain(problem, method, time_limit, seed)
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)
@@ -72,6 +100,35 @@ def explain_command(
         typer.echo(f"error: --out = {str(out)!r}: cannot be written: {error}. Name another file.", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
     raise typer.Exit(EXIT_CODES[document["status"]])
+
+
+def running_problem(topology: str, addresses: Addresses, chosen: Chosen, timeout: float) -> Problem:
+    """The problem that the policy of the papers would solve for it now; remarks go to standard error.
+
+    Raises NotReadyError, ConfigError, ClusterRefusedError.
+    """
+    from leeward.cli._once import look_once
+    from leeward.core.errors import NotReadyError
+    from leeward.core.options import read
+    from leeward.policies.edrp.policy import build_problem
+    from leeward.policies.edrp.settings import EdrpSettings
+
+    settings = read(EdrpSettings, chosen.policies.get("edrp", {}), where="edrp.")
+
+    def made(view: ClusterView) -> dict[str, Any]:
+        if not any(view.stream_rate.values()):
+            raise NotReadyError(
+                f"{topology}: no tuple was received for {chosen.service.window_s:g} s, so nothing can be priced.",
+                remedy="Wait until data flow, or give a longer window: -o window_s=60.",
+            )
+        problem, remarks = build_problem(view, settings)
+        return {"problem": problem, "remarks": remarks}
+
+    found = look_once(topology, addresses, chosen.service, timeout, made)
+    for remark in found["remarks"]:
+        typer.echo(f"{remark}", err=True)
+    problem: Problem = found["problem"]
+    return problem
 
 
 def _explain(problem: Problem, method: str, time_limit: float, seed: int) -> Explanation | Infeasible | Unknown:
