@@ -82,6 +82,7 @@ def rows(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow  # test_migration_query1 moves the same components on the pipeline
 def test_frequent_routes(stage_: Stage, rows: Path, tmp_path: Path):
     reference = list(routes([rows], per="pulse", pulse_s=PULSE_S))
     with submitted(stage_, "query1", tmp_path / "notes", f"query1.pulse_s={PULSE_S}") as running:
@@ -89,6 +90,7 @@ def test_frequent_routes(stage_: Stage, rows: Path, tmp_path: Path):
         equal_through_handovers(running, Notes(tmp_path / "notes"), reference, components)
 
 
+@pytest.mark.slow  # the last test of this file loses and restarts the same topology on the pipeline
 def test_profitable_areas(stage_: Stage, rows: Path, tmp_path: Path):
     reference = list(areas([rows], per="pulse", pulse_s=PULSE_S))
     with submitted(stage_, "query2", tmp_path / "notes", f"query2.pulse_s={PULSE_S}") as running:
