@@ -7,6 +7,7 @@ killed one and its successor, meet in the same world.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -298,12 +299,15 @@ class MemoryNimbus:
 class MemoryHistory:
     """HistoryStore."""
 
+    _adding = threading.Lock()  #: two writers may be on two threads; ZooKeeper's versions do this for the real one
+
     def __init__(self, world: World) -> None:
         self._world = world
 
     def add(self, entry: Mapping[str, object]) -> None:
         self._world.check("zookeeper")
-        self._world.history = appended(self._world.history, entry)
+        with self._adding:
+            self._world.history = appended(self._world.history, entry)
 
     def read(self) -> list[Mapping[str, Any]]:
         self._world.check("zookeeper")
