@@ -14,6 +14,8 @@ COLUMNS = 3
 WIDTH, HEIGHT = 4.2, 3.3
 #: Characters of a legend that a panel has room for side by side; a mark and the gap behind a name take six.
 LEGEND = 78
+#: Inches of a line of a legend.
+LINE = 0.16
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c")
 
 
@@ -29,7 +31,7 @@ def draw(path: Path, panels: Sequence[Panel], *, title: str) -> None:
     columns = min(COLUMNS, len(panels)) or 1
     rows = -(-len(panels) // columns) or 1
     figure, axes = plt.subplots(
-        rows, columns, figsize=(WIDTH * columns, HEIGHT * rows), layout="constrained", squeeze=False
+        rows, columns, figsize=(WIDTH * columns, (HEIGHT + _more(panels)) * rows), layout="constrained", squeeze=False
     )
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
@@ -41,6 +43,18 @@ def draw(path: Path, panels: Sequence[Panel], *, title: str) -> None:
     plt.close(figure)
 
 
+def _columns(panel: Panel) -> int:
+    """Of its legend."""
+    longest = max((len(curve.name) for curve in panel.curves), default=0)
+    return max(1, min(3, LEGEND // (longest + 6)))
+
+
+def _more(panels: Sequence[Panel]) -> float:
+    """Inches that the longest legend needs beyond three lines, so that the axes keep their height."""
+    lines = [-(-len(panel.curves) // _columns(panel)) for panel in panels if panel.kind != "boxes"]
+    return LINE * max(0, max(lines, default=0) - 3)
+
+
 def _panel(axis: Any, panel: Panel) -> None:
     colours = [COLOURS[number % len(COLOURS)] for number in range(len(panel.curves))]
     if panel.kind != "boxes":
@@ -50,7 +64,7 @@ def _panel(axis: Any, panel: Panel) -> None:
             known = [(at, value) for at, value in points if not math.isnan(value)]  # a line goes on over a gap
             axis.plot([at for at, _ in known], [value for _, value in known], label=curve.name, color=colour, **style)
         axis.set_xlabel(panel.along)
-        columns = max(1, min(3, LEGEND // (max(len(curve.name) for curve in panel.curves) + 6)))
+        columns = _columns(panel)
         axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns)
     else:
         boxes = axis.boxplot(
