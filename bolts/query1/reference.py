@@ -14,34 +14,18 @@ Routes rank by count, then by their most recent row in the order of the input.
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
-from zlib import error as ZlibError
+from typing import Any
 
 from bolts.query1.grid import Grid, route_id
 from bolts.query1.logic import TOP, WINDOW_S, result_row
 from bolts.query1.trips import Reject, parse_trip
-from leeward.core.errors import LeewardError
-
-_GZIP_MAGIC = b"\x1f\x8b"
-
-
-class InputError(LeewardError):
-    """A file cannot be read, or its rows are not in the order of their dropoff."""
-
-
-class Line(NamedTuple):
-    """One line of an input file; its text without the line end."""
-
-    path: str
-    number: int  #: from 1
-    text: str
+from bolts.reference import Line, Result, by_reading, in_order, read_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,41 +38,9 @@ class Ride:
     route: str
 
 
-class Result(NamedTuple):
-    """An output row; `number` is the event's (from 1, valid rows only) or the pulse's."""
-
-    number: int
-    row: str
-
-
-def read_lines(paths: Iterable[Path | str]) -> Iterator[Line]:
-    """The lines of plain or gzipped files, one file after the other. Raises InputError naming the file."""
-    for path in paths:
-        try:
-            with open(path, "rb") as probe:
-                zipped = probe.read(2) == _GZIP_MAGIC
-            with (gzip.open if zipped else open)(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
-                for number, text in enumerate(file, 1):
-                    yield Line(str(path), number, text.rstrip("\r\n"))
-        except (OSError, EOFError, ZlibError) as error:
-            raise InputError(
-                f"input file {str(path)!r}: {error}.",
-                remedy="Give CSV files of 17 columns, plain or whole gzip files.",
-            ) from error
-
-
-def read_rides(
-    lines: Iterable[Line], *, grid: Grid, rejects: Counter[str], sort: bool = False
-) -> Iterator[Ride] | list[Ride]:
-    """The valid rows, in order of dropoff; the others are counted by reason in `rejects`.
-
-    Raises InputError at the first line whose dropoff is before that of a valid row above it, unless `sort`,
-    which reads everything first and keeps rows of equal dropoff in the order of the input.
-    """
-    if sort:
-        rides = [ride for _, ride in _valid(lines, grid, rejects)]
-        return sorted(rides, key=lambda ride: ride.dropoff_s)
-    return _in_order(_valid(lines, grid, rejects))
+def read_rides(lines: Iterable[Line], *, grid: Grid, rejects: Counter[str], sort: bool = False) -> Iterator[Ride]:
+    """The valid rows, in order of dropoff; the others are counted by reason in `rejects`. Raises as `in_order`."""
+    return in_order(_valid(lines, grid, rejects), sort=sort)
 
 
 def _valid(lines: Iterable[Line], grid: Grid, rejects: Counter[str]) -> Iterator[tuple[Line, Ride]]:
@@ -102,18 +54,6 @@ def _valid(lines: Iterable[Line], grid: Grid, rejects: Counter[str]) -> Iterator
             rejects[str(Reject.OUTSIDE)] += 1
             continue
         yield line, Ride(pickup=trip.pickup, dropoff=trip.dropoff, dropoff_s=trip.dropoff_s, route=route_id(*route))
-
-
-def _in_order(rides: Iterable[tuple[Line, Ride]]) -> Iterator[Ride]:
-    latest: Ride | None = None
-    for line, ride in rides:
-        if latest is not None and ride.dropoff_s < latest.dropoff_s:
-            raise InputError(
-                f"{line.path}, line {line.number}: dropoff {ride.dropoff!r} comes after {latest.dropoff!r}.",
-                remedy="Sort the rows by dropoff_datetime, give the files in that order, or use --sort.",
-            )
-        latest = ride
-        yield ride
 
 
 class _Window:
@@ -190,11 +130,6 @@ def reference_rows(
     """The results of the files, `per` "event" or "pulse"; `rejects` is complete once they are exhausted."""
     counted = Counter() if rejects is None else rejects
     rides = read_rides(read_lines(paths), grid=grid or Grid(), rejects=counted, sort=sort)
-    if per == "event":
-        return rows_per_event(rides)
-    if per == "pulse" and pulse_s > 0:
-        return rows_per_pulse(rides, pulse_s=pulse_s)
-    raise InputError(
-        f"reading per {per!r} with pulses of {pulse_s!r} s.",
-        remedy="Read per event, or per pulse of at least 1 s.",
+    return by_reading(
+        per, pulse_s, event=lambda: rows_per_event(rides), pulse=lambda: rows_per_pulse(rides, pulse_s=pulse_s)
     )

@@ -20,11 +20,11 @@ from itertools import groupby
 from pathlib import Path
 
 from bolts.query1.grid import Grid
-from bolts.query1.reference import InputError, Line, Result, read_lines
 from bolts.query1.trips import Reject
 from bolts.query2.areas import AREAS, area_id
 from bolts.query2.fares import Fare, parse_fare
 from bolts.query2.logic import PROFIT_S, TAXI_S, TOP, Standing, result_row
+from bolts.reference import Line, Result, by_reading, in_order, read_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +43,8 @@ class Drive:
 def read_drives(
     lines: Iterable[Line], *, rejects: Counter[str], grid: Grid = AREAS, sort: bool = False
 ) -> Iterator[Drive]:
-    """The valid rows, in order of dropoff; the others are counted by reason in `rejects`.
-
-    Raises InputError at the first line whose dropoff is before that of a valid row above it, unless `sort`,
-    which reads everything first and keeps rows of equal dropoff in the order of the input.
-    """
-    valid = _valid(lines, grid, rejects)
-    if sort:
-        valid = iter(sorted(valid, key=lambda found: found[1].dropoff_s))
-    latest: Drive | None = None
-    for line, drive in valid:
-        if latest is not None and drive.dropoff_s < latest.dropoff_s:
-            raise InputError(
-                f"{line.path}, line {line.number}: dropoff {drive.dropoff!r} comes after {latest.dropoff!r}.",
-                remedy="Sort the rows by dropoff_datetime, give the files in that order, or use --sort.",
-            )
-        latest = drive
-        yield drive
+    """The valid rows, in order of dropoff; the others are counted by reason in `rejects`. Raises as `in_order`."""
+    return in_order(_valid(lines, grid, rejects), sort=sort)
 
 
 def _valid(lines: Iterable[Line], grid: Grid, rejects: Counter[str]) -> Iterator[tuple[Line, Drive]]:
@@ -194,11 +179,6 @@ def reference_rows(
     """The results of the files, `per` "event" or "pulse"; `rejects` is complete once they are exhausted."""
     counted = Counter() if rejects is None else rejects
     drives = read_drives(read_lines(paths), grid=grid or AREAS, rejects=counted, sort=sort)
-    if per == "event":
-        return rows_per_event(drives)
-    if per == "pulse" and pulse_s > 0:
-        return rows_per_pulse(drives, pulse_s=pulse_s)
-    raise InputError(
-        f"reading per {per!r} with pulses of {pulse_s!r} s.",
-        remedy="Read per event, or per pulse of at least 1 s.",
+    return by_reading(
+        per, pulse_s, event=lambda: rows_per_event(drives), pulse=lambda: rows_per_pulse(drives, pulse_s=pulse_s)
     )

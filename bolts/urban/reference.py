@@ -12,19 +12,13 @@ from fractions import Fraction
 from math import floor
 from typing import NamedTuple
 
+from bolts.reference import Result
 from bolts.urban.index import ALERT_INDEX, ALERT_RESULTS, BANDS, CityIndex, result_row
 from bolts.urban.places import PULSE_S, WINDOW_S, Figures
 from bolts.urban.reports import CITIES, KINDS, Drop, city_of, made_report, read_report, sensors_of_a_city
 
 #: A smoothed value is kept to this part of a hundredth, rounded down.
 _PART = Fraction(1, 256)
-
-
-class Result(NamedTuple):
-    """An output row; its number grows with the interval and then the city's name."""
-
-    number: int
-    row: str
 
 
 class Smoothed(NamedTuple):
@@ -43,7 +37,10 @@ def made_lines(seed: int, sensors: int, count: int) -> Iterator[str]:
 def reference_rows(
     lines: Iterable[str], *, pulse_s: int = PULSE_S, window_s: int = WINDOW_S, drops: Counter[str] | None = None
 ) -> list[Result]:
-    """The results of reports, each sensor's in order; `drops` counts what takes no part, by reason."""
+    """The results of reports, each sensor's in order; `drops` counts those that take no part, by reason.
+
+    A result's number grows with the interval and then the city's name.
+    """
     counted: Counter[str] = Counter() if drops is None else drops
     values, intervals = _smoothed(lines, pulse_s, counted)
     found, high = [], Counter[str]()

@@ -17,7 +17,8 @@ from leeward.replay.rows import DROPOFF, PICKUP, epoch_s, judge, text_of
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 from bolts.query1.grid import Grid
-from bolts.query1.reference import Line, read_rides, rows_per_pulse
+from bolts.query1.reference import read_rides, rows_per_pulse
+from bolts.reference import Line
 
 PULSE_S = 60
 REPEATS = 150

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from bolts.latency.taxi import taxi_lines
-from bolts.query1.reference import Result
 from bolts.query1.reference import reference_rows as routes
 from bolts.query2.reference import reference_rows as areas
+from bolts.reference import Result
 from bolts.urban.reference import made_lines
 from bolts.urban.reference import reference_rows as cities
 from leeward.core.table import replicas

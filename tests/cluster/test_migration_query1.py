@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from bolts.query1.reference import Result, reference_rows
+from bolts.query1.reference import reference_rows
+from bolts.reference import Result
 from leeward.adapters.results import Results
 from leeward.core.table import replicas
 from leeward.dashboard.verdict import compare

@@ -35,7 +35,7 @@ def routed(stage_: Stage) -> Iterator[Running]:
 
 
 def lines(running: Running) -> dict[str, list[Line]]:
-    """What the sink has, by way."""
+    """The numbers that the sink has, by way."""
     found: dict[str, list[Line]] = {way: [] for way in WAYS}
     file = running.stage.folder / "routed.out"
     for row in (file.read_text() if file.exists() else "").split("\n")[:-1]:

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 import bolts.query1.data_source as data_source
 import bolts.query1.result_sink as result_sink
 from bolts.query1.grid import Grid
-from bolts.query1.reference import Line, read_rides, rows_per_pulse
+from bolts.query1.reference import read_rides, rows_per_pulse
 from bolts.query1.stores import Row
 from bolts.query1.trips import Reject, parse_trip
+from bolts.reference import Line
 from tests.network_twin import FakeSink, FakeStream, Network
 from topologies.query1 import MAX_REPLICAS, Query1
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import bolts.query1.data_source as data_source
 import bolts.query1.result_sink as result_sink
 from bolts.latency.taxi import taxi_lines
-from bolts.query1.reference import Line
 from bolts.query1.stores import Row
 from bolts.query1.trips import Reject, parse_trip
 from bolts.query2.areas import AREAS
 from bolts.query2.reference import read_drives, rows_per_pulse
+from bolts.reference import Line
 from tests.network_twin import FakeSink, FakeStream, Network
 from topologies import query1 as q1
 from topologies import query2 as q2

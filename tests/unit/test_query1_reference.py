@@ -13,15 +13,8 @@ import typer
 from typer.testing import CliRunner
 
 from bolts.query1.grid import Grid
-from bolts.query1.reference import (
-    InputError,
-    Line,
-    read_lines,
-    read_rides,
-    reference_rows,
-    rows_per_event,
-    rows_per_pulse,
-)
+from bolts.query1.reference import read_rides, reference_rows, rows_per_event, rows_per_pulse
+from bolts.reference import InputError, Line, read_lines
 from leeward.cli.reference import register
 
 TAXI = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "taxi"

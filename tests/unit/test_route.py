@@ -1,4 +1,4 @@
-"""What a sender does with a router: how its choices become weights, and what is told to it, in virtual time."""
+"""A sender with a router, in virtual time: its choices become weights, and it is told delays and silences."""
 
 from __future__ import annotations
 
