@@ -63,7 +63,9 @@ def prometheus(tmp_path):
         ]  # fmt: skip
         with (tmp_path / "log").open("w") as log:
             started.append(subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True))
-        return f"http://{address}"
+        server = f"http://{address}"
+        wait_for(lambda: httpx.get(f"{server}/-/ready").is_success)  # it listens earlier, and refuses queries
+        return server
 
     yield start
     for process in started:

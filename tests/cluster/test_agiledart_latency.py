@@ -13,6 +13,7 @@ from tests.cluster.live_runs import WHY, play
 pytestmark = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")
 
 
+@pytest.mark.slow  # routers, placement by agents and these applications have tests of their own on the pipeline
 @pytest.mark.timeout(480)
 def test_one_application_at_one_rate(tmp_path: Path):
     """Latencies are the experiment's matter; here only what a busy machine cannot change."""

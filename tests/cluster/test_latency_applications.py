@@ -98,6 +98,7 @@ def test_profitable_areas(stage_: Stage, rows: Path, tmp_path: Path):
         equal_through_handovers(running, Notes(tmp_path / "notes"), reference, components)
 
 
+@pytest.mark.slow  # the two others of this file and test_migration_query1 go through the same handovers
 def test_urban_sensing(stage_: Stage, tmp_path: Path):
     """70 sensors report twice a second each, so that an order that changed would show in what is smoothed."""
     sensors, pulse_s, window_s = 70, 60, 180
