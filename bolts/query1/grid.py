@@ -18,6 +18,13 @@ def route_id(from_east: int, from_south: int, to_east: int, to_south: int) -> st
     return f"{from_east}.{from_south}>{to_east}.{to_south}"
 
 
+def cells_of(route: str) -> Route:
+    """The cells of a route's id."""
+    ends = [end.split(".") for end in route.split(">")]
+    (from_east, from_south), (to_east, to_south) = ends
+    return int(from_east), int(from_south), int(to_east), int(to_south)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
     """Where the cells lie; a cell owns its western and northern edges. Raises ConfigError for sizes <= 0."""

@@ -17,6 +17,7 @@ from bolts.query1.parser import Parser
 from bolts.query1.service_times import TABLE2_RATE
 from bolts.query1.settings import Settings, read_settings
 from leeward.core.errors import ConfigError
+from leeward.core.view import View
 from leeward.runtime import Pulse
 from topologies.query1 import MAX_REPLICAS, Query1
 
@@ -98,6 +99,18 @@ def test_the_sink_publishes_changes_once_and_counts_repeats(monkeypatch):
         (5, "p,d,3.3,4.4" + ",NULL" * 9, "1.5"),
     ]
     assert task.counters == {"results": 1, "repeats": 1}
+    (arrow,) = task.shown.arrows
+    assert (arrow.start, arrow.end, arrow.label) == ((2.5, 2.5), (3.5, 3.5), "1. 3.3 to 4.4")
+    assert task.shown.note == "d" and View.of(task.shown.document()) == task.shown
+
+
+def test_a_sink_that_was_moved_shows_what_its_predecessor_did(monkeypatch):
+    monkeypatch.setattr(result_sink, "open_sink", lambda settings, topology: None)
+    task = local(GlobalRankSink)
+    assert task.shown.arrows == ()
+    task.state["shown"] = ["1.1>300.300"]
+    task.resumed()
+    assert [arrow.end for arrow in task.shown.arrows] == [(299.5, 299.5)]
 
 
 def test_settings_have_the_documented_defaults():

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leeward.core.coordinates import Coordinate
+from leeward.core.view import View
 
 #: Fields of an entry in a sink's results stream, epoch s: its pulse left the source; the sink wrote it.
 LEFT_FIELD, WRITTEN_FIELD = "w0", "w"
@@ -39,6 +40,7 @@ class TaskMetrics:
     state_unused: bool = False  #: it has processed tuples, and nothing that it runs uses `self.state`
     place: Coordinate | None = None  #: of its node in the network
     trips: Mapping[str, float] = field(default_factory=dict)  #: node -> round trip to it, s, of those measured last
+    view: View | None = None  #: a sink's newest result as a picture
     more: Mapping[str, object] = field(default_factory=dict)  #: for people: node, epoch, state, own counters
 
     def to_line(self) -> str:
@@ -53,7 +55,8 @@ class TaskMetrics:
             "trips": {node: round(seconds, 7) for node, seconds in self.trips.items()},
             "place": [round(figure, 7) for figure in self.place.figures()] if self.place else [],
         }  # fmt: skip
-        return json.dumps({**self.more, **own})
+        shown = {"view": self.view.document()} if self.view else {}
+        return json.dumps({**self.more, **own, **shown})
 
     @classmethod
     def from_line(cls, line: str) -> TaskMetrics | None:
@@ -80,6 +83,7 @@ class TaskMetrics:
                 state_unused=bool(entry.get("state_unused", False)),
                 place=Coordinate.of(entry.get("place")),
                 trips={str(node): _amount(seconds) for node, seconds in entry.get("trips", {}).items()},
+                view=View.of(entry.get("view")),
             )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None

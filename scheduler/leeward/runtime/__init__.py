@@ -3,6 +3,7 @@
 Knows `leeward.core`, streamparse, Redis and ZooKeeper; nothing of solvers, policies or Spark.
 """
 
+from leeward.core.view import Arrow, View
 from leeward.runtime.dsl.queues import ordered_by
 from leeward.runtime.dsl.routers import routed_by
 from leeward.runtime.dsl.specs import balanced, keyed
@@ -14,6 +15,7 @@ from leeward.wire.secrets import secrets_of
 
 __all__ = [
     "DEFAULTS",
+    "Arrow",
     "ElasticBolt",
     "FencedRedis",
     "FencingToken",
@@ -21,6 +23,7 @@ __all__ = [
     "StatefulBolt",
     "StatefulSpout",
     "Topology",
+    "View",
     "balanced",
     "keyed",
     "open_redis",

@@ -25,6 +25,7 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.protocol import TaskProtocol
 from leeward.core.table import first_tables, tables_text
 from leeward.core.topology_conf import REPLICAS, SWAP_DIR, ZOOKEEPER_ROOT
+from leeward.core.view import View
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.handover.courier import Courier
 from leeward.runtime.pacing import Pacing
@@ -94,6 +95,7 @@ class Elastic(Output):
         )  # fmt: skip
         self._open_output()
         self.counters: Counter[str] = Counter()  #: the user's own counts, published with the metrics
+        self.shown: View | None = None  #: a sink sets it: its newest result as a picture, for the service's page
         self._inbox: deque[Callable[[], None]] = deque()
         self._meter = Meter()
         self._timer_due = 0.0
@@ -362,6 +364,7 @@ class Elastic(Output):
             state_unused=unused,
             place=self._distance.place,
             trips=self._distance.trips(),
+            view=self.shown,
             more=more,
         ).to_line()
 
