@@ -20,7 +20,8 @@ import matplotlib
 from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 
-from leeward.cli.demo import Demo
+from leeward.cli._replayed import Replayed, generated_rows
+from leeward.cli.demo import Drain, generating, judge
 from leeward.dashboard.live import Screen, render
 from leeward.dashboard.watch import Watch
 
@@ -32,8 +33,8 @@ SIZE = 24
 GROUND = "#292929"
 
 
-class Filmed(Demo):
-    """The demo; every screen is kept."""
+class Filmed(Replayed):
+    """The demo's run; every screen is kept."""
 
     screens: list[Screen]
 
@@ -49,11 +50,11 @@ class Filmed(Demo):
         return watch
 
 
-def filmed(folder: Path, base_port: int, stack: ExitStack) -> Filmed:
+def filmed(folder: Path, hours: float, base_port: int, stack: ExitStack) -> Filmed:
     """The demo as it is by default."""
     return Filmed(
-        out=folder / "demo", folder=folder / "cluster", speed=60.0, service_times="emulated",
-        options=["mode=live"], drain=True, base_port=base_port, stack=stack, keep=False,
+        generated_rows(*generating(hours, seed=1), folder / "demo"), out=folder / "demo", folder=folder / "cluster",
+        speed=60.0, service_times="emulated", options=["mode=live"], base_port=base_port, stack=stack,
     )  # fmt: skip
 
 
@@ -92,11 +93,10 @@ def main() -> None:
     parser.add_argument("--base-port", type=int, default=6600)
     options = parser.parse_args()
     with ExitStack() as stack:
-        run = filmed(options.folder, options.base_port, stack)
-        run.prepare(None, options.hours, 1)
+        run = filmed(options.folder, options.hours, options.base_port, stack)
         run.start()
-        run.play()
-        if not run.judge():
+        run.play(Drain(run))
+        if not judge(run):
             sys.exit(1)
     moving = [screen for screen in run.screens if screen.migration]
     best = max(moving, key=lambda screen: (len(screen.history), screen.elapsed_s), default=run.screens[-1])

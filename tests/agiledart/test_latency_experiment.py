@@ -6,13 +6,11 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leeward.cli._agiledart_latency import Kept
 from leeward.core.fields import FieldError
 from leeward.core.network import NIMBUS, Link, Network, NetworkNode, Site
 from leeward.local.places import checkout
@@ -277,20 +275,3 @@ def test_the_picture_has_the_papers_range_beside_ours():
         "16.7 % lower, the paper's range": (pytest.approx(83.3),),
         "52.7 % lower, the paper's range": (pytest.approx(47.3),),
     }
-
-
-# --- runs that are kept
-
-
-def test_runs_are_kept_for_the_next_call_of_the_same_scenario(tmp_path: Path):
-    file = tmp_path / "runs"
-    Kept(file, scenario()).add(MANY)
-    assert Kept(file, scenario()).runs == {MANY.key: MANY}
-    assert Kept(file, scenario(window_s=11)).runs == {}
-    kept = Kept(file, scenario())
-    kept.add(storms(0.1))
-    assert len(Kept(file, scenario()).runs) == 2
-    kept.end()
-    assert Kept(file, scenario()).runs == {}
-    file.write_text('{"of": "')
-    assert Kept(file, scenario()).runs == {}, "a file that is cut off counts as none"

@@ -16,7 +16,8 @@ class Row:
 
     number: int  #: sequence number that the sink wrote it under
     text: str  #: the row
-    age_s: float  #: from the pulse's departure at the source to the sink
+    sent_s: float  #: when the pulse left the source, s since 1970
+    age_s: float  #: from then to the sink
 
 
 class Results:
@@ -46,5 +47,5 @@ class Results:
 
 def _row(entry: tuple[bytes, dict[bytes, bytes]]) -> Row:
     number, fields = entry
-    age = float(fields.get(WRITTEN_FIELD.encode(), 0)) - float(fields.get(LEFT_FIELD.encode(), 0))
-    return Row(number=int(number.split(b"-")[0]), text=fields[b"row"].decode(), age_s=age)
+    written, left = (float(fields.get(field.encode(), 0)) for field in (WRITTEN_FIELD, LEFT_FIELD))
+    return Row(number=int(number.split(b"-")[0]), text=fields[b"row"].decode(), sent_s=left, age_s=written - left)

@@ -10,11 +10,11 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from leeward import __version__
+from leeward.cli._kept import Kept
 from leeward.cli._live import TIMES, Live, LiveError, project_of, run_steps, scenario_document
 from leeward.cli._output import Output
 from leeward.core.experiment import Finding
@@ -25,7 +25,6 @@ from leeward.policies.agiledart.experiments.latency import (
     OURS,
     STORM,
     Compared,
-    Key,
     Measured,
     Result,
     compare,
@@ -95,7 +94,7 @@ class LatencyRun:
 
     def __init__(self, scenario: Scenario, chosen: Sequence[Application], live: Live) -> None:
         self.scenario, self.chosen, self.live = scenario, chosen, live
-        self.kept = Kept(live.out / f"{NAME}.runs", scenario)
+        self.kept = Kept(live.out / f"{NAME}.runs", scenario, measured_of)
         self.failed: list[str] = []
 
     def start(self) -> None:
@@ -241,26 +240,3 @@ class LatencyRun:
 def _name(application: Application, system: str, rate: str) -> str:
     """Of the topology on the cluster."""
     return f"{application.topology}-{rate}-{WORDS[system]}"
-
-
-class Kept:
-    """Runs that are measured, in a file; those of another scenario or version do not count."""
-
-    def __init__(self, file: Path, scenario: Scenario) -> None:
-        self._file, self._of = file, json.dumps([__version__, repr(scenario)])
-        self.runs: dict[Key, Measured] = {}
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            document = json.loads(file.read_text())
-            if document["of"] == self._of:
-                self.runs = {one.key: one for one in map(measured_of, document["runs"])}
-
-    def add(self, one: Measured) -> None:
-        """Written at once, whole or not at all."""
-        self.runs[one.key] = one
-        new = self._file.with_suffix(".new")
-        new.write_text(json.dumps({"of": self._of, "runs": [run.document() for run in self.runs.values()]}))
-        new.replace(self._file)
-
-    def end(self) -> None:
-        """Forget them all."""
-        self._file.unlink(missing_ok=True)

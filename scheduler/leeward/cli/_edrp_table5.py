@@ -1,0 +1,114 @@
+"""The run of `leeward experiment edrp-table5`: query 1 on a local cluster, once for each objective and mode.
+
+The parts that compute are in `policies/edrp/experiments/table5.py`.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from leeward.cli._common import EXIT_INTERRUPTED
+from leeward.cli._experiment import tell
+from leeward.cli._kept import Kept
+from leeward.cli._output import Output
+from leeward.cli._replayed import Replayed, Rows, generated_rows, refuse_elsewhere
+from leeward.core.errors import LeewardError
+from leeward.policies.edrp.experiments.table5 import (
+    OBJECTIVES,
+    Measured,
+    Objective,
+    conclude,
+    measure,
+    measured_of,
+    service_options,
+)
+
+NAME = "edrp-table5"
+SPEED = 60.0
+#: Data of the paper's run: four days of a week as it was, h; of a quick one: a day's curve pressed into these hours.
+FULL_H, QUICK_H = 96.0, 20.0
+#: Rows per minute of data, at 60 times real time tuples/s.
+PEAK, TROUGH = 260.0, 20.0
+START = "2013-01-14 04:00:00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The rows to be replayed, and the runs that are asked for."""
+
+    quick: bool
+    hours: float  #: of data
+    seed: int
+    runs: Sequence[tuple[Objective, str]]
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Options of `leeward replay generate`."""
+        shape = ("day", "--trough-rate", f"{TROUGH:g}") if self.quick else ("real", "--start", START)
+        sizes = ("--hours", f"{self.hours:g}", "--peak-rate", f"{PEAK:g}", "--seed", str(self.seed))
+        return ("--profile", *shape, *sizes)
+
+    @property
+    def words(self) -> str:
+        """The rows for people."""
+        shape = "a day's curve of 2013 compressed" if self.quick else f"the week of 2013 from {START} on"
+        return f"{self.hours:g} h generated with seed {self.seed}, {shape}, at most {PEAK:g} tuples/s"
+
+
+def run_table5(asked: Asked, *, folder: Path, base_port: int, output: Output, out: Path) -> None:
+    """All runs that are not kept of an earlier call, one after the other; raises LeewardError, OSError, typer.Exit."""
+    refuse_elsewhere(f"experiment {NAME}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
+    began = time.monotonic()
+    kept = Kept(out / f"{NAME}.runs", (asked.rows, SPEED), measured_of)
+    left = [run for run in asked.runs if (run[0].name, run[1]) not in kept.runs]
+    failed: list[str] = []
+    try:
+        with redirect_stdout(sys.stderr):  # of the result alone
+            rows = generated_rows(asked.rows, asked.words, out / "rows") if left else None
+            for at, (objective, mode) in enumerate(left, 1):
+                assert rows is not None  # some are left
+                typer.echo(f"run {at} of {len(left)}: {objective.name}, {mode}")
+                try:
+                    kept.add(_run(objective, mode, rows, folder=folder, base_port=base_port, out=out))
+                except (LeewardError, ValueError) as error:
+                    failed.append(f"{objective.name}, {mode}: {error}")
+                    typer.echo(f"failed: {error}")
+    except KeyboardInterrupt:
+        typer.echo(f"stopped: the same command goes on after {len(kept.runs)} runs.", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    chosen = {(objective.name, mode) for objective, mode in asked.runs}
+    finding = conclude([one for key, one in kept.runs.items() if key in chosen], failed=failed)
+    command = f"leeward experiment {NAME} --seed {asked.seed}" + (" --quick" if asked.quick else "")
+    seconds = sum(one.seconds for one in kept.runs.values()) if not left else time.monotonic() - began
+    tell(NAME, finding, command=command, seed=asked.seed, seconds=seconds, output=output, out=out)
+    if len(kept.runs) == 2 * len(OBJECTIVES):
+        kept.end()  # it is over: the next call measures again
+
+
+def _run(objective: Objective, mode: str, rows: Rows, *, folder: Path, base_port: int, out: Path) -> Measured:
+    where = out / f"{objective.name.replace(' ', '_')}-{mode}"
+    where.mkdir(parents=True, exist_ok=True)
+    (where / "events.jsonl").unlink(missing_ok=True)
+    with ExitStack() as stack:
+        run = Replayed(
+            rows, out=where, folder=folder, speed=SPEED, service_times="emulated", base_port=base_port, stack=stack,
+            options=[f"{key}={value}" for key, value in service_options(objective, mode).items()],
+            title=f"Table V: {objective.name}, {mode}",
+        )  # fmt: skip
+        run.start()
+        run.play()
+        verdict = run.verdict()
+        return measure(
+            run.events.all, run.results.all(), began=run.started, ended=run.finished, objective=objective.name,
+            mode=mode, tuples=rows.last - 1, expected=verdict.expected,
+            wrong=verdict.lost + verdict.duplicated + verdict.out_of_order,
+        )  # fmt: skip
