@@ -16,9 +16,6 @@ CELLS = Grid().cells
 class GlobalRankSink(ResultSink):
     """state: see GlobalRank."""
 
-    def resumed(self) -> None:
-        self.shown = picture(self.state.get("shown", ()))
-
     def process(self, tup: Any) -> None:
         GlobalRank(self.state).candidate(Ranked(*tup.values))
 
@@ -29,10 +26,10 @@ class GlobalRankSink(ResultSink):
         if routes is not None:
             row = result_row(pulse.data["pickup"], pulse.data["dropoff"], routes)
             self.publish(pulse.number, row, w0=pulse.data["w0"])
-            self.shown = picture(routes, pulse.data["dropoff"])
+        self.shown = picture(self.state["shown"], pulse.data["dropoff"])
 
 
-def picture(routes: Sequence[str], note: str = "") -> View:
+def picture(routes: Sequence[str], note: str) -> View:
     """The ten top routes over the grid, from the middle of a cell to that of another."""
     arrows = []
     for rank, route in enumerate(routes, 1):
