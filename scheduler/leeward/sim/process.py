@@ -74,7 +74,7 @@ class Process:
         try:
             self._receive(source, item)
         except NotOwnedError as error:
-            self.task.carry_out(self.protocol.misrouted(str(error)))
+            self.task.misrouted(str(error))
 
     def _receive(self, source: int, item: object) -> None:
         protocol = self.protocol

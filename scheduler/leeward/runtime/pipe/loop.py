@@ -155,7 +155,7 @@ class Loop:
                     continue
                 taken += 1
                 if inbox or copier.copying:
-                    bolt.attend()
+                    self._attend(code, values, batch)
                 tup_id = values.pop() if ids else next(number)
                 if state is not None:
                     state.here = source.here
@@ -193,6 +193,14 @@ class Loop:
             meter.tuples += done
             if done:
                 meter.busy_s = busy + clock() - began
+
+    def _attend(self, code: int, values: Any, rest: Iterator[Any]) -> None:
+        """Before an input that is read already: after an exception of what was posted it comes first."""
+        try:
+            self._bolt.attend()
+        except BaseException:
+            self._rest = itertools.chain((code, values), rest)
+            raise
 
     def _define(self, code: int, values: Any) -> None:
         if code == DEFINE_CHANNEL:

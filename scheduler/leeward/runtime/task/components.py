@@ -168,6 +168,8 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
             self._run_workerless()
             return
         try:
+            if self._task.interrupted:
+                self._carry_out(())
             self._loop.run()
         except NotOwnedError as error:
             group = self.state.here
@@ -175,7 +177,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
                 self._current_tups = self._current_tups or [self._loop.at]
                 raise  # the user's code keeps its state by another key than the one that the input is routed by
             self._current_tups = []
-            self._carry_out(self._protocol.misrouted(f"a tuple of group {group} came to {error}"))
+            self._task.misrouted(f"a tuple of group {group} came to {error}")
         except BaseException:
             self._current_tups = self._current_tups or [self._loop.at]  # pystorm reports these, and fails them
             raise
@@ -342,6 +344,8 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
         if not self._connected:
             self._run_workerless()
             return
+        if self._task.interrupted:
+            self._carry_out(())
         if self._rest is None:
             batch = self.serializer.batch()
             self._rest = zip(batch[::2], batch[1::2], strict=True)

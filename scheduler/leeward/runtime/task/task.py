@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from leeward.core.control import ControlRecord, Report, cut_barrier, ready_barrier
@@ -59,6 +61,7 @@ class Task:
         self.handovers = Handovers(self, courier, self.around, pacing)
         self.state_bytes = 0  #: as of the last export
         self._durable = Durable()
+        self._left: deque[Instruction] = deque()  # behind one in which the user's code raised an exception
         self._imported = self._report()  # with the newest RESTORE
 
     # --- its kind
@@ -104,13 +107,39 @@ class Task:
         self._now_durable(record)
 
     def carry_out(self, instructions: Iterable[Instruction]) -> None:
-        """In order."""
-        self.shell.changing()
-        for instruction in self._in_turn(instructions):
-            self._actions[type(instruction)](self, instruction)
+        """In order. After an exception of the user's code the next call begins behind what raised it."""
+        left, self._left = self._left, deque()
+        todo, doing = iter(chain(left, self._in_turn(instructions))), None
+        try:
+            self.shell.changing()
+            for doing in todo:
+                self._actions[type(doing)](self, doing)
+        except Exception as failure:
+            self._left.extend(self._behind(doing, todo, failure))
+            raise
         self.shell.changed()
 
+    @property
+    def interrupted(self) -> bool:
+        """An exception has left instructions. They come before any further input: `carry_out(())`."""
+        return bool(self._left)
+
+    def misrouted(self, why: str) -> None:
+        """A tuple came to a task that does not own its key group. The rest is dropped: no cut may lack the tuple."""
+        self._left.clear()
+        self.carry_out(self.protocol.misrouted(why))
+
     # --- deeds
+
+    def _behind(
+        self, failed: Instruction | None, rest: Iterable[Instruction], failure: Exception
+    ) -> Iterable[Instruction]:
+        """The instructions to go on with. A cut that the user's code could not prepare is reported as failed."""
+        if not isinstance(failed, BeforeCheckpoint | Export):
+            return rest
+        cut = failed.cut
+        self.link.report(cut_barrier(cut), self._report(f"{type(failure).__name__}: {failure}"))
+        return [one for one in rest if not (isinstance(one, Export) and one.cut == cut)]
 
     def _report(self, error: str = "", **counts: Any) -> Report:
         return Report(task=self.shell.task_id, component=self.shell.component_name, error=error, **counts)
