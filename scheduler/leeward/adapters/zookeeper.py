@@ -276,19 +276,33 @@ class ZooLock:
     """LeaderLock: kazoo's lock; gone with the session."""
 
     def __init__(self, client: KazooClient, paths: Paths) -> None:
-        self._client = client
-        self._lock = client.Lock(f"{paths.base}/leader", identifier=f"{socket.gethostname()}:{os.getpid()}")
-        self._held = False
+        self._client, self._path = client, f"{paths.base}/leader"
+        self._lock = client.Lock(self._path, identifier=f"{socket.gethostname()}:{os.getpid()}")
+        self._held, self._tried = False, False
         self._listener: Callable[[str], None] = self._changed
         client.add_listener(self._listener)
 
     def acquire(self, timeout_s: float) -> bool:
         with asking("wait for leadership"):
+            if not self._tried:
+                self._drop_remains()
+            self._tried = True
             try:
                 self._held = self._lock.acquire(timeout=timeout_s)
             except LockTimeout:
                 self._held = False
         return self._held
+
+    def _drop_remains(self) -> None:
+        """A node that a lock before this one could not delete while ZooKeeper was away. Its session may have survived,
+        as it does where ZooKeeper was started anew: then this process would wait for itself for ever.
+        """
+        ask = self._client.retry
+        with contextlib.suppress(NoNodeError):
+            for name in ask(self._client.get_children, self._path):
+                there = ask(self._client.exists, f"{self._path}/{name}")
+                if there is not None and there.owner_session_id == self._client.client_id[0]:
+                    ask(self._client.delete, f"{self._path}/{name}")
 
     def held(self) -> bool:
         return self._held
