@@ -38,7 +38,7 @@ ONLY_IN = {
     "numba": {"policies"},
     "pyspark": {"replay"},
     "kazoo": {"adapters", "runtime", "wire"},
-    "redis": {"adapters", "runtime", "replay", "local", "deploy"},
+    "redis": {"adapters", "runtime", "replay", "local", "deploy", "wire"},
 }
 #: Lines of a file for one sitting, and of those that hold one idea that does not come apart.
 LONGEST = 450

@@ -18,6 +18,7 @@ from leeward.control.ports import StreamFacts
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.metrics import LEFT_FIELD, WRITTEN_FIELD
 from leeward.core.secrets import NO_SECRETS, Secrets, without_password
+from leeward.wire.redis import client
 
 _FENCE = files("leeward.adapters").joinpath("lua/fence.lua").read_text()
 _BATCH = 500
@@ -30,13 +31,8 @@ class RedisSnapshots:
 
     def __init__(self, url: str, *, secrets: Secrets = NO_SECRETS, timeout_s: float = 5.0) -> None:
         self._shown = without_password(url)
-        self._redis = redis.Redis.from_url(
-            url,
-            **secrets.redis_login(),
-            socket_timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
-            health_check_interval=15,
-        )
+        self._redis = client(url, secrets=secrets, timeout_s=timeout_s)
+        self._looks = client(url, secrets=secrets, timeout_s=timeout_s, tries=2)  # often, and a look may fail
         self._fence = self._redis.register_script(_FENCE)
         self._drops = FragmentDrops(secrets.agent_secret.encode())
 
@@ -82,31 +78,35 @@ class RedisSnapshots:
 
     def metrics(self, topology_id: str) -> Mapping[int, str]:
         with self._asking():
-            found = self._redis.hgetall(f"leeward:{topology_id}:metrics")
+            found = self._looks.hgetall(f"leeward:{topology_id}:metrics")
         return {int(task): line.decode() for task, line in found.items()}
 
     def beats(self, topology_id: str) -> Mapping[int, str]:
         with self._asking():
-            found = self._redis.hgetall(f"leeward:{topology_id}:alive")
+            found = self._looks.hgetall(f"leeward:{topology_id}:alive")
         return {int(task): beat.decode() for task, beat in found.items()}
 
     def streams(self, source: str, results: str) -> StreamFacts:
         left, written = LEFT_FIELD.encode(), WRITTEN_FIELD.encode()
         last = done = 0
         pairs: list[tuple[float, float]] = []
+        now: float | None = None
         with self._asking():
             if source:
-                newest = self._redis.xrevrange(source, count=1)
+                newest = self._looks.xrevrange(source, count=1)
                 last = int(newest[0][0].split(b"-")[0]) if newest else 0
-                done = int(self._redis.hget(f"{source}:progress", "seq") or 0)
+                done = int(self._looks.hget(f"{source}:progress", "seq") or 0)
             if results:
-                for _, fields in self._redis.xrevrange(results, count=_RESULTS):
+                seconds, micros = self._looks.time()
+                now = seconds + micros / 1e6
+                for _, fields in self._looks.xrevrange(results, count=_RESULTS):
                     if left in fields and written in fields:
                         pairs.append((float(fields[left]), float(fields[written])))
-        return StreamFacts(last=max(last, done), done=done, results=tuple(pairs))
+        return StreamFacts(last=max(last, done), done=done, results=tuple(pairs), now=now)
 
     def close(self) -> None:
         self._redis.close()
+        self._looks.close()
 
     @contextmanager
     def _asking(self) -> Iterator[None]:

@@ -186,7 +186,9 @@ class StreamFacts:
 
     last: int = 0  #: last sequence number in the input stream
     done: int = 0  #: last sequence number that the source has durably consumed
-    results: tuple[tuple[float, float], ...] = ()  #: (w0, w) of the newest results: left the source, written; epoch s
+    #: (w0, w) of the newest results: left the source, written; epoch s by the clocks of their nodes
+    results: tuple[tuple[float, float], ...] = ()
+    now: float | None = None  #: when they were read, epoch s by the datastore's clock
 
 
 class SnapshotStore(Protocol):

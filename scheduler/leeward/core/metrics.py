@@ -38,6 +38,7 @@ class TaskMetrics:
     mode: str = ""  #: of the task's protocol: `running`, say
     outside: tuple[str, ...] = ()  #: attributes beside `self.state` that its tuples change
     state_unused: bool = False  #: it has processed tuples, and nothing that it runs uses `self.state`
+    ahead_s: float | None = None  #: of its node's clock before the datastore's, s; negative: behind; None: not known
     place: Coordinate | None = None  #: of its node in the network
     trips: Mapping[str, float] = field(default_factory=dict)  #: node -> round trip to it, s, of those measured last
     view: View | None = None  #: a sink's newest result as a picture
@@ -52,6 +53,7 @@ class TaskMetrics:
             "looked_at": self.looked_at, "state_bytes": self.state_bytes,
             "reads": self.reads, "writes": self.writes, "mode": self.mode,
             "outside": self.outside, "state_unused": self.state_unused,
+            "ahead_s": None if self.ahead_s is None else round(self.ahead_s, 6),
             "trips": {node: round(seconds, 7) for node, seconds in self.trips.items()},
             "place": [round(figure, 7) for figure in self.place.figures()] if self.place else [],
         }  # fmt: skip
@@ -81,6 +83,7 @@ class TaskMetrics:
                 mode=str(entry.get("mode", "")),
                 outside=tuple(map(str, entry.get("outside", ()))),
                 state_unused=bool(entry.get("state_unused", False)),
+                ahead_s=_seconds(entry.get("ahead_s")),
                 place=Coordinate.of(entry.get("place")),
                 trips={str(node): _amount(seconds) for node, seconds in entry.get("trips", {}).items()},
                 view=View.of(entry.get("view")),
@@ -95,6 +98,15 @@ def _count(value: object) -> int:
     if found > _MOST:
         raise ValueError(f"{value!r} is too large")
     return found
+
+
+def _seconds(value: object) -> float | None:
+    """Raises ValueError for what is no difference of two clocks."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no time")
+    return float(value)
 
 
 def _amount(value: object) -> float:

@@ -15,25 +15,26 @@ Bytes count, in Redis or at agents, once the record of their task is there; its 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgpack
-import redis
 
+from leeward.core.clocks import Ahead
 from leeward.core.errors import FencedError, SnapshotError
 from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.runtime.state import snapshot
 from leeward.runtime.state.keyed import Entries
+from leeward.wire.redis import client
 
 if TYPE_CHECKING:
     from leeward.core.fragments import Buffer
     from leeward.runtime.state.scattered import Kept, Scattered  # most tasks do not need it
 
 _EXPORT = files("leeward.runtime").joinpath("lua/export.lua").read_text()
-_TIMEOUT_S = 5.0
 #: Bytes of state in one call of Redis, about: others want its one thread too.
 _BATCH_BYTES = 1024 * 1024
 
@@ -57,18 +58,13 @@ class TaskStore:
         scattered: Scattered | None = None,
     ) -> None:
         """`scattered`: the agents that get the bytes; None: Redis gets them."""
-        self._redis = redis.Redis.from_url(
-            url,
-            **secrets.redis_login(),
-            socket_timeout=_TIMEOUT_S,
-            socket_connect_timeout=_TIMEOUT_S,
-            health_check_interval=15,
-        )
+        self._redis = client(url, secrets=secrets)
         self._topology, self._prefix = topology_id, f"leeward:{topology_id}:"
         self._component, self._task, self._node = component, task, node
         self._swap = swap / topology_id
         self._script = self._redis.register_script(_EXPORT)
         self._scattered, self._told = scattered, False
+        self._ahead = Ahead()
 
     def export(
         self,
@@ -185,8 +181,18 @@ class TaskStore:
         return full, swapped, scattered
 
     def publish_metrics(self, text: str) -> None:
-        """Overwrite this task's line in the metrics hash."""
-        self._redis.hset(self._prefix + "metrics", str(self._task), text)
+        """Overwrite this task's line in the metrics hash; the same round trip reads the clock of Redis."""
+        both = self._redis.pipeline(transaction=False)
+        both.hset(self._prefix + "metrics", str(self._task), text)
+        both.time()
+        asked = time.time()
+        seconds, micros = both.execute()[1]
+        self._ahead.add(asked=asked, answered=time.time(), theirs=seconds + micros / 1e6)
+
+    @property
+    def ahead_s(self) -> float | None:
+        """How far the clock of this node is ahead of Redis', s; None before the first metrics."""
+        return self._ahead.seconds
 
     def _cut_key(self, cut: int) -> str:
         return f"{self._prefix}cut:{cut}:{self._component}"

@@ -22,6 +22,7 @@ import redis
 from leeward.core.control import GONE
 from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.runtime.pacing import Pacing
+from leeward.wire.redis import client
 
 
 class Stopped:
@@ -53,9 +54,7 @@ class Beat:
     ) -> None:  # fmt: skip
         """`silence()`: seconds since the worker was heard; 0 while it need not be. `secrets` hold Redis' password."""
         self._pacing = pacing
-        self._redis = redis.Redis.from_url(
-            url, **secrets.redis_login(), socket_timeout=pacing.farewell_s, socket_connect_timeout=5.0
-        )
+        self._redis = client(url, secrets=secrets, timeout_s=pacing.farewell_s, connect_s=1.0, tries=1)
         self._key, self._task, self._silence = f"leeward:{topology_id}:alive", str(task), silence
         self._numbers = itertools.count()
         self._stop = threading.Event()

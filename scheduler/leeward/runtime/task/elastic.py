@@ -172,6 +172,7 @@ class Elastic(Output):
             redis_url(conf), conf["storm.id"], self.component_name, self.task_id,
             node=self._node, swap=self._swap, secrets=secrets, scattered=scattered_of(conf, self._node, secrets),
         )  # fmt: skip
+        self._clock_ahead: Callable[[], float | None] = lambda: store.ahead_s
         self._link = self._make_link(
             zookeeper=zookeeper(conf),
             secrets=secrets,
@@ -362,6 +363,7 @@ class Elastic(Output):
             writes=self.writes,
             outside=outside,
             state_unused=unused,
+            ahead_s=self._clock_ahead(),
             place=self._distance.place,
             trips=self._distance.trips(),
             view=self.shown,
