@@ -238,6 +238,8 @@ def die() -> None:
 class Script:
     """Policy: carries out the builders given to it, one after the other; else wants what there is."""
 
+    at_once = True  #: it needs no rates
+
     def __init__(self) -> None:
         self.wanted: queue.Queue[Builder] = queue.Queue()
 

@@ -16,7 +16,6 @@ from leeward.control.monitor import (
     members,
     rates_between,
     read_samples,
-    response_s,
     sinks,
     streams_of,
 )
@@ -259,12 +258,6 @@ def test_bad_pin_of_the_submission():
 def test_snapshots_that_cannot_be_read(text, error, match):
     with pytest.raises(error, match=match):
         read_snapshot(text, "app-1-1")
-
-
-def test_response_time_of_recent_results():
-    streams = StreamFacts(results=((99.0, 99.5), (90.0, 91.5), (10.0, 50.0)))
-    assert response_s(streams, 100.0) == pytest.approx(1.0)
-    assert response_s(streams, 1000.0) is None
 
 
 @pytest.mark.parametrize(("id_", "first"), [(None, True), ("app-1-0", True), ("app-1-1", False)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from control_figures import Figures
 from control_twins import ID, Cluster
 from control_views import view
 from test_control_service import Script, keep, replicas_of_work, stage
@@ -68,7 +69,7 @@ def test_warnings_are_sentences_by_component():
 
 def publishing(**more):
     cluster = Cluster()
-    cluster.world.metrics[ID] = {2: sample("work", processed=10, **more).to_line()}
+    cluster.world.metrics[ID] = Figures(cluster, {2: {"processed": 10, **more}})
     return cluster
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from dataclasses import replace
 
 import pytest
+from control_figures import Figures
 from control_twins import FIRST, ID, NAME, TASKS, Cluster
 
 from leeward.control.costs import PRIOR, estimate
@@ -187,18 +187,7 @@ def test_rates_reach_the_policy():
     policy = Script(keep)
     service, clock, _, cluster = stage(policy, until=lambda *_: len(policy.views) > 4)
 
-    class Growing(dict):
-        def __iter__(self):
-            self[1] = json.dumps(
-                {"task": 1, "component": "source", "t": clock.time, "pid": 1, "out": {"default": int(clock.time * 100)}}
-            )
-            return super().__iter__()
-
-        def keys(self):
-            iter(self)
-            return super().keys()
-
-    cluster.world.metrics[ID] = Growing()
+    cluster.world.metrics[ID] = Figures(cluster)
     service.run(clock.stop)
     assert policy.views[-1].measured["source"].arrival_rate == pytest.approx(100, rel=0.05)
 

@@ -40,6 +40,7 @@ checkpoint_committed       cut, bytes
 checkpoint_failed          cut, why
 drop_failed                old cuts and barriers could not be deleted: why; the next checkpoint tries again
 alert                      a person should look
+server_away, server_back   ZooKeeper or Nimbus does not answer while a topology is served, or does again: server, why
 waiting                    a server, or the plugin, has not answered yet: why; the service tries again
 topology_gone              Nimbus no longer runs the topology; the service ends
 tidied                     what it left is deleted: znodes, keys, placement
@@ -47,6 +48,7 @@ service_failed             one topology is not served, as something is wrong wit
 tidy_failed                some of it is left: why; `leeward tidy` deletes it
 unprotected                others may read or write what a secrets file would protect: why
 measure_failed             Redis did not give the measurements, or they cannot be: why; the rates stay as they were
+clocks_off                 clocks of other nodes than before are off the datastore's: nodes (s ahead), why, remedy
 state_outside              tuples change attributes beside self.state, or none of it is used: why, remedy
 http_listens               the API answers under this url; acting: it has a token
 asked                      a person left a request through the API: act, request
@@ -80,6 +82,9 @@ _LEVELS = {
     "settings_refused": "error",
     "unprotected": "warning",
     "state_outside": "warning",
+    "server_away": "warning",
+    "measure_failed": "warning",
+    "clocks_off": "warning",
     "measured": "debug",
     "cluster_seen": "debug",
 }

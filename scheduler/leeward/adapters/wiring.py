@@ -101,6 +101,7 @@ def open_ports(
         close_root,
         close_topology,
         connect,
+        tell_outages,
     )
     from leeward.control.ports import Ports, TopologyPorts
 
@@ -135,6 +136,7 @@ def open_ports(
             )  # fmt: skip
 
         sink = sink or sink_of(events, clock, quiet=quiet)
+        tell_outages(client, topology, sink)
         for weakness in _weaknesses(conf, root, secrets):
             sink.emit("unprotected", {"why": weakness})
         yield Ports(

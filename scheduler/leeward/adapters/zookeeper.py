@@ -19,7 +19,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from leeward.adapters.control_store import ZooControlStore as ZooControlStore
 from leeward.adapters.control_store import answer, asking, commit
-from leeward.control.ports import Wake
+from leeward.control.ports import EventSink, Wake
 from leeward.control.report.history import appended, entries
 from leeward.core.control import Loss, Paths, Report
 from leeward.core.errors import ClusterRefusedError, PlanError, ProtocolError
@@ -51,6 +51,19 @@ def connect(
             remedy="Check that it runs and that the address is right.",
         ) from None
     return client
+
+
+def tell_outages(client: KazooClient, topology: str, sink: EventSink) -> None:
+    """Events when the connection breaks and when it is there again; a call may wait for that for long."""
+
+    def changed(state: str) -> None:
+        about = {"topology": topology, "server": "ZooKeeper"}
+        if state == KazooState.SUSPENDED:
+            sink.emit("server_away", {**about, "why": "ZooKeeper does not answer; calls wait for it."})
+        elif state == KazooState.CONNECTED:
+            sink.emit("server_back", about)
+
+    client.add_listener(changed)
 
 
 def close_root(client: KazooClient, root: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leeward.control.costs import PRIOR
+from leeward.control.lateness import LATE_S
 from leeward.control.ports import ComponentFacts, StreamFacts, Structure
 from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.control import ControlRecord
@@ -148,16 +149,44 @@ class Monitor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._window: deque[tuple[float, dict[int, TaskMetrics]]] = deque()
+        self._before: dict[int, TaskMetrics] = {}  # that the newest samples were compared with
+        self._any = False  # some task has told something
         self._service: dict[str, float] = {}
 
     def observe(self, samples: Mapping[int, TaskMetrics], now: float) -> Rates:
         """Take in the newest measurements by task, and give the rates over at most `window_s`."""
+        if self._window and now - self._window[-1][0] > self._settings.window_s + LATE_S:
+            self.forget()  # nobody looked for so long that a mean over it says nothing of the load now
         self._window.append((now, dict(samples)))
+        self._any = self._any or bool(samples)
         while len(self._window) > 2 and now - self._window[1][0] >= self._settings.window_s:
             self._window.popleft()
-        rates = rates_between(self._window[0][1], self._window[-1][1], minimum_samples=self._settings.minimum_samples)
+        self._before = self._first_of_each(samples)
+        rates = rates_between(self._before, samples, minimum_samples=self._settings.minimum_samples)
         self._service.update(rates.service)
         return rates
+
+    def _first_of_each(self, newest: Mapping[int, TaskMetrics]) -> dict[int, TaskMetrics]:
+        """Task -> the oldest sample in the window of the process that it has now.
+
+        Another process may be on another node, whose clock is off: its time stamps are not compared with these.
+        """
+        oldest = self._window[0][1]
+        return {
+            task: oldest[task]
+            if task in oldest and oldest[task].pid == sample.pid
+            else next(seen[task] for _, seen in self._window if task in seen and seen[task].pid == sample.pid)
+            for task, sample in newest.items()
+        }
+
+    def unknown(self, tasks: Collection[int]) -> list[int]:
+        """Those of these tasks whose rate the window does not show, as they have told no two lines; none while no
+        task has ever told one."""
+        newest = self._window[-1][1] if self._window else {}
+        return [
+            task for task in sorted(tasks)
+            if self._any and (task not in newest or newest[task].t <= self._before[task].t)
+        ]  # fmt: skip
 
     @property
     def service(self) -> Mapping[str, float]:
@@ -361,9 +390,3 @@ def _facts(name: str, conf: Mapping[str, object]) -> Mapping[str, object]:
     if not isinstance(facts, dict):
         raise ConfigError(f"component {name!r} has {FACTS.name} = {facts!r}.", remedy="Give a map of names to values.")
     return facts
-
-
-def response_s(streams: StreamFacts, now: float, *, newest_s: float = 10.0) -> float | None:
-    """Mean time from source to sink of the results of the last seconds; None if there are none."""
-    recent = [written - left for left, written in streams.results if now - written <= newest_s]
-    return sum(recent) / len(recent) if recent else None

@@ -24,8 +24,13 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 10.0
 class Presence:
     """Asks on another thread, as a Nimbus that is away lets its clients wait for seconds."""
 
-    def __init__(self, nimbus: Nimbus, structure: Structure, executor: Executor | None = None) -> None:
-        self._nimbus, self._structure = nimbus, structure
+    def __init__(
+        self, nimbus: Nimbus, structure: Structure, executor: Executor | None = None,
+        *, tell: Callable[[str], None] = lambda why: None,
+    ) -> None:  # fmt: skip
+        """`tell(why)` is called when Nimbus does not answer any more, and with an empty text when it does again."""
+        self._nimbus, self._structure, self._tell = nimbus, structure, tell
+        self.away = ""  #: why Nimbus has not answered the newest question; empty if it has, or none is answered yet
         self._executor = executor or Aside()
         self._answer: Future[Mapping[str, str]] | None = None
         self._next, self._absent = 0.0, 0
@@ -40,7 +45,11 @@ class Presence:
             self._answer = self._executor.submit(self._nimbus.topologies)
 
     def _take(self, answer: Future[Mapping[str, str]]) -> None:
-        if answer.exception() is not None:
+        failure = answer.exception()
+        if bool(failure) != bool(self.away):
+            self._tell(str(failure or ""))
+        self.away = str(failure or "")
+        if failure is not None:
             return
         running = answer.result()
         self._absent = 0 if self._structure.id in running.values() else self._absent + 1

@@ -67,7 +67,7 @@ class Service:
             return None
         check_structure(structure)
         self._emit("service_started", {"topology_id": structure.id, "policy": self._settings.policy})
-        presence = Presence(nimbus, structure, self._executor)
+        presence = Presence(nimbus, structure, self._executor, tell=self._tell_nimbus)
         while not stop.is_set():
             try:
                 result = self._lead(structure, presence, stop, until)
@@ -126,6 +126,9 @@ class Service:
 
     def _wait_for(self, why: str) -> None:
         self._emit("waiting", {"why": why})
+
+    def _tell_nimbus(self, why: str) -> None:
+        self._emit("server_away" if why else "server_back", {"server": "Nimbus", **({"why": why} if why else {})})
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._topology, **fields})

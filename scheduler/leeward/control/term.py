@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
+from leeward.control.clocks import REMEDY, clocks_off, response_s
+from leeward.control.clocks import told as clocks_told
 from leeward.control.consent import Consent
 from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.costs import HandoverCosts
 from leeward.control.early import cluster_before, tasks_of
 from leeward.control.errors import LostLeadershipError
+from leeward.control.lateness import LATE_S, Lateness, told
 from leeward.control.liveness import Liveness
 from leeward.control.loop import Decision, Loop
 from leeward.control.monitor import (
@@ -23,7 +26,6 @@ from leeward.control.monitor import (
     members,
     outside_of,
     read_samples,
-    response_s,
     sinks,
     sources,
     streams_of,
@@ -47,12 +49,13 @@ from leeward.core.coordinates import Delays
 from leeward.core.errors import ClusterRefusedError, NotReadyError, ProtocolError
 from leeward.core.journal import StepName
 from leeward.core.metrics import TaskMetrics
+from leeward.core.migration.failover import owners_of
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
 from leeward.core.outcome import DONE, Outcome, refused
 from leeward.core.outside import warning
 from leeward.core.placing import present_deployment
-from leeward.core.plan import Plan, Slot
+from leeward.core.plan import Plan, Slot, restarting
 from leeward.core.policy import Policy
 from leeward.core.settings import Settings
 from leeward.core.table import Table, first_tables
@@ -89,7 +92,12 @@ class Term:
         self._delays = Delays({})
         self._samples: Mapping[int, TaskMetrics] = {}
         self._warned: dict[str, tuple[str, ...]] = {}
-        self._liveness = Liveness(settings.silent_s)
+        self._liveness, self._lateness = Liveness(settings.silent_s), Lateness()
+        self._at_once = bool(getattr(policy, "at_once", False))
+        self._away = self._lacks = ""  # why Redis was not read, and why there are no measurements
+        self._stale = ""  # why a plan that is being made goes by figures that are wrong by now
+        self._measured_at = 0.0
+        self._clocks_off: Mapping[str, float] = {}
         self._measure_at = self._listen_at = 0.0
         self._consent = Consent(topology=structure.name, store=mine.control, settings=settings, emit=self._emit)
         self._requests = Requests(
@@ -249,6 +257,7 @@ class Term:
         busy = not coordinator.idle
         if self._busy and not busy:
             self._monitor.forget()
+            self._lateness.forget()
             self._loop.ended(now)
             self._reservations.release(self._structure.name)
             self._learn(coordinator)
@@ -259,14 +268,15 @@ class Term:
             self._measure_at = now + MEASURE_S
             self._measure(coordinator, now)
         ready = coordinator.idle and coordinator.machine.whole
-        decision = self._loop.take(coordinator.machine.record.epoch, ready, now, hold=self._consent.objection())
+        hold = self._consent.objection() or self._stale
+        decision = self._loop.take(coordinator.machine.record.epoch, ready, now, hold=hold)
         if decision is not None:
             self._decided(coordinator, decision, now)
         goes_on = decision is None or decision.plan is None
         if goes_on and (coordinator.idle or coordinator.machine.state is State.HELD):
             self._requests.serve(coordinator, now)
             published = coordinator.snapshot is not None
-            if published and ready and coordinator.idle and self._loop.wants_view(now):
+            if published and ready and coordinator.idle and self._loop.wants_view(now) and self._known(coordinator):
                 self._plan(coordinator, now)
         self._busy = self._busy or not coordinator.idle
 
@@ -275,6 +285,8 @@ class Term:
         if decision.plan is None:
             if decision.keeps:
                 self._consent.unwanted()
+        elif self._presence.away and restarting(coordinator.machine.slots, decision.plan.placement):
+            self._emit("plan_refused", {"why": f"it moves executors, and {self._presence.away}"})
         elif self._settings.approval:
             self._consent.propose(decision.plan, decision.view, now)
         elif not self.submit(coordinator, decision.plan, now):
@@ -295,8 +307,10 @@ class Term:
         """Which tasks are away."""
         try:
             beats = self._ports.snapshots.beats(self._structure.id)
-        except ClusterRefusedError:
+        except ClusterRefusedError as error:
+            self._away = str(error)
             return
+        self._away = ""
         tasks = coordinator.machine.tasks
         coordinator.silence(self._liveness.observe({t: b for t, b in beats.items() if t in tasks}, now))
 
@@ -334,7 +348,7 @@ class Term:
         return True
 
     def _plan(self, coordinator: Coordinator, now: float) -> None:
-        view = self.view()
+        view, self._stale = self.view(), ""
         self._consent.look(view)
         why = self._why_unplaced(view)
         if not why:
@@ -349,25 +363,42 @@ class Term:
         snapshot = self.coordinator.snapshot if self.coordinator else None
         return not_placed(snapshot, tasks) if snapshot else ""
 
+    def _known(self, coordinator: Coordinator) -> bool:
+        """There are figures to plan by: of each task that works, unless the policy needs no rates."""
+        return not self._lacks and (self._at_once or not self._monitor.unknown(owners_of(coordinator.machine)))
+
     def _measure(self, coordinator: Coordinator, now: float) -> None:
         try:
+            if self._away:  # a moment ago: another look would wait as long
+                raise ClusterRefusedError(self._away)
             lines = self._ports.snapshots.metrics(self._structure.id)
             samples = read_samples(lines)
             self._streams = self._ports.snapshots.streams(*streams_of(samples.values()))
         except ClusterRefusedError as error:
-            self._emit("measure_failed", {"why": str(error)})
+            self._unmeasured(str(error))
             return
         why, self._samples = implausible(lines, samples, self._samples), samples
+        self._lateness.observe(samples, now)
+        if not why and coordinator.idle:  # else Storm may have stopped them
+            why = told(self._lateness.late(owners_of(coordinator.machine), now), coordinator.machine.tasks)
         if why:
-            self._emit("measure_failed", {"why": why})
-            self._monitor.forget()  # nothing that comes is compared with what cannot be
+            self._unmeasured(why)
             return
+        if now - self._measured_at > self._settings.window_s + LATE_S:
+            self._stale = f"nothing was measured for {now - self._measured_at:.0f} s while it was made"
+        self._measured_at, self._lacks = now, ""
         self._rates = self._monitor.observe(samples, now)
         self._warn(samples)
         if coordinator.snapshot is not None:
             self._delays = delays_of(samples, coordinator.snapshot.assigned.slots)
+            self._tell_clocks(clocks_off(samples, coordinator.snapshot.assigned.slots))
         if coordinator.snapshot is not None and coordinator.machine.record.tables:
             self._tell(coordinator, coordinator.snapshot, now)
+
+    def _unmeasured(self, why: str) -> None:
+        self._lacks, self._stale = why, f"no measurements: {why}"
+        self._monitor.forget()  # nothing that comes is compared with what was before, or cannot be
+        self._emit("measure_failed", {"why": why})
 
     def _warn(self, samples: Mapping[int, TaskMetrics]) -> None:
         """Of state outside of `self.state`: once for each component, and again when there is more of it."""
@@ -379,6 +410,12 @@ class Term:
             why, remedy = warning(name, attributes)
             fields = {"component": name, "attributes": list(attributes), "why": why, "remedy": remedy}
             self._emit("state_outside", fields)
+
+    def _tell_clocks(self, off: Mapping[str, float]) -> None:
+        """When other ones are off than before."""
+        if off.keys() != self._clocks_off.keys():
+            self._emit("clocks_off", {"nodes": off, "why": clocks_told(off), "remedy": REMEDY if off else ""})
+        self._clocks_off = off
 
     def _tell(self, coordinator: Coordinator, cluster: ClusterSnapshot, now: float) -> None:
         """One line for the live view."""
@@ -395,7 +432,8 @@ class Term:
                 "state": str(coordinator.machine.state), "phase": str(record.phase), "epoch": record.epoch,
                 "rates": {n: round(m.arrival_rate, 1) for n, m in view.measured.items()} if self._rates.span_s else {},
                 "service_rates": {name: round(rate, 1) for name, rate in self._monitor.service.items()},
-                "response_s": response_s(self._streams, now), "cost_per_h": cost, "deployment": placed or {},
+                "response_s": response_s(self._streams, now, self._samples, owners_of(coordinator.machine)),
+                "cost_per_h": cost, "deployment": placed or {},
                 "queued": {name: m.queued for name, m in view.measured.items()},
                 "backlog": self._streams.last - self._streams.done,
                 "state_bytes": sum(coordinator.machine.sizes.values()),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from leeward.control.lateness import LATE_S
 from leeward.control.report import reading as read
 from leeward.control.report.reading import Fields
 from leeward.control.report.values import (
@@ -27,8 +28,6 @@ from leeward.control.report.values import (
 
 #: Entries that a report keeps: of its timeline, of its refusals, and marks of a reconfiguration.
 TIMELINE, REFUSALS, MARKS = 64, 32, 64
-#: Measurements that are older are late, s.
-LATE_S = 5.0
 #: Events that tell of no deed.
 QUIET = frozenset({"measured", "cluster_seen", "checkpoint_committed", "service_started"})
 
@@ -65,7 +64,8 @@ def at(known: Known, now: float) -> Report:
     """The report at `now`, with the components and the share of downtime."""
     report = known.report
     lacks = dict(known.lacks)
-    late = report.measured_at is not None and report.role == "leader" and now - report.measured_at > LATE_S
+    led = report.role in ("leader", "lost")
+    late = report.measured_at is not None and led and now - report.measured_at > LATE_S
     if late and report.measured_at is not None and "measurements" not in lacks:
         why = f"none came for {now - report.measured_at:.0f} s"
         lacks["measurements"] = Missing(what="measurements", since=report.measured_at, why=why)
@@ -135,9 +135,9 @@ def _role(role: str) -> Callable[[Known, Fields, float], Known]:
     def handle(known: Known, fields: Fields, now: float) -> Known:
         after = replace(known, report=replace(known.report, role=role))
         if role == "leader":
-            return _has(after, "leader", "server", "service")
+            return _has(after, "leader", "server", "service", "ZooKeeper")
         if role == "standby":
-            return _has(after, "leader", "server")
+            return _has(after, "leader", "server", "ZooKeeper")
         if role == "lost":
             return _lacks(after, "leader", read.text(fields.get("why")), now)
         if role == "failed":
@@ -296,6 +296,22 @@ def _present(what: str) -> Callable[[Known, Fields, float], Known]:
     return lambda known, _fields, _now: _has(known, what)
 
 
+def _server_away(known: Known, fields: Fields, now: float) -> Known:
+    return _lacks(known, read.text(fields.get("server")) or "server", read.text(fields.get("why")), now)
+
+
+def _measure_failed(known: Known, fields: Fields, now: float) -> Known:
+    """A server that hangs lets the service wait: they are missing since the last that came."""
+    since = known.report.measured_at
+    return _lacks(known, "measurements", read.text(fields.get("why")), now if since is None else since)
+
+
+def _clocks_off(known: Known, fields: Fields, now: float) -> Known:
+    if not fields.get("nodes"):
+        return _has(known, "clocks")
+    return _lacks(known, "clocks", f"{read.text(fields.get('why'))} {read.text(fields.get('remedy'))}".strip(), now)
+
+
 def _tasks_left_out(known: Known, fields: Fields, now: float) -> Known:
     return _lacks(known, "tasks", f"left out: {fields.get('tasks')}", now)
 
@@ -338,7 +354,8 @@ _FOLDS: Mapping[str, Callable[[Known, Fields, float], Known]] = {
     "service_failed": _role("failed"),
     "topology_gone": _role("gone"),
     "measured": _measured,
-    "measure_failed": _missing("measurements"),
+    "measure_failed": _measure_failed,
+    "clocks_off": _clocks_off,
     "cluster_seen": _cluster_seen,
     "node_drains": _drain(True),
     "node_undrained": _drain(False),
@@ -349,6 +366,8 @@ _FOLDS: Mapping[str, Callable[[Known, Fields, float], Known]] = {
     "frozen": _frozen,
     "thawed": _thawed,
     "waiting": _missing("server"),
+    "server_away": _server_away,
+    "server_back": lambda known, fields, _: _has(known, read.text(fields.get("server"))),
     "first_placement": _present("server"),
     "first_record": _present("server"),
     "taken_over": _present("server"),

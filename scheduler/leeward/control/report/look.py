@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from leeward.control.monitor import Facts, Monitor, build_view, check_structure, read_samples, response_s, streams_of
+from leeward.control.clocks import response_s
+from leeward.control.monitor import Facts, Monitor, build_view, check_structure, read_samples, streams_of
 from leeward.control.ports import Ports, StreamFacts
 from leeward.control.report.history import read_entries
 from leeward.control.report.values import Reconfiguration
@@ -75,12 +76,14 @@ class Look:
             cluster = read_snapshot(self._ports.cluster.snapshot(_nobody), self._structure.id)
         except (ClusterRefusedError, NotReadyError) as error:
             return replace(line, missing=error.message)
+        owners = {owner for table in record.tables.values() for owner in table}
         facts = Facts(structure=self._structure, cluster=cluster, record=record, rates=rates, streams=streams)
         placed = present_deployment(build_view(facts, self._settings)) or {}
         replicas = sum(sum(counts.values()) for counts in placed.values()) if placed else None
         return replace(
             line, replicas=replicas, rate=self._source_rate(rates.emitted) if rates.span_s else None,
-            response_s=response_s(streams, now), backlog=max(0, streams.last - streams.done) if samples else None,
+            response_s=response_s(streams, now, samples, owners),
+            backlog=max(0, streams.last - streams.done) if samples else None,
             cost_per_h=None if replicas is None else replicas * self._settings.replica_cost,
             missing=missing or ("" if samples else "no task has told its measurements"),
         )  # fmt: skip

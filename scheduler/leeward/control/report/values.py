@@ -104,7 +104,7 @@ class Refused:
 class Missing:
     """Something that the service lacks at present."""
 
-    what: str  #: "measurements", "leader", "server", "state", "service" or "tasks"
+    what: str  #: "measurements", "leader", "server", "ZooKeeper", "Nimbus", "clocks", "state", "service" or "tasks"
     since: float
     why: str
 

@@ -1,0 +1,219 @@
+"""No plan goes by figures that are missing, late or of another time: Redis away, a task that tells nothing, clocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from control_figures import RATE, Figures
+from control_twins import ID, TASKS, Cluster
+from test_control_service import Script, keep, replicas_of_work, stage
+
+from leeward.control.lateness import LATE_S, Lateness, told
+from leeward.control.monitor import Monitor
+from leeward.core.metrics import TaskMetrics
+from leeward.core.plan import Slot
+from leeward.core.settings import Settings
+
+
+def led(policy, happens, seconds, **settings):
+    """The service leads for so long, while `happens(seconds since the beginning, cluster, figures)` is called."""
+    cluster = Cluster()
+    figures = cluster.world.metrics[ID] = Figures(cluster)
+
+    def until(sink, cluster):
+        passed = cluster.clock.time - 1000.0
+        happens(passed, cluster, figures)
+        return passed > seconds
+
+    chosen = Settings(**{"period_s": 0.5, "cool_down_s": 0.0, "window_s": 3.0} | settings)
+    service, clock, sink, cluster = stage(policy, until=until, cluster=cluster, settings=chosen, limit=40_000)
+    service.run(clock.stop)
+    return sink, cluster
+
+
+def rates_seen(policy):
+    return [view.measured["source"].arrival_rate for view in policy.views]
+
+
+def test_with_redis_away_no_plan_is_made_and_afterwards_the_rates_begin_anew():
+    """Plans were made from the last rates, begun and aborted; then one was made from a mean over the outage."""
+    policy, asked = Script(keep), []
+
+    def happens(passed, cluster, figures):
+        away = 10.0 < passed < 70.0
+        (cluster.world.refuse.add if away else cluster.world.refuse.discard)("redis")
+        figures.flows = not away  # the source reads from it
+        asked.append((passed, len(policy.views)))
+
+    led(policy, happens, 90.0)
+    before, after = (max(n for at, n in asked if at < limit) for limit in (11.0, 70.0))
+    assert before == after and 0 < before < len(policy.views), "asked before and behind, not while it was away"
+    assert rates_seen(policy) == pytest.approx([RATE] * len(policy.views), rel=0.05)
+
+
+def test_a_plan_that_was_being_made_when_redis_went_away_is_refused(monkeypatch):
+    wants = Script(replicas_of_work([2, 3]))
+    decide = wants.decide
+
+    def slowly(view, *, now, rng):  # in line: the outage begins while it thinks
+        world.refuse.add("redis")
+        return decide(view, now=now, rng=rng)
+
+    wants.decide = slowly
+    cluster = Cluster()
+    world = cluster.world
+    cluster.world.metrics[ID] = Figures(cluster)
+    settings = Settings(period_s=1.0, cool_down_s=0.0, window_s=3.0)
+    # a look at Redis comes before its answer is taken, as it does where a policy thinks for a second
+    monkeypatch.setattr("leeward.control.term.MEASURE_S", 0.0)
+    service, clock, sink, _ = stage(
+        wants, until=lambda sink, _: bool(sink.of("plan_refused")), cluster=cluster, settings=settings
+    )
+    service.run(clock.stop)
+    assert sink.of("plan_refused")[0]["why"].startswith("no measurements: redis does not answer")
+    assert not sink.of("reconfiguration_started")
+
+
+def test_after_an_absurd_line_no_plan_sees_a_rate_of_0():
+    """The rates were forgotten with it, and the next plan saw none: fewer replicas for a load that was there."""
+    policy = Script(keep)
+
+    def happens(passed, cluster, figures):
+        figures.instead = {2: '{"component": "work", "pid": 2, "t": NaN}'} if 10.0 < passed < 11.5 else {}
+
+    sink, _ = led(policy, happens, 20.0)
+    assert sink.of("measure_failed") and len(policy.views) > 5
+    assert rates_seen(policy) == pytest.approx([RATE] * len(policy.views), rel=0.05)
+
+
+def test_right_after_a_reconfiguration_no_plan_sees_a_rate_of_0():
+    policy = Script(keep, keep, keep, replicas_of_work([2, 3]), keep)
+    led(policy, lambda *_: None, 20.0)
+    assert len(policy.views) > 8
+    assert rates_seen(policy) == pytest.approx([RATE] * len(policy.views), rel=0.05)
+
+
+def test_a_task_that_tells_nothing_stops_planning_and_is_named():
+    """Its share of the rate was left out: half the load of two replicas, and half of them were enough."""
+    policy, views = Script(keep), []
+
+    def happens(passed, cluster, figures):
+        figures.silent = {2} if 10.0 < passed < 30.0 else set()
+        views.append((passed, len(policy.views)))
+
+    sink, _ = led(policy, happens, 45.0)
+    assert [view.measured["work"].arrival_rate for view in policy.views] == pytest.approx(
+        [3 * RATE] * len(policy.views), rel=0.05
+    )
+    quiet = {n for at, n in views if 16.0 < at < 30.0}
+    assert len(quiet) == 1 and max(quiet) < len(policy.views)
+    whys = [fields["why"] for fields in sink.of("measure_failed")]
+    assert whys and all(why.startswith("task 2 of work tells nothing since") for why in whys)
+
+
+def test_a_warm_task_that_tells_nothing_stops_nobody():
+    policy = Script(keep)
+
+    def happens(passed, cluster, figures):
+        figures.silent = {3, 4} if passed > 5.0 else set()
+
+    sink, _ = led(policy, happens, 20.0)
+    assert not sink.of("measure_failed") and len(policy.views) > 20
+
+
+def test_lines_that_are_gone_stop_planning():
+    """As after a restart of Redis without its data."""
+    policy, views = Script(keep), []
+
+    def happens(passed, cluster, figures):
+        if 10.0 < passed < 20.0:
+            figures.silent = set(TASKS)
+            figures.clear()
+        else:
+            figures.silent = set()
+        views.append((passed, len(policy.views)))
+
+    sink, _ = led(policy, happens, 30.0)
+    assert rates_seen(policy) == pytest.approx([RATE] * len(policy.views), rel=0.05)
+    assert len({n for at, n in views if 11.5 < at < 20.0}) == 1 and sink.of("measure_failed")
+
+
+# --- Nimbus
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_while_nimbus_is_away_no_plan_begins_that_needs_it(moves):
+    """The stream was stopped for the placement, and Storm placed nothing before the plan was undone."""
+    passed = [0.0]
+
+    def happens(seconds, cluster, figures):
+        passed.append(seconds)
+        if seconds > 1.0:
+            cluster.world.refuse.add("nimbus")
+
+    def wanted(view):
+        if passed[-1] < 12.0:
+            return keep(view)
+        plan = replicas_of_work([2, 3])(view)
+        return replace(plan, placement={**view.assignment, 2: Slot("n3", 2)}) if moves else plan
+
+    sink, _ = led(Script(wanted), happens, 16.0)
+    (away,) = sink.of("server_away")
+    assert away["server"] == "Nimbus" and "nimbus does not answer" in away["why"]
+    assert bool(sink.of("reconfiguration_started")) is not moves
+    if moves:
+        why = "it moves executors, and nimbus does not answer"
+        assert all(fields["why"].startswith(why) for fields in sink.of("plan_refused")) and sink.of("plan_refused")
+
+
+def test_nimbus_is_told_to_be_back():
+    def happens(seconds, cluster, figures):
+        (cluster.world.refuse.add if 2.0 < seconds < 12.0 else cluster.world.refuse.discard)("nimbus")
+
+    sink, _ = led(Script(keep), happens, 20.0)
+    told = [(action, fields["server"]) for action, fields in sink.events if action.startswith("server_")]
+    assert told == [("server_away", "Nimbus"), ("server_back", "Nimbus")]
+
+
+# --- clocks
+
+
+def line(t, *, pid=1, sent=0):
+    return TaskMetrics(component="source", pid=pid, t=t, sent={"s": sent})
+
+
+@pytest.mark.parametrize("off_s", [-60.0, 60.0])
+def test_a_clock_that_is_off_makes_nobody_late_and_no_rate_wrong(off_s):
+    monitor, lateness = Monitor(Settings(window_s=10.0)), Lateness()
+    for second in range(30):
+        samples = {1: line(second, sent=100 * second), 2: line(second + off_s, sent=50 * second)}
+        rates = monitor.observe(samples, float(second))
+        lateness.observe(samples, float(second))
+        assert lateness.late([1, 2], float(second)) == {}
+    assert rates.emitted["source"] == pytest.approx(150.0)
+
+
+@pytest.mark.parametrize("off_s", [-60.0, 60.0])
+def test_a_process_on_a_node_with_another_clock_is_not_compared_with_the_one_before(off_s):
+    """65 s seemed to have passed in 5: a tenth of the rate. Or -55 s: none at all, for a whole window."""
+    monitor = Monitor(Settings(window_s=10.0))
+    for second in range(20):
+        monitor.observe({1: line(float(second), sent=100 * second)}, float(second))
+    monitor.observe({1: line(20 + off_s, pid=2, sent=3)}, 20.0)
+    assert monitor.unknown([1]) == [1]
+    rates = monitor.observe({1: line(21 + off_s, pid=2, sent=103)}, 21.0)
+    assert monitor.unknown([1]) == [] and rates.emitted["source"] == pytest.approx(100.0)
+
+
+def test_lateness_counts_from_the_last_new_line_by_the_services_clock():
+    lateness = Lateness()
+    assert lateness.late([1, 2], 50.0) == {}, "nobody has told anything yet"
+    lateness.observe({1: line(5000.0)}, 100.0)
+    lateness.observe({1: line(5000.0)}, 101.0)
+    assert lateness.late([1, 2], 100.0 + LATE_S) == {}
+    assert lateness.late([2, 1], 106.0) == {1: 6.0, 2: 6.0}
+    lateness.observe({1: line(5001.0)}, 106.0)
+    assert told(lateness.late([1, 2], 107.0), {2: "work"}) == "task 2 of work tells nothing since 7 s"
+    lateness.forget()
+    assert lateness.late([1, 2], 200.0) == {}
