@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp bench-coordinates lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp bench-coordinates bench-service lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -77,7 +77,7 @@ test-all: setup ## everything, slow tests too
 	WITH_SSHD=1 WITH_CHROMIUM=1 WITH_PROMETHEUS=1 bash scripts/packages.sh
 	$(pytest) tests
 
-bench: bench-migration bench-handover bench-replay bench-edrp bench-dssp bench-throughput bench-scaling bench-idle ## all measurements, into out/bench; many minutes
+bench: bench-migration bench-handover bench-replay bench-edrp bench-dssp bench-throughput bench-scaling bench-idle bench-service ## all measurements, into out/bench; many minutes
 
 bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
 	python tests/bench/migration.py
@@ -105,6 +105,9 @@ bench-agreement: setup ## query 1 under S-EDRP on Storm and in the simulator, pl
 
 bench-dssp: setup ## the services of DSSP: 1,000 of 100,000 domains found, in memory and over HTTP; seconds
 	python tests/bench/dssp.py
+
+bench-service: setup ## the whole service at 1,000 nodes and 50 topologies of 40 components; ten minutes
+	python tests/bench/service_scale.py
 
 bench-coordinates: setup ## round trips predicted by coordinates, against measured matrices of ../shared
 	python tests/bench/coordinates.py

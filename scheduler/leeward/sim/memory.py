@@ -361,6 +361,41 @@ class ListSink:
         return [fields for name, fields in self.events if name == action]
 
 
+def topology_entry(
+    *,
+    topology_id: str,
+    name: str,
+    tasks: Mapping[int, str],
+    slots: Mapping[int, Slot],
+    managed: bool = False,
+    epoch: int | None = None,
+    reason: str = "no plan",
+) -> dict[str, object]:
+    """A topology as the plugin's snapshot has it. `tasks`: task -> component."""
+    executors = [
+        {
+            "component": tasks[task],
+            "tasks": [task, task],
+            "node": slots[task].node if task in slots else None,
+            "port": slots[task].port if task in slots else None,
+        }
+        for task in sorted(tasks)
+    ]
+    return {
+        "id": topology_id,
+        "name": name,
+        "managed": managed,
+        "epoch": epoch if managed else None,
+        "reason": "" if managed else reason,
+        "executors": executors,
+    }
+
+
+def supervisor_entries(nodes: Mapping[str, Iterable[int]]) -> list[dict[str, object]]:
+    """The supervisors as the plugin's snapshot has them. `nodes`: node -> ports."""
+    return [{"id": f"sup-{node}", "node": node, "ports": sorted(nodes[node]), "meta": {}} for node in sorted(nodes)]
+
+
 def snapshot_text(
     *,
     nodes: Mapping[str, Iterable[int]],
@@ -373,27 +408,10 @@ def snapshot_text(
     reason: str = "no plan",
 ) -> str:
     """The plugin's snapshot of a cluster with one topology. `nodes`: node -> ports; `tasks`: task -> component."""
-    executors = [
-        {
-            "component": tasks[task],
-            "tasks": [task, task],
-            "node": slots[task].node if task in slots else None,
-            "port": slots[task].port if task in slots else None,
-        }
-        for task in sorted(tasks)
-    ]
-    topology = {
-        "id": topology_id,
-        "name": name,
-        "managed": managed,
-        "epoch": epoch if managed else None,
-        "reason": "" if managed else reason,
-        "executors": executors,
-    }
-    supervisors = [
-        {"id": f"sup-{node}", "node": node, "ports": sorted(nodes[node]), "meta": {}} for node in sorted(nodes)
-    ]
-    return json.dumps({"version": 1, "supervisors": supervisors, "topologies": [topology]})
+    topology = topology_entry(
+        topology_id=topology_id, name=name, tasks=tasks, slots=slots, managed=managed, epoch=epoch, reason=reason
+    )
+    return json.dumps({"version": 1, "supervisors": supervisor_entries(nodes), "topologies": [topology]})
 
 
 def memory_ports(

@@ -12,12 +12,11 @@ import math
 import random
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from leeward.control.coordinator import Coordinator
 from leeward.control.ports import ComponentFacts, EventSink, Ports, StreamFacts, Structure, TopologyPorts
 from leeward.control.term import MEASURE_S
-from leeward.core.metrics import TaskMetrics
 from leeward.core.migration import Machine
 from leeward.core.orders import State
 from leeward.core.settings import Settings
@@ -31,6 +30,7 @@ from leeward.sim.memory import (
     MemoryRequests,
     MemorySnapshots,
 )
+from leeward.sim.world.counts import Counts
 from leeward.sim.world.description import WorldFile
 from leeward.sim.world.flows import Flows, Layout, Passed
 from leeward.sim.world.rates import RateTrace
@@ -42,18 +42,6 @@ STEP_S = 30.0
 FINE_S = 1.0
 #: When a simulation begins, s since 1970: a round number, so that sums of seconds stay exact.
 EPOCH_S = 1024.0
-
-
-@dataclass(slots=True)
-class Counters:
-    """Counts of one task's process since its start."""
-
-    pid: int = 0
-    process: object = None
-    received: dict[str, float] = field(default_factory=dict)
-    sent: float = 0.0
-    processed: float = 0.0
-    busy_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +87,7 @@ class SimulatedCluster:
         self._barriers = TimedBarriers(world, self._rig)
         self.flows = Flows(world)
         self._mu = {component.id: component.rate for component in world.components}
-        self._into = {c.id: [s for s in world.streams if s.target == c.id] for c in world.components}
-        self._outof = {c.id: [s for s in world.streams if s.source == c.id] for c in world.components}
-        self._counters = {task: Counters() for task in self._rig.shape.tasks}
+        self._counts = Counts(world, self._rig.shape.tasks)
         self._held: list[Sample] = []  # steps in which nothing flowed: their tuples leave when it flows again
         self._response_s = 0.0
         self._busy_at, self._measured_at = -math.inf, 0.0  # when something was last in progress, and measured
@@ -189,7 +175,7 @@ class SimulatedCluster:
             self._release(middle, passed)
             self.samples.append(sample)
             self._response_s = passed.response_s
-            self._count(passed, layout)
+            self._counts.add(passed, layout)
         else:
             self._held.append(sample)
 
@@ -211,34 +197,14 @@ class SimulatedCluster:
 
     # --- measurements
 
-    def _count(self, passed: Passed, layout: Layout) -> None:
-        for name, done in passed.processed.items():
-            received = [(s.source, passed.sent[s.source, name]) for s in self._into[name]]
-            sent = sum(passed.sent[s.source, s.target] for s in self._outof[name])
-            come = sum(count for _, count in received)
-            for task, share in layout.by_task[name].items():
-                counters = self._counters[task]
-                counters.processed += done * share
-                counters.busy_s += done * share / self._mu[name]
-                counters.sent += sent * share
-                for source, count in received:  # a task counts what it takes, not what waits for it
-                    taken = done * count / come if come else 0.0
-                    counters.received[source] = counters.received.get(source, 0.0) + taken * share
-
     def lines(self) -> dict[int, str]:
         """Task -> what it publishes."""
         self._measured_at = self.clock.time
-        return {task: self._line(task, name) for task, name in self._rig.shape.tasks.items()}
-
-    def _line(self, task: int, name: str) -> str:
-        counters, process = self._counters[task], self._rig.receiver(task)
-        if counters.process is not process:
-            counters = self._counters[task] = Counters(pid=counters.pid + 1, process=process)
-        return TaskMetrics(
-            component=name, pid=counters.pid, t=self.clock.time,
-            received={source: round(count) for source, count in counters.received.items()},
-            sent={"default": round(counters.sent)}, processed=round(counters.processed), busy_s=counters.busy_s,
-        ).to_line()  # fmt: skip
+        counts, now = self._counts, self.clock.time
+        return {
+            task: counts.metrics(task, name, now, self._rig.receiver(task)).to_line()
+            for task, name in self._rig.shape.tasks.items()
+        }
 
     def beats(self) -> dict[int, str]:
         """Task -> a sign of life."""

@@ -1,0 +1,58 @@
+"""Counts of the tasks of a simulated topology, as the tasks publish them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from leeward.core.metrics import TaskMetrics
+from leeward.sim.world.description import WorldFile
+from leeward.sim.world.flows import Layout, Passed
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts of one task's process since its start."""
+
+    pid: int = 0
+    process: object = None
+    received: dict[str, float] = field(default_factory=dict)
+    sent: float = 0.0
+    processed: float = 0.0
+    busy_s: float = 0.0
+
+
+class Counts:
+    """The counters of all tasks of one topology."""
+
+    def __init__(self, world: WorldFile, tasks: Iterable[int]) -> None:
+        self._mu = {component.id: component.rate for component in world.components}
+        self._into = {c.id: [s for s in world.streams if s.target == c.id] for c in world.components}
+        self._outof = {c.id: [s for s in world.streams if s.source == c.id] for c in world.components}
+        self._counters = {task: Counters() for task in tasks}
+
+    def add(self, passed: Passed, layout: Layout) -> None:
+        """Count the tuples of one step at the replicas that have processed them."""
+        for name, done in passed.processed.items():
+            received = [(s.source, passed.sent[s.source, name]) for s in self._into[name]]
+            sent = sum(passed.sent[s.source, s.target] for s in self._outof[name])
+            come = sum(count for _, count in received)
+            for task, share in layout.by_task[name].items():
+                counters = self._counters[task]
+                counters.processed += done * share
+                counters.busy_s += done * share / self._mu[name]
+                counters.sent += sent * share
+                for source, count in received:  # a task counts what it takes, not what waits for it
+                    taken = done * count / come if come else 0.0
+                    counters.received[source] = counters.received.get(source, 0.0) + taken * share
+
+    def metrics(self, task: int, component: str, now: float, process: object = None) -> TaskMetrics:
+        """The measurements that a task publishes at `now`. Another `process` than before begins at 0."""
+        counters = self._counters[task]
+        if counters.process is not process:
+            counters = self._counters[task] = Counters(pid=counters.pid + 1, process=process)
+        return TaskMetrics(
+            component=component, pid=counters.pid, t=now,
+            received={source: round(count) for source, count in counters.received.items()},
+            sent={"default": round(counters.sent)}, processed=round(counters.processed), busy_s=counters.busy_s,
+        )  # fmt: skip

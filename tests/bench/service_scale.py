@@ -1,0 +1,383 @@
+"""The whole service at the size of a large cluster: a cycle, processor, memory, answers and live events.
+
+    python tests/bench/service_scale.py [--quick] [--policies edrp agiledart even] [--cycles 10]
+
+1,000 nodes with 4 slots each run 50 topologies of 40 components with 4 tasks each (`sim/world/shared.py`). The service
+is the one that `leeward serve --http` starts: the fleet with a thread for each topology, monitor, guards, coordinators,
+reports and API with page; its servers are stand-ins in memory. Each policy has a process of its own, as memory counts.
+
+A cycle begins when the load of every topology has changed and all of them are due, and ends when the policy has
+answered for the last one. Between two cycles all reconfigurations come to their end. Clients are another process. The
+clock is put ahead from cycle to cycle; the waits of the service are real. Bounds: a cycle under 5 s, memory under
+500 MB, the stand-in's included. Prints a table and writes `out/bench/service_scale.json`. Exit code 1 if a topology got
+no plan, a node holds more replicas than it may, two topologies share a slot, or a service has failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+from machine import facts
+from rich.console import Console
+from rich.table import Table
+from service_api import measured
+
+from leeward.adapters.clock import SystemClock
+from leeward.adapters.events import Fan
+from leeward.adapters.http.server import Where, answering
+from leeward.adapters.post import PeerPost
+from leeward.control.fleet import Fleet
+from leeward.control.registry import Policies
+from leeward.control.report.knowledge import Knowledge
+from leeward.control.report.rings import COARSE, FINE
+from leeward.control.reservations import Reservations
+from leeward.control.service import Service
+from leeward.core.settings import Chosen, settings_from
+from leeward.core.table import replicas
+from leeward.dashboard.service.page import routes
+from leeward.local import places
+from leeward.sim.world.grown import LOAD, grown, nodes_of, places_of
+from leeward.sim.world.shared import SharedCluster
+
+ROOT = Path(__file__).resolve().parents[2]
+POLICIES = ("edrp", "agiledart", "even")
+CYCLE_S, MEMORY_MB = 5.0, 500
+PERIOD_S, STEADY_S, PATIENCE_S, TIMES = 60.0, 10.0, 300.0, 20
+#: `at_once=0`: all topologies may be reconfigured at the same time, so that cycles do not wait for each other.
+OPTIONS = (f"period_s={PERIOD_S:g}", "cool_down_s=0", "at_once=0", "edrp.r_max_s=5", "edrp.c_max=400")
+
+
+class Size(NamedTuple):
+    """Of the cluster, and of each topology."""
+
+    nodes: int = 1000
+    slots: int = 4
+    topologies: int = 50
+    components: int = 40
+    tasks: int = 4  #: of a component
+    workers: int = 20  #: slots that a topology has at first
+
+
+FULL, QUICK = Size(), Size(nodes=50, topologies=5, workers=10)
+
+
+class AheadClock(SystemClock):
+    """The system's clock, which may be put ahead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+
+class Answers:
+    """EventSink that knows when each topology's policy has answered, and whether something has failed."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.answered: dict[str, float] = {}  # topology -> time.perf_counter() of the newest answer
+        self.told: Counter[str] = Counter()  # action -> events
+        self.failures: list[str] = []
+
+    def emit(self, action: str, fields: Mapping[str, object]) -> None:
+        with self._changed:
+            self.told[action] += 1
+            if action in ("plan_made", "plan_refused"):
+                self.answered[str(fields["topology"])] = time.perf_counter()
+            if action in ("service_failed", "measure_failed"):
+                self.failures.append(f"{action} {fields}")
+            self._changed.notify_all()
+
+    def await_all(self, names: Sequence[str], since: float) -> float:
+        """When the last of these was answered after `since`; raises TimeoutError naming those that were not."""
+
+        def late() -> list[str]:
+            return [name for name in names if self.answered.get(name, 0.0) < since]
+
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.failures or not late(), PATIENCE_S) or self.failures:
+                raise TimeoutError(f"no plan of {late()} after {PATIENCE_S:g} s; failures: {self.failures[:3]}")
+            return max(self.answered[name] for name in names)
+
+
+class Running:
+    """The service, its stand-ins and all that measures them."""
+
+    def __init__(self, size: Size, chosen: Chosen) -> None:
+        nodes = nodes_of(size.nodes, size.slots)
+        self.size, self.clock, self.answers = size, AheadClock(), Answers()
+        self.began_mb = memory_mb()
+        worlds = [
+            grown(f"t{number:02}", components=size.components, tasks=size.tasks, workers=size.workers, seed=0)
+            for number in range(size.topologies)
+        ]
+        self.cluster = SharedCluster(worlds, nodes=nodes, places=places_of(nodes, 0), clock=self.clock)
+        self.cluster_mb = memory_mb() - self.began_mb
+        self.knowledge = Knowledge(self.clock)
+        self.sink = Fan(self.answers, self.knowledge)
+        self.chosen, self.policies = chosen, Policies(chosen, PeerPost)
+        self.reservations = Reservations(chosen.service.at_once)
+        self.services: dict[str, Service] = {}
+        self.names = tuple(sorted(self.cluster.tenants))
+        self.url = ""
+
+    def fill(self) -> None:
+        """Rings as they are after a day."""
+        names = [f"c{number:02}" for number in range(self.size.components)]
+        for name in self.names:
+            started = {"topology": name, "topology_id": self.cluster.tenants[name].id, "policy": ""}
+            self.knowledge.emit("service_started", started)
+        for point in range(COARSE + FINE):
+            self.clock.ahead += 60.0 if point < COARSE else 1.0
+            for at, name in enumerate(self.names):
+                self.knowledge.emit("measured", measured(name, names, at + point, self.size.nodes))
+
+    @contextmanager
+    def serving(self) -> Iterator[Running]:
+        """While the fleet leads all topologies and the API answers."""
+        stop, where = threading.Event(), Where(host="127.0.0.1", port=0)
+        both = _Listens(self, self.sink)
+        with answering(where, "", self.knowledge, both, pages=lambda: routes(places.web())) as desk:
+
+            def serve(name: str, stop: threading.Event) -> None:
+                ports = self.cluster.ports(name, self.sink)
+                with desk.serving(name, ports):
+                    self.services[name] = Service(
+                        topology=name, ports=ports, settings=self.chosen.of(name).service,
+                        policy=self.policies.of(name), reservations=self.reservations,
+                    )  # fmt: skip
+                    self.services[name].run(stop)
+
+            fleet = Fleet(nimbus=self.cluster.nimbus, is_ours=lambda _: True, serve=serve, sink=self.sink)
+            leading = threading.Thread(target=fleet.run, args=(stop,), name="fleet")
+            leading.start()
+            try:
+                yield self
+            finally:
+                stop.set()
+                leading.join()
+
+    def quiet(self) -> bool:
+        """Every topology is led, and no reconfiguration is in progress."""
+        terms = [service.term for service in self.services.values()]
+        coordinators = [term.coordinator for term in terms if term is not None]
+        ready = [one for one in coordinators if one is not None and one.idle and one.machine.whole and one.snapshot]
+        return len(ready) == len(self.names)
+
+    def await_quiet(self) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not self.quiet():
+            if self.answers.failures or time.monotonic() > until:
+                raise TimeoutError(f"not at rest after {PATIENCE_S:g} s; failures: {self.answers.failures[:3]}")
+            time.sleep(0.1)
+
+    def cycle(self, rng: random.Random) -> float:
+        """Another load, and all are due: seconds until the last has its plan."""
+        self.await_quiet()
+        for name in self.names:
+            self.cluster.tenants[name].load = LOAD * rng.uniform(0.6, 1.6)
+        since = time.perf_counter()
+        self.clock.ahead += PERIOD_S
+        return self.answers.await_all(self.names, since) - since
+
+    def steady(self, seconds: float) -> tuple[float, float]:
+        """Processor seconds in a second while nothing is due: of the service, and of the stand-in."""
+        self.await_quiet()
+        before, spent, began = time.process_time(), self.cluster.spent_s, time.monotonic()
+        time.sleep(seconds)
+        passed = time.monotonic() - began
+        stand_in = self.cluster.spent_s - spent
+        return (time.process_time() - before - stand_in) / passed, stand_in / passed
+
+    def faults(self) -> list[str]:
+        """Nodes over their capacity, and slots of two topologies."""
+        most = self.size.slots * self.chosen.service.eps_max
+        used: Counter[str] = Counter()
+        users: dict[object, set[str]] = {}
+        for name, tenant in self.cluster.tenants.items():
+            tables = tenant.world.record.tables if tenant.world.record else {}
+            used.update(tenant.slots[task].node for table in tables.values() for task in replicas(table))
+            for slot in tenant.slots.values():
+                users.setdefault(slot, set()).add(name)
+        over = [f"{node} holds {count} replicas of {most}" for node, count in sorted(used.items()) if count > most]
+        return over + [f"{slot} is used by {sorted(names)}" for slot, names in users.items() if len(names) > 1]
+
+
+class _Listens:
+    """EventSink that keeps the address of the API."""
+
+    def __init__(self, running: Running, sink: Fan) -> None:
+        self._running, self._sink = running, sink
+
+    def emit(self, action: str, fields: Mapping[str, object]) -> None:
+        if action == "http_listens":
+            self._running.url = str(fields["url"])
+        self._sink.emit(action, fields)
+
+
+def memory_mb() -> float:
+    """Resident memory of this process now."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("no VmRSS")
+
+
+def run(policy: str, size: Size, *, cycles: int, fill: bool, steady_s: float = STEADY_S) -> dict[str, Any]:
+    """The figures of one policy, in this process."""
+    chosen = settings_from({}, [f"policy={policy}", *OPTIONS])
+    running, rng = Running(size, chosen), random.Random(0)
+    for name in running.names:
+        running.cluster.tenants[name].load = LOAD
+    for name in running.names:
+        prepare = getattr(running.policies.of(name), "prepare", None)
+        if prepare is not None:
+            prepare()
+    if fill:
+        running.fill()
+    with running.serving():
+        first_s = running.cycle(rng)  # compiles, and places all topologies by a plan for the first time
+        running.await_quiet()
+        taken = [running.cycle(rng) for _ in range(cycles)]
+        service_cpu, stand_in_cpu = running.steady(steady_s)
+        asked = clients(running.url, running.names[0], running.clock.ahead, steady_s)
+        listened_cpu, _ = running.steady(steady_s)
+        memory = memory_mb()
+    told = running.answers.told
+    return {
+        "policy": policy, "first_s": round(first_s, 3), "cycles_s": [round(one, 3) for one in taken],
+        "worst_s": round(max(taken), 3), "median_s": round(statistics.median(taken), 3),
+        "cpu_per_s": round(service_cpu, 3), "stand_in_cpu_per_s": round(stand_in_cpu, 3),
+        "cpu_after_clients_per_s": round(listened_cpu, 3), "memory_mb": round(memory),
+        "memory_of_stand_in_mb": round(running.cluster_mb), "memory_at_begin_mb": round(running.began_mb),
+        "answers": asked["answers"], "events": asked["events"],
+        "plans": told["plan_made"], "refused": told["plan_refused"], "begun": told["reconfiguration_started"],
+        "faults": [*running.answers.failures, *running.faults()],
+    }  # fmt: skip
+
+
+# --- clients, in another process
+
+
+def clients(url: str, name: str, ahead: float, seconds: float) -> dict[str, Any]:
+    """The answers that a client of another process got, and how late it heard of events."""
+    command = [sys.executable, __file__, "--client", url, "--name", name, f"--ahead={ahead}", f"--seconds={seconds}"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def client(url: str, name: str, ahead: float, seconds: float) -> dict[str, Any]:
+    paths = ("", "api/topologies", f"api/topologies/{name}", f"api/topologies/{name}/nodes", "metrics")
+    with httpx.Client(base_url=url, timeout=60) as session:
+        answers = [asked(session, path) for path in paths]
+        late = lateness(session, ahead, seconds)
+    return {"answers": answers, "events": late}
+
+
+def asked(session: httpx.Client, path: str) -> dict[str, Any]:
+    times, size = [], 0
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        answer = session.get(path)
+        times.append(1000 * (time.perf_counter() - began))
+        assert answer.status_code == 200, answer.text
+        size = len(answer.content)
+    return {"path": f"/{path}", "median_ms": round(statistics.median(times), 1), "slowest_ms": round(max(times), 1),
+            "bytes": size}  # fmt: skip
+
+
+def lateness(session: httpx.Client, ahead: float, seconds: float) -> dict[str, Any]:
+    """Between an event and the moment in which a listener of all topologies has it; those of before left out."""
+    late, began = [], time.time()
+    with session.stream("GET", "api/events", timeout=httpx.Timeout(60, read=60)) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: "):
+                late.append(time.time() + ahead - json.loads(line[6:])["t"])
+            if time.time() - began > seconds:
+                break
+    late.sort()
+    return {"heard": len(late), "per_s": round(len(late) / seconds, 1), "median_ms": round(1000 * late[len(late) // 2]),
+            "worst_ms": round(1000 * late[-1])}  # fmt: skip
+
+
+# --- the table
+
+
+def shown(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    table = Table("policy", "cycle, worst, s", "median, s", "processor/s", "of the stand-in", "memory, MB",
+                  "of the stand-in, MB", "plans", "begun", "event, median, ms", "worst, ms", box=None)  # fmt: skip
+    for row in rows:
+        table.add_row(
+            row["policy"], f"{row['worst_s']:.2f}", f"{row['median_s']:.2f}", f"{row['cpu_per_s']:.2f}",
+            f"{row['stand_in_cpu_per_s']:.2f}", str(row["memory_mb"]), str(row["memory_of_stand_in_mb"]),
+            str(row["plans"]), str(row["begun"]), str(row["events"]["median_ms"]), str(row["events"]["worst_ms"]),
+        )  # fmt: skip
+    console.print(table)
+    table = Table("policy", "path", "median, ms", "slowest, ms", "bytes", box=None)
+    for row in rows:
+        for answer in row["answers"]:
+            table.add_row(row["policy"], *(str(value) for value in answer.values()))
+    console.print(table)
+    for row in rows:
+        verdict = "met" if row["worst_s"] < CYCLE_S and row["memory_mb"] < MEMORY_MB else "not met"
+        console.print(f"{row['policy']}: a cycle under {CYCLE_S:g} s and memory under {MEMORY_MB} MB: {verdict}")
+        for fault in row["faults"][:10]:
+            console.print(f"  {fault}")
+
+
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="50 nodes and 5 topologies, 3 cycles: for tests")
+    parser.add_argument("--policies", nargs="+", default=POLICIES, metavar="NAME")
+    parser.add_argument("--cycles", type=int)
+    parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)  # this policy in this process, as JSON
+    parser.add_argument("--client", metavar="URL", help=argparse.SUPPRESS)
+    for name in ("--ahead", "--seconds"):
+        parser.add_argument(name, type=float, default=0.0, help=argparse.SUPPRESS)
+    parser.add_argument("--name", default="", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = options_of(arguments)
+    if options.client:
+        print(json.dumps(client(options.client, options.name, options.ahead, options.seconds)))
+        return 0
+    size, cycles = (QUICK, 3) if options.quick else (FULL, 10)
+    cycles = options.cycles or cycles
+    if options.one:
+        print(json.dumps(run(options.one, size, cycles=cycles, fill=not options.quick)))
+        return 0
+    rows = []
+    for policy in options.policies:
+        command = [sys.executable, __file__, "--one", policy, f"--cycles={cycles}", *["--quick"] * options.quick]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        rows.append(json.loads(done.stdout))
+    result = {"size": size._asdict(), "options": OPTIONS, "rows": rows, "machine": facts()}
+    out = ROOT / "out/bench" / ("service_scale_quick.json" if options.quick else "service_scale.json")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n")
+    console = Console(highlight=False, width=160)
+    console.print(
+        f"{size.nodes} nodes, {size.topologies} topologies x {size.components} components x {size.tasks} tasks"
+    )
+    shown(rows, console)
+    return 1 if any(row["faults"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

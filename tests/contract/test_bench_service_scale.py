@@ -1,0 +1,40 @@
+"""The benchmark of the whole service, at a size for tests: every topology gets plans, and none breaks a rule."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+
+
+@pytest.fixture(scope="module")
+def bench():
+    sys.path.insert(0, str(BENCH))
+    try:
+        import service_scale
+
+        yield service_scale
+    finally:
+        sys.path.remove(str(BENCH))
+
+
+@pytest.mark.parametrize("policy", ["edrp", "agiledart", "even"])
+def test_all_topologies_get_plans_and_no_node_is_over_its_capacity(bench, policy):
+    size = bench.Size(nodes=20, topologies=3, components=10, tasks=3, workers=5)
+    row = bench.run(policy, size, cycles=2, fill=False, steady_s=1.0)
+    assert row["faults"] == []
+    assert row["plans"] >= 3 * size.topologies and len(row["cycles_s"]) == 2
+    assert [answer["bytes"] > 0 for answer in row["answers"]] == [True] * 5
+    assert row["events"]["heard"] > 0
+
+
+def test_faults_are_found(bench):
+    size = bench.Size(nodes=2, slots=1, topologies=2, components=4, tasks=3, workers=1)
+    running = bench.Running(size, bench.settings_from({}, ["policy=even"]))
+    one, other = running.cluster.tenants.values()
+    assert running.faults() == []
+    other.slots = dict(one.slots)
+    assert any("is used by ['t00', 't01']" in fault for fault in running.faults())
