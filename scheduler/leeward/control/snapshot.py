@@ -1,8 +1,13 @@
-"""Reads the snapshot that the plugin publishes at `<root>/snapshot`. Pure."""
+"""Reads the snapshot that the plugin publishes at `<root>/snapshot`. Pure, but for the newest text, which is kept.
+
+The snapshot is one text for all topologies, and the service of each reads it. So it is parsed once for all of them, and
+parts that are as they were in the text before are kept: one supervisor's object serves every topology.
+"""
 
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,38 +66,79 @@ def read_snapshot(text: str | None, topology_id: str) -> ClusterSnapshot:
             remedy="Set storm.scheduler to leeward.plugin.PlanScheduler in Nimbus' storm.yaml and restart Nimbus.",
         )
     try:
-        document = json.loads(text)
+        return _NEWEST.of(text).seen_by(topology_id)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProtocolError(f"not a snapshot: {error!r}.", remedy="Only the plugin writes it.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Topology:
+    """A topology in the text."""
+
+    entry: Mapping[str, Any]  #: as it was read
+    used: Mapping[Slot, str]  #: slots in which it has an executor -> its name
+
+
+class _Document:
+    """A snapshot, read as far as it is the same for all topologies. Raises ValueError, KeyError, TypeError."""
+
+    def __init__(self, text: str, before: _Document | None = None) -> None:
+        """`before`: the one of which unchanged parts are taken."""
+        document: dict[str, Any] = json.loads(text)
         if document["version"] != SNAPSHOT_VERSION:
             raise ProtocolError(
                 f"snapshot field 'version' is {document['version']}, this program reads {SNAPSHOT_VERSION}.",
                 remedy="Install plugin and service of the same release.",
             )
-        return _read(document, topology_id)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ProtocolError(f"not a snapshot: {error!r}.", remedy="Only the plugin writes it.") from None
+        self.text, self._entries = text, document["supervisors"]
+        known: dict[str, _Topology] = dict(before.topologies) if before else {}
+        self.topologies: list[tuple[str, _Topology]] = [
+            (entry["id"], _read(entry, known.get(entry["id"]))) for entry in document["topologies"]
+        ]
+        same = before is not None and before._entries == self._entries
+        self._supervisors: tuple[Supervisor, ...] = (
+            before._supervisors if before is not None and same else _supervisors(self._entries)
+        )
+
+    def seen_by(self, topology_id: str) -> ClusterSnapshot:
+        """One topology's part. Raises NotReadyError if it is not there."""
+        mine = [topology.entry for id, topology in self.topologies if id == topology_id]
+        if not mine:
+            raise NotReadyError(f"Nimbus' plugin does not know {topology_id} yet.", remedy="Ask again in a second.")
+        owners: dict[Slot, str] = {}
+        for id, topology in self.topologies:
+            if id != topology_id:
+                owners.update(topology.used)
+        tasks: dict[int, str] = {}
+        slots: dict[int, Slot] = {}
+        for executor in mine[0]["executors"]:
+            first, last = executor["tasks"]
+            for task in range(first, last + 1):
+                tasks[task] = executor["component"]
+                if executor["node"] is not None:
+                    slots[task] = Slot(executor["node"], executor["port"])
+        return ClusterSnapshot(
+            supervisors=self._supervisors,
+            tasks=tasks,
+            assigned=Assigned(
+                managed=bool(mine[0]["managed"]), epoch=mine[0]["epoch"], reason=mine[0]["reason"], slots=slots
+            ),
+            taken=frozenset(owners),
+            owners=owners,
+            others=frozenset(id for id, _ in self.topologies if id != topology_id),
+        )
 
 
-def _read(document: dict[str, Any], topology_id: str) -> ClusterSnapshot:
-    mine = [topology for topology in document["topologies"] if topology["id"] == topology_id]
-    if not mine:
-        raise NotReadyError(f"Nimbus' plugin does not know {topology_id} yet.", remedy="Ask again in a second.")
-    owners = {
-        Slot(executor["node"], executor["port"]): str(topology["name"])
-        for topology in document["topologies"]
-        if topology["id"] != topology_id
-        for executor in topology["executors"]
-        if executor["node"] is not None
-    }
-    tasks: dict[int, str] = {}
-    slots: dict[int, Slot] = {}
-    for executor in mine[0]["executors"]:
-        first, last = executor["tasks"]
-        for task in range(first, last + 1):
-            tasks[task] = executor["component"]
-            if executor["node"] is not None:
-                slots[task] = Slot(executor["node"], executor["port"])
+def _read(entry: dict[str, Any], before: _Topology | None) -> _Topology:
+    if before is not None and before.entry == entry:
+        return before
+    name, executors = str(entry["name"]), entry["executors"]
+    return _Topology(entry, {Slot(e["node"], e["port"]): name for e in executors if e["node"] is not None})
+
+
+def _supervisors(entries: list[dict[str, Any]]) -> tuple[Supervisor, ...]:
     by_node: dict[str, Supervisor] = {}
-    for entry in document["supervisors"]:
+    for entry in entries:
         known = by_node.get(entry["node"])
         by_node[entry["node"]] = Supervisor(
             node=entry["node"],
@@ -100,14 +146,21 @@ def _read(document: dict[str, Any], topology_id: str) -> ClusterSnapshot:
             meta={key: str(value) for key, value in (entry.get("meta") or {}).items()},
             blacklisted=bool(entry.get("blacklisted")) or bool(known and known.blacklisted),
         )
-    topology = mine[0]
-    return ClusterSnapshot(
-        supervisors=tuple(by_node[node] for node in sorted(by_node)),
-        tasks=tasks,
-        assigned=Assigned(
-            managed=bool(topology["managed"]), epoch=topology["epoch"], reason=topology["reason"], slots=slots
-        ),
-        taken=frozenset(owners),
-        owners=owners,
-        others=frozenset(other["id"] for other in document["topologies"] if other["id"] != topology_id),
-    )
+    return tuple(by_node[node] for node in sorted(by_node))
+
+
+class _Newest:
+    """The newest snapshot that was read. For several threads: one parses, the others wait for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._document: _Document | None = None
+
+    def of(self, text: str) -> _Document:
+        with self._lock:
+            if self._document is None or self._document.text != text:
+                self._document = _Document(text, self._document)
+            return self._document
+
+
+_NEWEST = _Newest()
