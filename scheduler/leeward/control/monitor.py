@@ -9,13 +9,14 @@ from typing import Any
 
 from leeward.control.costs import PRIOR
 from leeward.control.lateness import LATE_S
+from leeward.control.nodes_seen import NodesSeen
 from leeward.control.ports import ComponentFacts, StreamFacts, Structure
 from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.control import ControlRecord
 from leeward.core.coordinates import Coordinate, Delays, surest
 from leeward.core.errors import ConfigError
 from leeward.core.metrics import TaskMetrics
-from leeward.core.model import ClusterView, Component, HandoverCost, Measured, Node
+from leeward.core.model import ClusterView, Component, HandoverCost, Measured
 from leeward.core.network import Network
 from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
@@ -265,8 +266,8 @@ def sources(structure: Structure) -> set[str]:
     return {component.id for component in structure.components if component.kind == "source"}
 
 
-def build_view(facts: Facts, settings: Settings) -> ClusterView:
-    """The view at this moment. Pure."""
+def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None) -> ClusterView:
+    """The view at this moment. Pure. `nodes`: keeps the nodes from one view to the next."""
     by_component: dict[str, list[int]] = {}
     for task, name in sorted(facts.cluster.tasks.items()):
         by_component.setdefault(name, []).append(task)
@@ -287,7 +288,7 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
         topology=facts.structure.name,
         topology_id=facts.structure.id,
         epoch=facts.record.epoch,
-        nodes=_nodes(facts, settings),
+        nodes=(nodes or NodesSeen()).of(facts.cluster, facts.draining, settings.eps_max),
         components=components,
         streams=streams,
         tables=facts.record.tables,
@@ -304,25 +305,6 @@ def build_view(facts: Facts, settings: Settings) -> ClusterView:
         # an earlier topology of this name may have left its placement behind
         first=facts.wanted is None or facts.wanted.topology_id != facts.structure.id,
     )
-
-
-def _nodes(facts: Facts, settings: Settings) -> tuple[Node, ...]:
-    taken = {(slot.node, slot.port) for slot in facts.cluster.taken}
-    nodes = []
-    for supervisor in facts.cluster.supervisors:
-        if supervisor.blacklisted:
-            continue
-        ports = tuple(port for port in supervisor.ports if (supervisor.node, port) not in taken)
-        nodes.append(
-            Node(
-                id=supervisor.node,
-                ports=ports,
-                capacity=len(ports) * settings.eps_max,
-                draining=supervisor.node in facts.draining,
-                meta=supervisor.meta,
-            )
-        )
-    return tuple(nodes)
 
 
 def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:

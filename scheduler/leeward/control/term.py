@@ -30,6 +30,7 @@ from leeward.control.monitor import (
     sources,
     streams_of,
 )
+from leeward.control.nodes_seen import NodesSeen
 from leeward.control.plausible import implausible
 from leeward.control.ports import (
     Ports,
@@ -107,7 +108,7 @@ class Term:
         self._planned_first = False
         self._waits_for = self._no_turn = ""
         self._draining: frozenset[str] = frozenset()
-        self._news = News()
+        self._news, self._nodes = News(), NodesSeen()
         self.coordinator: Coordinator | None = None
 
     def work(self, stop: threading.Event, until: str | None = None) -> Outcome | None:
@@ -150,7 +151,7 @@ class Term:
             draining=self._draining,
             wanted=self._mine.control.read_placement(),
         )
-        return build_view(facts, self._settings)
+        return build_view(facts, self._settings, self._nodes)
 
     def _facts(self, cluster: ClusterSnapshot, record: ControlRecord, sizes: Mapping[str, int]) -> Facts:
         """Facts that are in memory; no server is asked."""
@@ -420,7 +421,7 @@ class Term:
     def _tell(self, coordinator: Coordinator, cluster: ClusterSnapshot, now: float) -> None:
         """One line for the live view."""
         facts = self._facts(cluster, coordinator.machine.record, coordinator.machine.sizes)
-        view = build_view(replace(facts, draining=self._draining), self._settings)
+        view = build_view(replace(facts, draining=self._draining), self._settings, self._nodes)
         if (news := self._news.of(view, cluster)) is not None:
             self._emit("cluster_seen", news)
         record = coordinator.machine.record

@@ -1,0 +1,58 @@
+"""The nodes of a view, kept while nothing changes of which they are made. Pure.
+
+A view is built each second, to tell what is measured, and most seconds the thousand nodes of a large cluster are those
+of the second before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from leeward.control.snapshot import ClusterSnapshot, Supervisor
+from leeward.core.model import Node
+from leeward.core.plan import Slot
+
+#: Views whose nodes are kept: one is for plans, in which slots are taken that nobody uses yet, and one for all else.
+KEPT = 2
+
+
+class NodesSeen:
+    """Remembers the nodes of the newest views. Not for several threads."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[tuple[object, ...], tuple[Node, ...]]] = []  # newest last: sources, nodes
+
+    def of(self, cluster: ClusterSnapshot, draining: Set[str], eps_max: int) -> tuple[Node, ...]:
+        """Supervisors as nodes, with the slots that no other topology has. Equal ones give the same tuple."""
+        key = (cluster.supervisors, cluster.taken, frozenset(draining), eps_max)
+        for entry in self._made:
+            if entry[0] == key:
+                self._made.remove(entry)
+                self._made.append(entry)
+                return entry[1]
+        nodes = _nodes(cluster.supervisors, cluster.taken, draining, eps_max)
+        self._made = [*self._made, (key, nodes)][-KEPT:]
+        return nodes
+
+
+def _nodes(supervisors: tuple[Supervisor, ...], taken: Set[Slot], draining: Set[str], eps_max: int) -> tuple[Node, ...]:
+    gone: dict[str, set[int]] = {}
+    for slot in taken:
+        gone.setdefault(slot.node, set()).add(slot.port)
+    nodes = []
+    for supervisor in supervisors:
+        if supervisor.blacklisted:
+            continue
+        ports = supervisor.ports
+        if supervisor.node in gone:
+            ports = tuple(port for port in ports if port not in gone[supervisor.node])
+        nodes.append(
+            Node(
+                id=supervisor.node,
+                ports=ports,
+                capacity=len(ports) * eps_max,
+                draining=supervisor.node in draining,
+                meta=supervisor.meta,
+            )
+        )
+    return tuple(nodes)

@@ -1,0 +1,46 @@
+"""Nodes of a view that are kept are those that would be made anew."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leeward.control.nodes_seen import NodesSeen
+from leeward.control.snapshot import ClusterSnapshot, Supervisor
+from leeward.core.model import Node
+from leeward.core.orders import Assigned
+from leeward.core.plan import Slot
+
+names = st.sampled_from(["n1", "n2", "n3"])
+supervisors = st.lists(
+    st.builds(Supervisor, node=names, ports=st.sampled_from([(1,), (1, 2), ()]), blacklisted=st.booleans()),
+    unique_by=lambda one: one.node, max_size=3,
+)  # fmt: skip
+looks = st.tuples(supervisors, st.frozensets(st.builds(Slot, names, st.integers(1, 2))), st.frozensets(names))
+
+
+def snapshot(supervisors, taken):
+    assigned = Assigned(managed=False, epoch=None, reason="", slots={})
+    return ClusterSnapshot(supervisors=tuple(supervisors), tasks={}, assigned=assigned, taken=taken)
+
+
+@given(st.lists(looks, min_size=1, max_size=6), st.integers(1, 4))
+def test_each_view_has_the_nodes_that_its_snapshot_says(found, eps_max):
+    seen = NodesSeen()
+    for supervisors, taken, draining in found:
+        free = {one.node: tuple(port for port in one.ports if Slot(one.node, port) not in taken) for one in supervisors}
+        assert seen.of(snapshot(supervisors, taken), draining, eps_max) == tuple(
+            Node(
+                id=one.node, ports=free[one.node], capacity=eps_max * len(free[one.node]),
+                draining=one.node in draining, meta={},
+            )
+            for one in supervisors if not one.blacklisted
+        )  # fmt: skip
+
+
+def test_nodes_of_plans_and_of_all_else_are_kept_side_by_side():
+    seen, one = NodesSeen(), snapshot([Supervisor(node="n1", ports=(1, 2))], frozenset())
+    other = snapshot(one.supervisors, frozenset({Slot("n1", 2)}))
+    first, second = seen.of(one, frozenset(), 4), seen.of(other, frozenset(), 4)
+    assert first is not second
+    assert seen.of(one, frozenset(), 4) is first and seen.of(other, frozenset(), 4) is second
