@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from leeward.core.errors import PlanError
@@ -30,7 +30,7 @@ from leeward.core.plan import Plan
 from leeward.core.table import replicas
 from leeward.policies.agiledart.placement import by_dataflow
 from leeward.policies.agiledart.scaling.bound import Bound, Remedy, bound_of, remedy_of
-from leeward.policies.agiledart.scaling.facts import busy, from_sources, upstream
+from leeward.policies.agiledart.scaling.facts import Shares, from_sources, upstream
 from leeward.policies.agiledart.scaling.health import Load
 from leeward.policies.agiledart.scaling.rules import GuardedRule, Rule, SecantRule
 from leeward.policies.agiledart.scaling.spread import Counts, Room, grow, move, shrink
@@ -46,6 +46,37 @@ class _Known:
     stuck: int = 0  #: views in a row in which the network limited these replicas
     through: float | None = None  #: tuples/s that a replica received while the network limited it; None: it never did
     slow: set[str] = field(default_factory=set)  #: nodes on which it did
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One question: the view, and what each component's answer needs of it, computed once."""
+
+    view: ClusterView
+    room: Room
+    shares: Shares
+    usable: tuple[str, ...]  #: nodes that do not drain
+    sites: Mapping[str, str]  #: node -> its site, where the network is known
+
+    @staticmethod
+    def of(view: ClusterView) -> _Asked:
+        usable = tuple(node.id for node in view.nodes if not node.draining)
+        sites = {one.id: one.site for one in view.network.nodes} if view.network else {}
+        return _Asked(view, Room.of(view.nodes), Shares(view), usable, sites)
+
+    def allowed(self, component: Component) -> Sequence[str]:
+        """The nodes that may host it."""
+        pinned = set(component.pinned)
+        return [node for node in self.usable if node in pinned] if pinned else self.usable
+
+    def site(self, node: str) -> str:
+        """The site of a node; the node where none is known."""
+        return self.sites.get(node, node)
+
+    def near(self, counts: Counts, nodes: Collection[str]) -> Collection[str]:
+        """Those of the nodes that are in a site with some of the replicas."""
+        sites = {self.site(node) for node in counts}
+        return [node for node in nodes if self.site(node) in sites] if self.sites else sites
 
 
 class AgileDart:
@@ -74,35 +105,35 @@ class AgileDart:
             self._laid = view.topology_id
         if view.topology_id != self._topology_id:
             self._known, self._queued, self._topology_id = {}, {}, view.topology_id
-        present = _present(view)
-        room = Room.of(view.nodes)
+        present, asked = _present(view), _Asked.of(view)
+        room = asked.room
         kept: dict[str, Counts] = {}
         for component in view.components:
-            allowed = _allowed(view, component)
+            allowed = set(asked.allowed(component))
             here = sorted((node, n) for node, n in present[component.id].items() if node in allowed)
             kept[component.id] = {node: fit for node, n in here if (fit := min(n, room.free(node))) > 0}
             room.used.update(kept[component.id])
         ready = places(view)
         for component in view.components:  # each needs one, before any gets more
             if not kept[component.id]:
-                kept[component.id] = grow({}, 1, _allowed(view, component), room, ready=ready[component.id])
+                kept[component.id] = grow({}, 1, asked.allowed(component), room, ready=ready[component.id])
         wanted, reasons = {}, []
         for component in view.components:
             name = component.id
-            counts, reason = self._place(view, component, present[name], kept[name], room, ready[name])
+            counts, reason = self._place(asked, component, present[name], kept[name], ready[name])
             wanted[component.id] = counts
             reasons += [f"{component.id}: {reason}"] if reason else []
         self._queued = {name: measured.queued for name, measured in view.measured.items()}
         return carry(view, wanted, reason="; ".join(reasons) or "every component rests")
 
     def _place(
-        self, view: ClusterView, component: Component, present: Counts, kept: Counts, room: Room,
-        ready: Mapping[str, int],
-    ) -> tuple[Counts, str]:  # fmt: skip
+        self, asked: _Asked, component: Component, present: Counts, kept: Counts, ready: Mapping[str, int]
+    ) -> tuple[Counts, str]:
         """Its replicas by node, and why they change; "" if they do not."""
-        allowed, x = _allowed(view, component), len(replicas(view.tables[component.id]))
+        view, room, allowed = asked.view, asked.room, asked.allowed(component)
+        x = len(replicas(view.tables[component.id]))
         known = self._look(component, present)
-        remedy = self._remedy(view, component, known, x)
+        remedy = self._remedy(asked, component, known, x)
         out = remedy is Remedy.OUT
         number = x if known.stuck and not out else self._number(view, component, known, x)
         number = min(max(1, number), component.max_replicas)
@@ -110,16 +141,16 @@ class AgileDart:
         if number < sum(kept.values()):
             counts, reason = shrink(kept, sum(kept.values()) - number, room), "scale in"
         elif number > sum(kept.values()):
-            near = () if out else _near(view, kept, allowed)
+            near = () if out else asked.near(kept, allowed)
             counts = grow(kept, number - sum(kept.values()), allowed, room, out=out, ready=ready, near=near)
             reason = _way_of(kept, counts) if number > x else ""
         if not counts:
             raise PlanError(
                 f"component {component.id!r} fits on no node.",
-                remedy=f"Of {allowed or component.pinned or 'the nodes'} one needs a free slot and must not drain.",
+                remedy=f"Of {list(allowed or component.pinned) or 'the nodes'} one needs room and must not drain.",
             )
         if remedy is Remedy.MOVE and counts == present:
-            counts, reason = self._move(view, component, known, counts, room)
+            counts, reason = self._move(asked, component, known, counts)
         elif counts == present:
             reason = f"{number - x} more find no room" if number > x else ""
         elif not reason:
@@ -154,12 +185,13 @@ class AgileDart:
 
     # --- where
 
-    def _remedy(self, view: ClusterView, component: Component, known: _Known, x: int) -> Remedy | None:
+    def _remedy(self, asked: _Asked, component: Component, known: _Known, x: int) -> Remedy | None:
         """None also while the network's limit has not been seen for a whole window."""
         if component.source:
             return None
-        s, before = self._settings, upstream(view, component, self._queued)
-        bound = bound_of(busy(view, component.id), before, threshold=s.busy, waits_s=s.waits_s)
+        s, view, shares = self._settings, asked.view, asked.shares
+        before = upstream(view, component, self._queued, shares)
+        bound = bound_of(shares.busy[component.id], before, threshold=s.busy, waits_s=s.waits_s)
         known.stuck = known.stuck + 1 if bound is Bound.BANDWIDTH else 0
         if bound is not Bound.BANDWIDTH:
             known.slow.clear()
@@ -171,13 +203,11 @@ class AgileDart:
             known.through, known.rule = arriving / x if arriving > 0 else None, self._rule()
         return remedy
 
-    def _move(
-        self, view: ClusterView, component: Component, known: _Known, counts: Counts, room: Room
-    ) -> tuple[Counts, str]:
+    def _move(self, asked: _Asked, component: Component, known: _Known, counts: Counts) -> tuple[Counts, str]:
         known.slow.update(counts)
-        others = [node for node in _allowed(view, component) if node not in known.slow]
-        sites = {_site(view, node) for node in counts}
-        target = room.least_loaded([n for n in others if _site(view, n) not in sites]) or room.least_loaded(others)
+        others = [node for node in asked.allowed(component) if node not in known.slow]
+        sites, room = {asked.site(node) for node in counts}, asked.room
+        target = room.least_loaded([n for n in others if asked.site(n) not in sites]) or room.least_loaded(others)
         if target is None:
             return counts, "bound by bandwidth, and no other node has room"
         moved, source = move(counts, target, room)
@@ -190,22 +220,6 @@ def _present(view: ClusterView) -> dict[str, Counts]:
         c.id: dict(Counter(view.assignment[t].node for t in replicas(view.tables[c.id]) if t in view.assignment))
         for c in view.components
     }
-
-
-def _allowed(view: ClusterView, component: Component) -> list[str]:
-    return [n.id for n in view.nodes if not n.draining and (not component.pinned or n.id in component.pinned)]
-
-
-def _site(view: ClusterView, node: str) -> str:
-    """The site of a node; the node where none is known."""
-    known = {one.id: one.site for one in view.network.nodes} if view.network else {}
-    return known.get(node, node)
-
-
-def _near(view: ClusterView, counts: Counts, nodes: Collection[str]) -> list[str]:
-    """Those of the nodes that are in a site with some of the replicas."""
-    sites = {_site(view, node) for node in counts}
-    return [node for node in nodes if _site(view, node) in sites]
 
 
 def _way_of(before: Mapping[str, int], after: Mapping[str, int]) -> str:

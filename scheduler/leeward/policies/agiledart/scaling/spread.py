@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 
 from leeward.core.model import Node
 
@@ -48,18 +49,26 @@ def grow(
     """
     found = dict(counts)
     here = {node for node, count in counts.items() if count > 0}
+    close = set(near)
+
+    def order(node: str) -> tuple[bool, bool, bool, float, str]:
+        spare = found.get(node, 0) >= ready.get(node, 0)
+        return spare, (node in here) == out, node not in close, room.load(node), node
+
+    heap = [order(node) for node in allowed if room.free(node) > 0]
+    heapify(heap)
     for _ in range(by):
-        free = [n for n in allowed if room.free(n) > 0]
-        node = min(
-            free, default=None,
-            key=lambda n: (found.get(n, 0) >= ready.get(n, 0), (n in here) == out, n not in near, room.load(n), n),
-        )  # fmt: skip
-        if node is None:
+        if not heap:
             break
+        node = heap[0][-1]
         found[node] = found.get(node, 0) + 1
         room.used[node] += 1
         if out:
             here.add(node)
+        if room.free(node) > 0:  # a replica changes the place of its own node alone
+            heapreplace(heap, order(node))
+        else:
+            heappop(heap)
     return found
 
 
