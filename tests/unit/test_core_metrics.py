@@ -1,0 +1,36 @@
+"""A task's line of measurements: plain counts are taken as they are, and all others are checked one by one."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leeward.core.metrics import TaskMetrics
+
+LINE = {"component": "work", "pid": 7, "t": 12.5}
+plain = st.integers(0, 2**53)
+values = plain | st.integers(-2, 2**60) | st.floats() | st.booleans() | st.none() | st.just("3") | st.just(2.0)
+
+
+def allowed(value):
+    """By the definition of a count: a number from 0 to 2**53 as a float, no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= float(value) <= 2**53
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b", "c"]), values), st.dictionaries(st.integers(0, 127).map(str), values))
+def test_counts_are_read_as_one_by_one(tables, groups):
+    line = json.dumps(LINE | {"in": tables, "out": tables, "groups": groups})
+    read = TaskMetrics.from_line(line)
+    if not all(map(allowed, [*tables.values(), *groups.values()])):
+        assert read is None
+        return
+    assert read.received == read.sent == {name: int(float(value)) for name, value in tables.items()}
+    assert read.groups == {int(group): int(float(value)) for group, value in groups.items()}
+    assert all(type(value) is int for value in [*read.received.values(), *read.groups.values()])
+
+
+@given(st.sampled_from(["in", "out", "groups"]), st.none() | st.lists(plain) | plain | st.text())
+def test_a_table_that_is_none_is_a_line_that_cannot_be_read(name, found):
+    assert TaskMetrics.from_line(json.dumps(LINE | {name: found})) is None
