@@ -292,7 +292,8 @@ def application(
     measures = Metrics(knowledge)
 
     async def metrics(request: Request) -> Response:
-        content, kind = measures.exposition(request.headers.get("accept", ""))
+        # beside the loop: at fifty topologies it takes longer than a listener to events shall wait
+        content, kind = await asyncio.to_thread(measures.exposition, request.headers.get("accept", ""))
         return Response(content, headers={"Content-Type": kind})
 
     routes: list[BaseRoute] = [Route(path.path, handle, methods=[path.method]) for path, handle in table]

@@ -153,7 +153,11 @@ class Knowledge:
         """Decisions with a higher id than `after`, and the newest measurement of each topology, by id; with a name,
         those of that topology and of the whole service."""
         with self._lock:
-            found = [event for event in (*self._events, *self._newest.values()) if event.id > after]
+            found = [event for event in self._newest.values() if event.id > after]
+            for event in reversed(self._events):  # their ids ascend, and a listener has seen nearly all of them
+                if event.id <= after:
+                    break
+                found.append(event)
         return tuple(
             sorted(
                 (event for event in found if not topology or event.topology in ("", topology)),
