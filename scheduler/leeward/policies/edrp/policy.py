@@ -31,6 +31,7 @@ from leeward.core.placing import (
     unbalanced,
 )
 from leeward.core.plan import Estimate, Plan, deployment, diff
+from leeward.policies.edrp.candidates import candidates
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
 from leeward.policies.edrp.problem.evaluate import Metrics, evaluate, verify
@@ -75,7 +76,11 @@ class Edrp:
         """The best deployment, or the present one if nothing else can be had. Raises FieldError for bad facts."""
         if not any(c.source and view.measured.get(c.id, Measured()).arrival_rate > 0 for c in view.components):
             return _keep(view, "no source emits: nothing is known of the load")
+        chosen = candidates(view)
+        every, view = view, replace(view, nodes=chosen.nodes)
         problem, remarks = build_problem(view, self._settings)
+        if not chosen.complete:
+            remarks = (*remarks, f"{len(chosen.nodes)} of {len(every.nodes)} nodes were looked at")
         plan = self._plan(view, problem, remarks)
         if not _is_too_cheap(view, problem, plan):
             return plan
