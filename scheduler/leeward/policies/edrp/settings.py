@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leeward.core.errors import ConfigError
 from leeward.core.options import check, setting
 
-METHODS = ("both", "restricted", "auto", "exact", "compact", "ilp")
+METHODS = ("both", "restricted", "auto", "exact", "compact", "ilp", "near")
 DOWNTIME_MODELS = ("auto", "live", "storm", "generic")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -87,6 +87,21 @@ def solve_exact(
     return _conclude(search, bound, Effort(method="exact", seconds=clock() - started))
 
 
+def climb(
+    problem: Problem, starts: Iterable[Deployment], *, looks: int, deadline: float, clock: Callable[[], float]
+) -> tuple[Deployment, Metrics] | None:
+    """The best that a local search finds from the best of `starts`, looking at no more than `looks` deployments.
+
+    None if none of `starts` meets the constraints. Nothing is proven.
+    """
+    p = arrays_of(problem)
+    search = BranchAndBound(problem=problem, p=p, h=_no_incumbent(p), gap=0.0, deadline=deadline, clock=clock)
+    for start in starts:
+        search.offer(start)
+    search.improve_near(looks)
+    return None if search.best is None or search.metrics is None else (search.best, search.metrics)
+
+
 @cache
 def warm_up() -> None:
     """Compiles what the search runs, or loads it from disk, on a toy problem; once for each process."""
@@ -144,13 +159,13 @@ class BranchAndBound:
         least, alone = downtime_bounds(p)
         for known in (self.problem.current, start):
             if known is not None:
-                self._offer(known)
+                self.offer(known)
         parts = list(intervals(p, least, alone))
         enough = self.cutoff() - p.e * min(part.low for part in parts)  # all of it is pruned then: nothing to improve
         soon = self.clock() + LAYOUT_SHARE * (self.deadline - self.clock())
         layouts = lay_out(p, least <= p.d_max, alone <= p.d_max, enough=enough, in_time=lambda: self.clock() < soon)
         if min(layout.value for layout in layouts) < enough:
-            self._improve()
+            self.improve_near()
 
         def prepared(interval: Interval, layout: Layout) -> Bound:
             return prepare(p, layout, least <= interval.high, alone <= interval.high)
@@ -201,7 +216,7 @@ class BranchAndBound:
         h.budget[0] = min(QUICK, self._budget())
         depth_first(space, 0)
         if self._check_found(known):
-            self._improve()
+            self.improve_near()
         return min(max(root, float(h.dropped[0])), self.cutoff()) if h.depth[0] == -1 else None
 
     def _beam(self, interval: Interval, bound: Bound, width: int) -> Search:
@@ -212,7 +227,7 @@ class BranchAndBound:
         h.budget[0] = ENDLESS if self.best is None else self._budget()
         beam(space, width, EACH)
         if self._check_found(known):
-            self._improve()
+            self.improve_near()
         return space
 
     def _depth_first(self, space: Search, root: float) -> float:
@@ -231,7 +246,7 @@ class BranchAndBound:
             since_improved += spent
             if self._check_found(known) and since_improved > 10 * improving:
                 began = self.clock()
-                self._improve()
+                self.improve_near()
                 improving, since_improved = self.clock() - began, 0.0
         open_bounds = [max(root, float(h.dropped[0])), self.cutoff()]
         if h.depth[0] == -2:
@@ -253,7 +268,7 @@ class BranchAndBound:
         best = float(self.h.best[0])
         return best - float(self.h.slack[0]) - float(self.h.slack[1]) * best
 
-    def _offer(self, deployment: Deployment) -> None:
+    def offer(self, deployment: Deployment) -> None:
         """Makes it the incumbent if it verifies and is better."""
         metrics, broken = assess(self.problem, deployment)
         if broken or metrics is None:
@@ -270,12 +285,12 @@ class BranchAndBound:
             return False
         found, claimed = self._decode(h.best_nodes, h.best_size), float(h.best[0])
         h.best[0] = known
-        self._offer(found)
+        self.offer(found)
         if not h.best[0] <= claimed + 1e-9:  # less is fine: the claim has the interval's least downtime in it
             raise AssertionError(f"the search claimed F = {claimed}, the definitions say {h.best[0]}: {found}")
         return True
 
-    def _improve(self) -> None:
+    def improve_near(self, looks: int = IMPROVE) -> None:
         """Looks for something better close to the incumbent."""
         if self.best is None or self._out_of_time():
             return
@@ -283,11 +298,11 @@ class BranchAndBound:
         for i, op in enumerate(self.problem.operators):
             placed = [self.problem.node_index[u] for u, count in self.best[op.id].items() for _ in range(count)]
             nodes[i, : len(placed)], size[i] = placed, len(placed)
-        draft = draft_of(self.p, nodes, size, min(IMPROVE, self._budget()))
+        draft = draft_of(self.p, nodes, size, min(looks, self._budget()))
         improve(self.p, draft)
         found = self._decode(draft.nodes, draft.size)
         if found != self.best:
-            self._offer(found)
+            self.offer(found)
 
     def _decode(self, nodes: np.ndarray, size: np.ndarray) -> Deployment:
         return {

@@ -94,4 +94,8 @@ def _solve(
             from leeward.policies.edrp.methods.restricted import solve_restricted
 
             return solve_restricted(problem, time_limit_s=time_limit_s, seed=seed, gap=gap, solver=solver)
+        case "near":
+            from leeward.policies.edrp.methods.near import solve_near
+
+            return solve_near(problem, time_limit_s=time_limit_s, start=start)
     raise FieldError("method", method, "is not a method", remedy=f"choose one of {', '.join(METHODS)}")

@@ -3,7 +3,8 @@
 rEDRP runs first.  The exact search then has what is left of the time; it begins with the present deployment and with
 rEDRP's, so it is never worse than either, and it may prove that one of them is the optimum.  Where F is the same
 (within `SLACK`), the deployment is rEDRP's: it changes one replica of an operator at most, so it is the nearer one.
-Without a present deployment there is no restricted problem, and the exact search works alone.
+Without a present deployment there is no restricted problem, and the exact search works alone.  Where rEDRP's programme
+would be too large to be built, a local search takes the place of both (`near.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 
 from leeward.policies.edrp.exact.search import SLACK, solve_exact, warm_up
 from leeward.policies.edrp.methods.auto import LIMIT_S
+from leeward.policies.edrp.methods.near import is_large, solve_near
 from leeward.policies.edrp.methods.restricted import BOUND_S
 from leeward.policies.edrp.milp.ilp import solve_ilp
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Outcome, Unknown
@@ -37,6 +39,8 @@ def solve_both(
     Together they take `time_limit_s` (60 s if None); the exact search gets what rEDRP leaves of it, `exact_limit_s`
     at most and `BOUND_S` at least.
     """
+    if is_large(problem):
+        return solve_near(problem, time_limit_s=time_limit_s, clock=clock)
     warm_up()  # compiling is not part of anybody's time limit
     started = clock()
     limit_s = LIMIT_S if time_limit_s is None else time_limit_s

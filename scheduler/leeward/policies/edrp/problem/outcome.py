@@ -115,7 +115,7 @@ def relative_gap(value: float, bound: float) -> float:
 #: A difference of F that is worth a word.
 NOTABLE = 1e-6
 #: Name of a method in a reason.
-NAMES = {"exact": "the exact search", "restricted": "rEDRP"}
+NAMES = {"exact": "the exact search", "restricted": "rEDRP", "near": "a local search"}
 
 
 def found_in_words(outcome: Outcome) -> str:
