@@ -176,6 +176,7 @@ def command(agents: Agents, *arguments: str) -> subprocess.CompletedProcess[str]
 def test_the_experiment_of_agents_as_processes_runs(tmp_path: Path):
     base = port_block()
     line = [str(Path(sys.executable).with_name("leeward")), "experiment", "agiledart-live-deployment", "--quick"]
+    line += ["--no-nimbus"]
     line += ["--base-port", str(base), "--out", str(tmp_path), "--output", "json"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,7 @@
-"""The run of `leeward experiment agiledart-live-deployment`: a process for each agent, and applications at once."""
+"""The run of `leeward experiment agiledart-live-deployment`: a process for each agent, and applications at once.
+
+The part at a real Nimbus is in `_agiledart_live_nimbus.py`.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,25 @@ JOIN_S, DECIDE_S, FREE_S = 120.0, 120.0, 60.0
 AT_ONCE, LOOK_S = 10, 0.5
 
 
-def run_live(*, quick: bool, seed: int, base_port: int, output: Output, out: Path) -> None:
-    """The whole run. Raises LeewardError and OSError."""
+def run_live(*, quick: bool, nimbus: bool, seed: int, base_port: int, folder: Path, output: Output, out: Path) -> None:
+    """The whole run; `folder`: of Nimbus' cluster. Raises LeewardError and OSError."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
     scale = study.QUICK if quick else study.FULL
     out.mkdir(parents=True, exist_ok=True)
-    began, key = time.monotonic(), secrets.token_hex(32).encode()
+    began, centre = time.monotonic(), None
+    if nimbus:  # before the agents, as it may be that no Storm is installed
+        from leeward.cli._agiledart_live_nimbus import measure_nimbus
+
+        centre = measure_nimbus(scale, folder=folder, base_port=base_port + scale.agents, seed=seed)
+    documents, over = _agents(scale, base_port, seed, out)
+    command = f"leeward experiment {NAME} --seed {seed}{' --quick' if quick else ''}{'' if nimbus else ' --no-nimbus'}"
+    finding = study.conclude(scale, documents, over, centre)
+    tell(NAME, finding, command=command, seed=seed, seconds=time.monotonic() - began, output=output, out=out)
+
+
+def _agents(scale: study.Scale, base_port: int, seed: int, out: Path) -> tuple[dict[int, list[dict[str, Any]]], int]:
+    """Of the agents; see `_measure`."""
+    key = secrets.token_hex(32).encode()
     with ExitStack() as stack:
         for agent in range(scale.agents):
             node = Node(
@@ -48,10 +64,7 @@ def run_live(*, quick: bool, seed: int, base_port: int, output: Output, out: Pat
             if agent % AT_ONCE == AT_ONCE - 1 or agent == scale.agents - 1:
                 asyncio.run(_joined(key, base_port, agent + 1))
         typer.echo(f"{scale.agents} agents have joined", err=True)
-        documents, over = asyncio.run(_measure(scale, key, base_port, seed))
-    command = f"leeward experiment {NAME} --seed {seed}{' --quick' if quick else ''}"
-    finding = study.conclude(scale, documents, over)
-    tell(NAME, finding, command=command, seed=seed, seconds=time.monotonic() - began, output=output, out=out)
+        return asyncio.run(_measure(scale, key, base_port, seed))
 
 
 def _call(node: Node) -> Callable[[], None]:

@@ -61,23 +61,26 @@ def agiledart_latency(
 
 
 def agiledart_live_deployment(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="12 agents, and 1 and 10 applications, half a minute.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="12 agents, and 1 and 10 applications, a minute.")] = False,
+    nimbus: Annotated[
+        bool, typer.Option("--nimbus/--no-nimbus", help="Also submit them to a real Nimbus, on this machine.")
+    ] = True,
     seed: Annotated[int, typer.Option(help="Of sensors, actuators and owners.")] = 0,
-    base_port: Annotated[int, typer.Option(help="First port of the agents.")] = 7200,
+    cluster: Annotated[Path, typer.Option("--dir", help="Run folder of Nimbus' cluster.")] = OUT
+    / "agiledart-live-deployment-cluster",
+    base_port: Annotated[int, typer.Option(help="First port of the agents; Nimbus' cluster is above them.")] = 7200,
     output: OutputOption = Output.table,
     out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, picture and logs.")] = OUT
     / "agiledart-live-deployment",
 ) -> None:
     """AgileDART, Fig. 8(b): 60 agents as processes on this machine place 1, 10 and 100 applications at once.
 
-    A full run takes two minutes. Example: leeward experiment agiledart-live-deployment --quick
+    So does a real Nimbus. A full run takes four minutes. Example: leeward experiment agiledart-live-deployment --quick
     """
     from leeward.cli._agiledart_live_deployment import run_live
 
     with refusing(1, OSError):
-        run_live(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
+        run_live(quick=quick, nimbus=nimbus, seed=seed, base_port=base_port, folder=cluster, output=output, out=out)
 
 
 def agiledart_live_paths(

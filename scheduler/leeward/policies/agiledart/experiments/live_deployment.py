@@ -1,7 +1,7 @@
-"""Fig. 8(b) by agents as processes: time from announcing concurrent applications until all of them are placed.
+"""Fig. 8(b) by agents as processes and by a real Nimbus: time until concurrent applications are placed.
 
 The virtual time of `deployment.py` has the paper's scale; here the messages, their frames and the sockets are real, and
-all agents share one machine.
+all agents share one machine. Nimbus has the machine to itself, before them or after them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,23 @@ FIGURE = "Fig. 8(b)"
 ZONE, OPERATORS, CAPACITY, HEARTBEAT_S = "area", 10, 40, 2.0
 #: Bound of ours, as for the model: until all are placed, most over one.
 FLAT = 2.0
+#: Applications at once -> a document of each run.
+Documents = Mapping[int, Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Agents, and how often so many applications are announced at once."""
+    """Agents, and how often so many applications are announced at once; `nimbus`: how often to Nimbus."""
 
     agents: int
     runs: Mapping[int, int]
+    nimbus: Mapping[int, int]
 
 
-FULL = Scale(agents=60, runs={1: 20, 10: 5, 100: 3})
-QUICK = Scale(agents=12, runs={1: 3, 10: 1})
+FULL = Scale(agents=60, runs={1: 20, 10: 5, 100: 3}, nimbus={1: 10, 10: 4, 100: 2})
+QUICK = Scale(agents=12, runs={1: 3, 10: 1}, nimbus={1: 2, 10: 1})
+#: Bound of the issue: Nimbus' time grows with each further topology, and the agents' does not, or less.
+GROWS = 1.0
 
 
 def name_of(agent: int) -> str:
@@ -53,15 +58,39 @@ def batch(scale: Scale, concurrent: int, run: int, rng: Random) -> list[tuple[An
     return found
 
 
-def conclude(scale: Scale, documents: Mapping[int, Sequence[Mapping[str, Any]]], over: int) -> Finding:
-    """`documents`: applications at once -> a run's result each, as `leeward overlay place` has it; `over`: agents that
-    held more than they can."""
-    rows, last, mean = [], {}, {}
+def conclude(scale: Scale, agents: Documents, over: int, nimbus: Documents | None = None) -> Finding:
+    """`agents`: applications at once -> a run's result each, as `leeward overlay place` has it; `over`: agents that
+    held more than they can. `nimbus`: the same of Nimbus, as `leeward.local.unmanned` has it; None: it did not run."""
+    rows, (last, mean) = _agents(scale, agents, over), _times(agents)
+    curves = [("agents: until all are placed", last), ("agents: an application", mean)]
+    if nimbus:
+        lasts, means = _times(nimbus)
+        rows += [*_nimbus(scale, nimbus), *_beside(scale, last, lasts)]
+        curves += [("Nimbus: until all are assigned", lasts), ("Nimbus: a topology", means)]
+    at = tuple(sorted(agents))
+    panel = Panel(
+        title="from announcement to placement", unit="ms", kind="lines", along="applications",
+        at=tuple(map(float, at)), logarithmic=bool(nimbus),
+        curves=tuple(Curve(name=name, values=tuple(1_000 * found[number] for number in at)) for name, found in curves),
+    )  # fmt: skip
+    return Finding(rows=tuple(rows), panels=(panel,), notes=(*NOTES, *(OF_NIMBUS if nimbus else ())))
+
+
+def _times(documents: Documents) -> tuple[dict[int, float], dict[int, float]]:
+    """Applications at once -> until all are placed, and of an application, s; means of the runs."""
+    last = {number: fmean(run["seconds"] for run in runs) for number, runs in documents.items()}
+    return last, {number: _mean(runs, "seconds") for number, runs in documents.items()}
+
+
+def _mean(runs: Sequence[Mapping[str, Any]], figure: str) -> float:
+    return fmean(one[figure] for run in runs for one in run["applications"])
+
+
+def _agents(scale: Scale, documents: Documents, over: int) -> list[Row]:
+    rows, (last, mean) = [], _times(documents)
     for concurrent, runs in documents.items():
-        apps = [one for run in runs for one in run["applications"]]
-        last[concurrent] = fmean(run["seconds"] for run in runs)
-        mean[concurrent] = fmean(one["seconds"] for one in apps)
-        placed = 100 * sum(one["status"] == "placed" for one in apps) / len(apps)
+        statuses = [one["status"] for run in runs for one in run["applications"]]
+        placed = 100 * statuses.count("placed") / len(statuses)
         where = f"{scale.agents} processes, {concurrent} at once, mean of {len(runs)}"
         rows += [
             _row(where, "until all are placed", "ms", 1_000 * last[concurrent]),
@@ -69,24 +98,45 @@ def conclude(scale: Scale, documents: Mapping[int, Sequence[Mapping[str, Any]]],
             _row(where, "applications that are placed", "%", placed, low=100.0),
         ]
     one, *_, most = sorted(documents)
-    where = f"{scale.agents} processes"
-    full = scale is FULL
-    rows += [
-        _row(
-            where, f"until all are placed, {most} over {one}", "1", last[most] / last[one], high=FLAT if full else None
-        ),
+    where, flat = f"{scale.agents} processes", FLAT if scale is FULL else None
+    return [
+        *rows,
+        _row(where, f"until all are placed, {most} over {one}", "1", last[most] / last[one], high=flat),
         _row(where, f"mean of an application, {most} over {one}", "1", mean[most] / mean[one]),
         _row(where, "agents that held more than they can", "1", over, high=0),
     ]
-    at = tuple(float(number) for number in sorted(documents))
-    curves = tuple(
-        Curve(name=name, values=tuple(1_000 * found[int(number)] for number in at))
-        for name, found in (("until all are placed", last), ("an application", mean))
-    )
-    panel = Panel(
-        title="from announcement to placement", unit="ms", kind="lines", along="applications", at=at, curves=curves
-    )
-    return Finding(rows=tuple(rows), panels=(panel,), notes=NOTES)
+
+
+def _nimbus(scale: Scale, documents: Documents) -> list[Row]:
+    rows, (last, mean) = [], _times(documents)
+    for concurrent, runs in documents.items():
+        where = f"Nimbus of {scale.agents} nodes, {concurrent} at once, mean of {len(runs)}"
+        rows += [
+            _row(where, "until all are assigned", "ms", 1_000 * last[concurrent]),
+            _row(where, "a topology", "ms", 1_000 * mean[concurrent]),
+            _row(where, "a topology, from its acceptance on", "ms", 1_000 * _mean(runs, "accepted_s")),
+        ]
+    one, *_, most = sorted(documents)
+    where = f"Nimbus of {scale.agents} nodes"
+    return [*rows, _row(where, f"until all are assigned, {most} over {one}", "1", last[most] / last[one])]
+
+
+def _beside(scale: Scale, agents: Mapping[int, float], nimbus: Mapping[int, float]) -> list[Row]:
+    """Until all are placed: Nimbus' time over the agents', and what each further application adds to both."""
+    where, (one, *_, most) = "Nimbus beside agents, until all are placed", sorted(agents)
+    added = {name: (found[most] - found[one]) / (most - one) for name, found in (("A", agents), ("N", nimbus))}
+    return [
+        *(
+            _row(where, f"Nimbus over agents, {number} at once", "1", nimbus[number] / agents[number])
+            for number in sorted(agents)
+        ),
+        _row(where, f"agents: each one more, {one} to {most}", "ms", 1_000 * added["A"]),
+        _row(where, f"Nimbus: each one more, {one} to {most}", "ms", 1_000 * added["N"]),
+        _row(
+            where, "each one more, Nimbus over agents", "1", added["N"] / added["A"],
+            low=GROWS if scale is FULL else None,
+        ),
+    ]  # fmt: skip
 
 
 def _row(
@@ -101,4 +151,16 @@ NOTES = (
     "Applications are announced by one client to owners drawn by chance, all at once, on an overlay without others.",
     "The machine's processors are shared by all agents, so the time of many applications at once grows with their "
     "messages; on machines of their own agents would work beside each other. No worker is started.",
+)
+OF_NIMBUS = (
+    "Nimbus: Storm's own, with its default scheduler and without Leeward's plugin, on the machine that the agents had, "
+    "without them. It counts as many nodes as there are agents, each with as many slots as an agent holds operators; "
+    "the nodes are registered in ZooKeeper as supervisors are, and no supervisor is behind them. The same chains, one "
+    "worker each, which is Storm's default and the least to assign. It has assigned 20 before it is measured.",
+    "Nimbus' time begins when all clients call it at once, each over a connection of its own and with a jar that it "
+    "has already, and ends when ZooKeeper has the assignment. It contains the copies of jar, code and configuration "
+    "that Nimbus makes of each topology, one after another, and the wait for the next scheduling pass: one each second "
+    "(storm_conf/storm.yaml; Storm's default is ten), begun at a moment drawn by chance. The agents' time begins when "
+    "one client sends all announcements, and ends when it has the owner's answer; agents copy no code. Neither has "
+    "in it how hosts learn of it, or a worker's start.",
 )
