@@ -15,6 +15,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any
 
@@ -27,6 +28,8 @@ Address = tuple[str, int]
 #: Bytes of the largest datagram that UDP carries over IPv4.
 LARGEST = 65_507
 _PORT_BITS = 16
+#: Datagrams that are read before the loop looks at its other sockets and timers.
+AT_ONCE = 64
 
 
 def number_of(host: str, port: int) -> int:
@@ -40,6 +43,7 @@ def number_of(host: str, port: int) -> int:
     return packed << _PORT_BITS | port
 
 
+@lru_cache(maxsize=4096)  # an overlay sends to the same ones all the time
 def address_of(number: int) -> Address:
     """The address of a peer; raises LeewardError if a number is none."""
     host, port = number >> _PORT_BITS, number & ((1 << _PORT_BITS) - 1)
@@ -55,7 +59,58 @@ def host_towards(host: str) -> str:
         return str(probe.getsockname()[0])
 
 
-class DatagramProcess(asyncio.DatagramProtocol):
+class Endpoint:
+    """A UDP socket of the running loop, whose datagrams are read as long as there are some.
+
+    asyncio's own transport reads one each time that it looks at its sockets, into 256 KiB of new memory; that takes
+    more time than to open the frame.  A datagram that the kernel has no room for now is lost, as on its way.
+    """
+
+    def __init__(self, address: Address, take: Callable[[bytes], None], failed: Callable[[], None]) -> None:
+        """`take`: is given each datagram; `failed`: the kernel could not deliver one. Raises OSError."""
+        self._take, self._failed = take, failed
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        try:
+            self._socket.bind(address)
+        except OSError:
+            self._socket.close()
+            raise
+        self.address: Address = self._socket.getsockname()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._socket, self._read)
+
+    def send(self, frame: bytes, address: Address) -> bool:
+        """Whether the kernel has taken it."""
+        try:
+            self._socket.sendto(frame, address)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._failed()
+        return True
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._socket.fileno() >= 0:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+
+    def _read(self) -> None:
+        for _ in range(AT_ONCE):
+            if self._socket.fileno() < 0:  # the one before has ended it
+                return
+            try:
+                datagram = self._socket.recv(LARGEST)
+            except BlockingIOError:
+                return
+            except OSError:
+                self._failed()
+            else:
+                self._take(datagram)
+
+
+class DatagramProcess:
     """See the module. `kinds`: the protocol's types of messages.
 
     `address`: of a peer by its number; raises LeewardError for a number that is none.  Messages that cannot be sent are
@@ -70,25 +125,24 @@ class DatagramProcess(asyncio.DatagramProtocol):
         self._address, self._tick_s = address, tick_s
         self._sealer = Sealer((*COMMON, *kinds), key, peer.me, time.time_ns())
         self._opener, self._rng = Opener((*COMMON, *kinds), key), random.Random(seed)
-        self._transport: asyncio.DatagramTransport | None = None
+        self._endpoint: Endpoint | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`. Raises OSError if the address is taken."""
-        loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, self._address(self.peer.me))
+        self._endpoint = Endpoint(self._address(self.peer.me), self._take, self._undelivered)
         ticker = asyncio.create_task(self._tick())
         try:
             await stop.wait()
         finally:
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
-            transport, self._transport = self._transport, None
-            transport.close()
+            endpoint, self._endpoint = self._endpoint, None
+            endpoint.close()
 
     @property
     def listening(self) -> bool:
         """Its socket is open."""
-        return self._transport is not None
+        return self._endpoint is not None
 
     def act(self, do: Callable[[float, random.Random], Iterable[Send]]) -> None:
         """Call the peer, at this moment, and send the messages that follow."""
@@ -111,17 +165,16 @@ class DatagramProcess(asyncio.DatagramProtocol):
         except LeewardError:  # from a message that nobody has checked
             self.traffic.dropped["unaddressed"] += 1
             return
-        if self._transport is None or len(frame) > LARGEST:
+        if self._endpoint is None or len(frame) > LARGEST or not self._endpoint.send(frame, address):
             self.traffic.dropped["unsent"] += 1
             return
-        self._transport.sendto(frame, address)
         self.traffic.sent += 1
         self.traffic.sent_bytes += len(frame)
 
-    def datagram_received(self, data: bytes, addr: Any) -> None:
+    def _take(self, datagram: bytes) -> None:
         """One frame; the sealed number of its sender counts, not the address that the datagram came from."""
         try:
-            sender, message = self._opener.open(data)
+            sender, message = self._opener.open(datagram)
         except FrameError as error:
             self.traffic.dropped[error.kind] += 1
             return
@@ -132,7 +185,7 @@ class DatagramProcess(asyncio.DatagramProtocol):
         else:
             self.act(lambda now, rng: self.peer.receive(sender, message, now, rng))
 
-    def error_received(self, exc: Exception) -> None:
+    def _undelivered(self) -> None:
         """The kernel could not deliver a datagram: its receiver is gone, as the protocol will find."""
         self.traffic.dropped["undelivered"] += 1
 
@@ -142,7 +195,7 @@ class DatagramProcess(asyncio.DatagramProtocol):
             await asyncio.sleep(self._tick_s)
 
 
-class DatagramClient(asyncio.DatagramProtocol):
+class DatagramClient:
     """Sends messages to peers and collects those that come back. Its number is the address of its socket."""
 
     def __init__(self, kinds: Sequence[type], key: bytes) -> None:
@@ -151,29 +204,28 @@ class DatagramClient(asyncio.DatagramProtocol):
         self._kinds, self._key = (*COMMON, *kinds), key
         self._opener = Opener(self._kinds, key)
         self._sealer: Sealer | None = None
-        self._transport: asyncio.DatagramTransport | None = None
+        self._endpoint: Endpoint | None = None
 
     async def open(self, host: str) -> DatagramClient:
         """Listen on a port that the kernel chooses."""
-        loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, (host, 0))
-        self.number = number_of(*self._transport.get_extra_info("sockname"))
+        self._endpoint = Endpoint((host, 0), self._take, lambda: None)
+        self.number = number_of(*self._endpoint.address)
         self._sealer = Sealer(self._kinds, self._key, self.number, time.time_ns())
         return self
 
     def send(self, to: int, message: object) -> None:
         """To the peer of a number; an answer may come, or not."""
-        assert self._transport and self._sealer, "it is open"
-        self._transport.sendto(self._sealer.seal(message)[LENGTH.size :], address_of(to))
+        assert self._endpoint and self._sealer, "it is open"
+        self._endpoint.send(self._sealer.seal(message)[LENGTH.size :], address_of(to))
 
-    def datagram_received(self, data: bytes, addr: Any) -> None:
+    def _take(self, datagram: bytes) -> None:
         """An answer; frames that are not sealed with the key are dropped."""
         try:
-            self.received.put_nowait(self._opener.open(data).message)
+            self.received.put_nowait(self._opener.open(datagram).message)
         except FrameError:
             return
 
     def close(self) -> None:
         """Listen no more."""
-        if self._transport is not None:
-            self._transport.close()
+        if self._endpoint is not None:
+            self._endpoint.close()

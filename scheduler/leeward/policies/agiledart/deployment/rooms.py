@@ -20,11 +20,12 @@ class Rooms:
     def __init__(self, capacity: int, lasts: float) -> None:
         self.capacity, self._lasts = capacity, lasts
         self._held: dict[str, dict[str, _Room]] = {}  #: application -> operator
+        self._count = 0  #: of all of them: the load is asked for after each message
 
     @property
     def load(self) -> Load:
         """Operators held, and how many it can hold."""
-        return Load(sum(len(rooms) for rooms in self._held.values()), self.capacity)
+        return Load(self._count, self.capacity)
 
     def operators(self) -> tuple[tuple[str, str], ...]:
         """Application and operator, sorted."""
@@ -45,7 +46,7 @@ class Rooms:
         rooms = self._held.get(application, {})
         if operator not in rooms and self.load.room < 1:
             return False
-        self._held.setdefault(application, {})[operator] = _Room(attempt, now + self._lasts)
+        self._put(self._held.setdefault(application, {}), operator, _Room(attempt, now + self._lasts))
         return True
 
     def renew(
@@ -59,11 +60,11 @@ class Rooms:
             return None
         rooms = self._held.setdefault(application, {})
         for other in [name for name in rooms if name not in operators]:
-            del rooms[other]
+            self._drop(rooms, other)
         lost = []
         for operator in operators:
             if operator in rooms or running or self.load.room > 0:
-                rooms[operator] = _Room(attempt, now + self._lasts)
+                self._put(rooms, operator, _Room(attempt, now + self._lasts))
             else:
                 lost.append(operator)
         self._tidy(application)
@@ -74,14 +75,14 @@ class Rooms:
         rooms = self._held.get(application, {})
         for operator in list(operators or rooms):
             if operator in rooms and rooms[operator].attempt <= attempt:
-                del rooms[operator]
+                self._drop(rooms, operator)
         self._tidy(application)
 
     def tick(self, now: float) -> None:
         """Rooms that were not renewed are free."""
         for application, rooms in list(self._held.items()):
             for operator in [name for name, room in rooms.items() if room.until <= now]:
-                del rooms[operator]
+                self._drop(rooms, operator)
             self._tidy(application)
 
     def _begin(self, application: str, attempt: int) -> bool:
@@ -90,9 +91,17 @@ class Rooms:
         if self.newest(application) > attempt:
             return False
         for operator in [name for name, room in rooms.items() if room.attempt < attempt]:
-            del rooms[operator]
+            self._drop(rooms, operator)
         self._tidy(application)
         return True
+
+    def _put(self, rooms: dict[str, _Room], operator: str, room: _Room) -> None:
+        self._count += operator not in rooms
+        rooms[operator] = room
+
+    def _drop(self, rooms: dict[str, _Room], operator: str) -> None:
+        del rooms[operator]
+        self._count -= 1
 
     def _tidy(self, application: str) -> None:
         if not self._held.get(application, True):
