@@ -72,7 +72,7 @@ def test_a_part_of_the_state_asks_for_its_stripes_alone():
 
 
 def test_more_fragments_than_neighbours_are_refused():
-    with pytest.raises(ConfigError, match="m = 4 and k = 2: 6 fragments need as many neighbours, and 5 are named"):
+    with pytest.raises(ConfigError, match="m = 4 and k = 2: 6 fragments need as many neighbours, and there are 5"):
         Fragments().spread(STATE, neighbours=5)
 
 

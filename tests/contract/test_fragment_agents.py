@@ -128,7 +128,7 @@ def test_fewer_fragments_than_the_state_needs_are_an_error(agents):
 
 
 def test_more_fragments_than_neighbours_are_refused(agents):
-    with pytest.raises(ConfigError, match="6 fragments need as many neighbours, and 5 are named"):
+    with pytest.raises(ConfigError, match="6 fragments need as many neighbours, and there are 5"):
         scattered(agents.addresses[:5]).put("t-1", 7, "count.1.3", BLOBS)
 
 

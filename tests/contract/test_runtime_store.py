@@ -12,7 +12,7 @@ import redis
 from leeward.adapters.redis import RedisSnapshots
 from leeward.core.errors import ClusterRefusedError, ConfigError, FencedError, SnapshotError
 from leeward.core.secrets import Secrets
-from leeward.runtime.state import snapshot
+from leeward.runtime.state import nearby, snapshot
 from leeward.runtime.state.schemes import scattered_of
 from leeward.runtime.state.store import TaskStore
 from tests.fragment_agents import SECRET, Agents, wait_for
@@ -306,11 +306,28 @@ AGENTS = {"leeward.state.agents": [f"n{number}:1" for number in range(6)]}
         ({"leeward.state.store": "no.such:Store", **AGENTS}, "'no.such:Store', which cannot be loaded"),
         ({"leeward.state.store": "rediss", **AGENTS}, "unknown value of leeward.state.store 'rediss'"),
         ({"leeward.state.store": 3}, "leeward.state.store is 3"),
+        ({"leeward.state.store": SCHEME, "leeward.state.agents": "near:"}, "leeward.state.agents has 'near:'"),
+        ({"leeward.state.store": SCHEME, "leeward.state.agents": ["near:n1:x"]}, "has 'near:n1:x'"),
+        ({"leeward.state.store": SCHEME, "leeward.state.agents": "near:1, n1:1"}, "has 'n1:1' beside 'near:1'"),
+        (
+            {"leeward.state.store": SCHEME, "leeward.state.agents": "near:1", "leeward.state.options": {"m": 23}},
+            "25 fragments need as many neighbours, and there are 24",
+        ),
     ],
 )
 def test_settings_of_a_store_that_make_no_sense_are_refused(conf, message):
     with pytest.raises(ConfigError, match=message):
         scattered_of(conf, "n9", SECRETS)
+
+
+@pytest.mark.parametrize(
+    ("agents", "asked"),
+    [("near:7, near:10.0.0.7:6800", ["127.0.0.9:7", "10.0.0.7:6800"]), (["near:[::1]:7"], ["[::1]:7"])],
+)
+def test_agents_near_one_are_asked_for_and_without_a_host_it_is_on_the_tasks_node(monkeypatch, agents, asked):
+    monkeypatch.setattr(nearby.Nearby, "find", lambda self: self._asked)
+    conf = {"leeward.state.store": SCHEME, "leeward.state.agents": agents}
+    assert list(scattered_of(conf, "127.0.0.9", SECRETS).agents) == asked
 
 
 def test_agents_need_a_secret():

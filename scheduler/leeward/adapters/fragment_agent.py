@@ -13,6 +13,7 @@ import os
 import shutil
 import socket
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -146,10 +147,17 @@ def _sync(folder: Path) -> None:
 
 
 class FragmentAgent:
-    """Serves the files on an address. `secret`: of the cluster. Raises OSError if the address is taken."""
+    """Serves the files on an address. `secret`: of the cluster. Raises OSError if the address is taken.
 
-    def __init__(self, files: FragmentFiles, address: tuple[str, int], secret: bytes) -> None:
-        self._files, self._secret = files, secret
+    `near`: addresses of the agents next to this one in an overlay, the nearest first, from any thread; None: it is in
+    none.
+    """
+
+    def __init__(
+        self, files: FragmentFiles, address: tuple[str, int], secret: bytes,
+        near: Callable[[], Sequence[str]] | None = None,
+    ) -> None:  # fmt: skip
+        self._files, self._secret, self._near = files, secret, near
         self._server = socket.create_server(address, backlog=CONNECTIONS)
         self._room = threading.BoundedSemaphore(CONNECTIONS)
         self.port: int = self._server.getsockname()[1]
@@ -197,6 +205,10 @@ class FragmentAgent:
                     way.send(["ok", self._files.drop(topology, below)])
                 case ["count"]:
                     way.send(["ok", self._files.count])
+                case ["near"]:
+                    if self._near is None:
+                        raise RefusedError("it is in no overlay, and knows no agents near it")
+                    way.send(["ok", list(self._near())])
                 case _:
                     way.send(["no", "there is no such request"])
         except RefusedError as error:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leeward.adapters.clock import SystemClock
-from leeward.adapters.datagrams import Address, DatagramProcess, number_of
+from leeward.adapters.datagrams import Address, DatagramProcess, address_of, number_of
 from leeward.adapters.events import configure_logs
 from leeward.adapters.wiring import sink_of
 from leeward.cli._common import until_told
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Of a heartbeat: until an acknowledgement is missed, between two ticks, and between two looks for the log.
 ACK, TICK, LOOK = 0.1, 0.05, 0.1
+#: Until the loop has told a thread the agents near this one, s.
+NEAR_S = 2.0
 #: Settings of the service unless others are given: a topology is planned before Storm places it (ADR 39).
 DEFAULTS = ("policy=agiledart-overlay", "look_s=0.1")
 
@@ -42,6 +45,9 @@ class Node:
     name: str
     capacity: int
     heartbeat_s: float
+    #: of the fragments of others' state that it keeps, and how many MB at most; None: it keeps none
+    fragments: Path | None = None
+    most_mb: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +71,40 @@ def run(node: Node, leads: Leads | None, events: Path | None) -> None:
         contact(id_of(node.name), me), machine=node.name, times=times, seeds=[number_of(*one) for one in node.seeds],
         born=time.time_ns(), zone=node.zone, capacity=node.capacity,
     )  # fmt: skip
+    agent.neighbours.keeps = node.fragments is not None
     process = DatagramProcess(agent, KINDS, node.key, seed=me, tick_s=node.heartbeat_s * TICK)
-    asyncio.run(_run(process, agent, service, sink))
+
+    async def work() -> None:
+        with _keeping(node, agent, asyncio.get_running_loop()):
+            await _run(process, agent, service, sink)
+
+    asyncio.run(work())
+
+
+@contextmanager
+def _keeping(node: Node, agent: Agent, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Serve fragments at the node's address over TCP, by threads, until the block is left; none for some nodes."""
+    if node.fragments is None:
+        yield
+        return
+    from leeward.adapters.fragment_agent import FragmentAgent, FragmentFiles
+
+    async def addresses() -> list[str]:
+        return ["{}:{}".format(*address_of(one.at)) for one in agent.neighbours.keeping()]
+
+    def near() -> list[str]:
+        """Asked by a thread: the tables belong to the loop's."""
+        if loop.is_closed():
+            raise ConnectionError("the agent ends")
+        return asyncio.run_coroutine_threadsafe(addresses(), loop).result(NEAR_S)
+
+    files = FragmentFiles(node.fragments, int(node.most_mb * 1e6))
+    server = FragmentAgent(files, node.address, node.key, near)
+    threading.Thread(target=server.run, name="leeward-fragments", daemon=True).start()
+    try:
+        yield
+    finally:
+        server.close()
 
 
 async def _run(process: DatagramProcess, agent: Agent, service: _Service | None, sink: EventSink) -> None:

@@ -64,6 +64,11 @@ def serve(
         int, typer.Option(min=0, help="Operators that it holds: slots of its supervisor times eps_max.")
     ] = 16,
     heartbeat: Annotated[float, typer.Option(min=0.1, help="Seconds between heartbeats, the same for all.")] = 2.0,
+    fragments: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also keep fragments of other nodes' state, on the same port over TCP."),
+    ] = None,
+    most_mb: Annotated[float, typer.Option(min=0.001, help="Keep at most so many MB of them.")] = 10_000.0,
     nimbus: NimbusOption = None,
     zookeeper: ZooKeeperOption = None,
     redis: RedisOption = None,
@@ -75,6 +80,7 @@ def serve(
     """Run the agent of one node until stopped.
 
     With --nimbus or --cluster it leads the topologies while it is elected as a scheduler, as `leeward serve` would.
+    With --fragments it keeps checkpoints as `leeward fragments serve` would, and tells tasks which others near it do.
     Example: leeward overlay serve 10.0.0.7:6800 --join 10.0.0.1:6800 --zone north --nimbus 10.0.0.1:6627
     """
     from leeward.cli._overlay_serve import Node, run
@@ -82,7 +88,8 @@ def serve(
     with _errors():
         node = Node(
             address=_split(address), key=_key(secrets), seeds=tuple(_split(one) for one in join or ()), zone=zone,
-            name=name or socket.gethostname(), capacity=capacity, heartbeat_s=heartbeat,
+            name=name or socket.gethostname(), capacity=capacity, heartbeat_s=heartbeat, fragments=fragments,
+            most_mb=most_mb,
         )  # fmt: skip
         leads = None
         if nimbus or cluster:

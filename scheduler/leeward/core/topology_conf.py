@@ -55,7 +55,11 @@ STORE = Key(
     "leeward.state.store", "topology", "`redis`, a name or `module:Class`", "redis",
     "where the bytes of checkpoints are; a name: in fragments at agents, by the scheme of this name",
 )  # fmt: skip
-AGENTS = Key("leeward.state.agents", "topology", "list of host:port", "none", "agents that keep fragments")
+AGENTS = Key(
+    "leeward.state.agents", "topology", "list of host:port, or of near:host:port or near:port", "none",
+    "agents that keep fragments; `near:`: those next to this agent of an overlay do, or to the one of the task's node "
+    "at this port",
+)  # fmt: skip
 STORE_OPTIONS = Key("leeward.state.options", "topology", "map", "the scheme's", "settings of the scheme")
 QUEUE = Key("leeward.queue", "internal", "map", "none", "the discipline that orders its waiting tuples, with its facts")
 ROUTER = Key("leeward.router", "internal", "map", "none", "the router of its senders, with its options")

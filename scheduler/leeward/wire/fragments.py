@@ -11,8 +11,10 @@ without a copy.
 
     ["put", topology, cut, part, bytes, SHA-256], bytes     ["get", topology, cut, part, begin, length]
     ["drop", topology, cuts below this number]              ["count"]
+    ["near"]
 
-The answer is ["ok", number], and bytes after `get`; or ["no", why]. Big endian.
+The answer is ["ok", number], and bytes after `get`; or ["no", why]. That to `near` has addresses in place of the
+number: of the agents next to this one in an overlay, the nearest first. Big endian.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ GREETING, NONCE = struct.Struct(">3sB16s"), 16
 LARGEST = 4096
 #: `drop` of every cut: more than any number of one.
 ALL_CUTS = 2**63 - 1
+#: Addresses in an answer to `near`, at most: the leaf set of a node of an overlay.
+MOST_NEAR = 24
 _HEAD, _NUMBER = struct.Struct(">I32s"), struct.Struct(">BQ")
 _AT_ONCE = 64  # buffers in one call of the system
 
@@ -146,16 +150,32 @@ class AgentClient:
         """Fragments that it keeps."""
         return self._ask(["count"])
 
+    def near(self) -> list[str]:
+        """Addresses of the agents next to this one, the nearest first."""
+        answer = self._answered(["near"])
+        if not isinstance(answer, list):
+            raise BrokenWayError(f"the agents near it are {answer!r:.60}")
+        return [address for address in answer[:MOST_NEAR] if isinstance(address, str) and is_address(address)]
+
     def close(self) -> None:
         """Hang up."""
         self.way.close()
 
     def _ask(self, body: Sequence[Any], payload: Iterable[Buffer] = ()) -> int:
+        return int(self._answered(body, payload))
+
+    def _answered(self, body: Sequence[Any], payload: Iterable[Buffer] = ()) -> Any:
         self.way.send(body, payload)
         verdict, answer = self.way.receive()
         if verdict != "ok":
             raise ClusterRefusedError(f"agent {self.address}: {answer}.", remedy="Look into the agent's log.")
-        return int(answer)
+        return answer
+
+
+def is_address(text: str) -> bool:
+    """Whether it is host:port."""
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isdigit()
 
 
 def split(address: str) -> tuple[str, int]:

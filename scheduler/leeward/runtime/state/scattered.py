@@ -12,13 +12,14 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from leeward.core.errors import ClusterRefusedError, LeewardError, SnapshotError
 from leeward.core.fragments import Ask, Buffer, Rebuilding, Scheme, Spread
+from leeward.runtime.state.nearby import Nearby
 from leeward.wire.fragments import AgentClient
 
 log = logging.getLogger(__name__)
@@ -50,28 +51,47 @@ class Kept(NamedTuple):
 
 
 class Scattered:
-    """One node's access to the agents. `node`: agents on it are not used, as they would fail with it."""
+    """One node's access to the agents. `agents`: by their addresses, or those near one, which are found for each `put`.
+
+    `node`: agents on it are not used, as they would fail with it.
+    """
 
     def __init__(
-        self, scheme: Scheme, agents: Sequence[str], secret: bytes, *, node: str = "", connect_s: float = CONNECT_S
-    ) -> None:
+        self, scheme: Scheme, agents: Sequence[str] | Nearby, secret: bytes, *, node: str = "",
+        connect_s: float = CONNECT_S,
+    ) -> None:  # fmt: skip
         self._scheme, self._secret, self._connect_s = scheme, secret, connect_s
-        others = [address for address in dict.fromkeys(agents) if address.rpartition(":")[0] != node]
-        #: in the order in which this node uses them, another for each node, so that all agents get their share
-        self.agents = tuple(sorted(others, key=lambda address: sha256(f"{node} {address}".encode()).digest()))
+        self._nearby = agents if isinstance(agents, Nearby) else None
+        self._named = () if isinstance(agents, Nearby) else _shared(agents, node)
 
-    def put(self, topology: str, cut: int, part: str, blobs: Mapping[int, bytes]) -> Kept:
-        """Store the groups' bytes. `part`: its own for each writer and epoch.
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """In the order in which this node uses them. Raises ClusterRefusedError if nobody tells those near an agent."""
+        return self._nearby.find() if self._nearby else self._named
+
+    def put(
+        self, topology: str, cut: int, part: str, blobs: Mapping[int, bytes],
+        tell: Callable[[Sequence[str]], None] = lambda agents: None,
+    ) -> Kept:  # fmt: skip
+        """Store the groups' bytes. `part`: its own for each writer and epoch. `tell`: called with agents before any of
+        them is given a fragment.
 
         Raises ConfigError for too few agents, ClusterRefusedError if fewer fragments could be stored than the state
         needs. With fewer than all, but enough, so many failures less are survived.
         """
+
+        def find() -> tuple[str, ...]:
+            found = self.agents
+            tell(found)
+            return found
+
+        agents = find()
         place, places, at = Place(topology, cut, part), {}, 0
         for group, blob in blobs.items():
             places[group] = (at, len(blob))
             at += len(blob)
-        spread = self._scheme.spread(b"".join(blobs.values()), neighbours=len(self.agents))
-        holders = _Putting(spread, self._client, self.agents, place).run()
+        spread = self._scheme.spread(b"".join(blobs.values()), neighbours=len(agents))
+        holders = _Putting(spread, self._client, agents, place, find).run()
         return Kept({"part": place.part, "places": places, "record": spread.record(holders)}, spread.period_s)
 
     def _client(self, address: str) -> AgentClient:
@@ -94,14 +114,27 @@ class Scattered:
         return {group: state[begin : begin + length] for group, (begin, length) in ranges.items()}
 
 
-class _Putting:
-    """Fragments on their way to agents, a thread for each. An agent that does not take one is replaced by a spare."""
+def _shared(agents: Sequence[str], node: str) -> tuple[str, ...]:
+    """In an order that is another one for each node, so that all agents get their share."""
+    others = [address for address in dict.fromkeys(agents) if address.rpartition(":")[0] != node]
+    return tuple(sorted(others, key=lambda address: sha256(f"{node} {address}".encode()).digest()))
 
-    def __init__(self, spread: Spread, client: Any, agents: Sequence[str], place: Place) -> None:
+
+class _Putting:
+    """Fragments on their way to agents, a thread for each. An agent that does not take one is replaced by a spare.
+
+    `find`: the agents of now; asked once where there is no spare left, as another node may have come.
+    """
+
+    def __init__(
+        self, spread: Spread, client: Any, agents: Sequence[str], place: Place, find: Callable[[], Sequence[str]]
+    ) -> None:
         self._spread, self._client, self._place = spread, client, place
         count = len(spread.fragments)
-        self._first, self._spares = agents[:count], deque(agents[count:])
+        self._agents, self._first, self._spares = agents, agents[:count], deque(agents[count:])
         self._holders, self._failures = [""] * count, list[str]()
+        self._find: Callable[[], Sequence[str]] | None = find
+        self._lock = threading.Lock()  # guards it, and the spares
 
     def run(self) -> list[str]:
         """The holder of each fragment; "" where nobody has it."""
@@ -137,10 +170,20 @@ class _Putting:
                 return
             except (OSError, LeewardError) as error:
                 self._failures.append(f"agent {address}: {error}")
-            try:
-                address = self._spares.popleft()
-            except IndexError:
+            spare = self._spare()
+            if spare is None:
                 return
+            address = spare
+
+    def _spare(self) -> str | None:
+        with self._lock:
+            if not self._spares and self._find is not None:
+                find, self._find = self._find, None
+                try:
+                    self._spares.extend(one for one in find() if one not in self._agents)
+                except Exception as error:  # Redis or the agent is away: the fragments that are stored may be enough
+                    self._failures.append(str(error))
+            return self._spares.popleft() if self._spares else None
 
 
 #: A holder's answer: the ask and its bytes, or the holder that is not there, and why.

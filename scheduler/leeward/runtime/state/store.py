@@ -63,7 +63,7 @@ class TaskStore:
         self._component, self._task, self._node = component, task, node
         self._swap = swap / topology_id
         self._script = self._redis.register_script(_EXPORT)
-        self._scattered, self._told = scattered, False
+        self._scattered, self._told = scattered, set[str]()
         self._ahead = Ahead()
 
     def export(
@@ -112,10 +112,14 @@ class TaskStore:
 
     def _scatter(self, scattered: Scattered, cut: int, epoch: int, blobs: Mapping[int, bytes]) -> Kept:
         """Bytes to the agents. Redis knows of the agents before they know of the topology, so nothing is left there."""
-        if not self._told and scattered.agents:
-            self._redis.sadd(self._prefix + "agents", *scattered.agents)
-            self._told = True
-        return scattered.put(self._topology, cut, f"{self._component}.{self._task}.{epoch}", blobs)
+
+        def tell(agents: Iterable[str]) -> None:
+            new = set(agents) - self._told
+            if new:
+                self._redis.sadd(self._prefix + "agents", *sorted(new))
+                self._told |= new
+
+        return scattered.put(self._topology, cut, f"{self._component}.{self._task}.{epoch}", blobs, tell)
 
     def load(self, cut: int, groups: Iterable[int]) -> tuple[dict[int, Entries], int]:
         """Entries of these groups as of the cut, and their size in bytes; raises SnapshotError if one cannot be had."""

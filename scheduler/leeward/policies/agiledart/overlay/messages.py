@@ -45,12 +45,14 @@ def contact(node: int, at: int) -> Contact:
 class Heartbeat:
     """To each node of the leaf set once a period, and to all known ones when the sender has joined: I am here.
 
-    `held`: operators on the sender, of at most `capacity`.
+    `held`: operators on the sender, of at most `capacity`.  `keeps`: its process keeps fragments of others' state, at
+    the same address over TCP.
     """
 
     me: Contact
     held: int = 0
     capacity: int = 0
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

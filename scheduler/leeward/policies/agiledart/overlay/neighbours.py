@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from leeward.core.peers import Send
-from leeward.policies.agiledart.overlay.ids import common_prefix
+from leeward.policies.agiledart.overlay.ids import common_prefix, nearness
 from leeward.policies.agiledart.overlay.messages import (
     AskLeaves,
     AskRow,
@@ -96,6 +96,8 @@ class Neighbours:
         self.contacts: dict[int, Contact] = {}  #: of every node in the tables
         self.load = Load(0, 0)  #: of this node, as its heartbeats carry it
         self.loads: dict[int, Load] = {}  #: node -> as its newest heartbeat carried it
+        self.keeps = False  #: this node keeps fragments, as its heartbeats say
+        self.keepers: set[int] = set()  #: nodes whose newest heartbeat says so
         self.suspects: set[int] = set()  #: nodes that have not acknowledged, until they are heard again
         self._times, self._outbox, self._seeds = times, outbox, seeds
         self._heard: dict[int, float] = {}  #: address -> when
@@ -123,6 +125,7 @@ class Neighbours:
         self.meet(heartbeat.me, now)
         if self.contacts.get(heartbeat.me.id) == heartbeat.me:
             self.loads[heartbeat.me.id] = Load(heartbeat.held, heartbeat.capacity)
+            (self.keepers.add if heartbeat.keeps else self.keepers.discard)(heartbeat.me.id)
 
     def meet(self, contact: Contact, now: float, round_trip: float | None = None) -> None:
         """A node that has joined has sent something. An id stays at its address while the node there lives."""
@@ -179,6 +182,11 @@ class Neighbours:
     def leaves(self) -> tuple[Contact, ...]:
         """Of the leaf set."""
         return tuple(self.contacts[node] for node in self.tables.leaves)
+
+    def keeping(self) -> tuple[Contact, ...]:
+        """Those of the leaf set that keep fragments, the nearest on the ring first."""
+        found = [contact for contact in self.leaves() if contact.id in self.keepers]
+        return tuple(sorted(found, key=lambda contact: nearness(contact.id, self.me.id)))
 
     def row(self, number: int) -> tuple[Contact, ...]:
         """Of one row of the routing table."""
@@ -249,10 +257,11 @@ class Neighbours:
         self._tidy(now)
 
     def _heartbeat(self) -> Heartbeat:
-        return Heartbeat(me=self.me, held=self.load.held, capacity=self.load.capacity)
+        return Heartbeat(me=self.me, held=self.load.held, capacity=self.load.capacity, keeps=self.keeps)
 
     def _tidy(self, now: float) -> None:
         self.loads = {node: load for node, load in self.loads.items() if node in self.contacts}
+        self.keepers &= self.contacts.keys()
         self._lost = {node: until for node, until in self._lost.items() if until > now}
         kept = {contact.at for contact in self.contacts.values()}
         self._heard = {at: when for at, when in self._heard.items() if at in kept}

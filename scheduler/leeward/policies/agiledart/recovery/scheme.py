@@ -71,8 +71,8 @@ class Fragments:
                 m, k, period_s = choice.m, choice.k, choice.period_s
         if m + k > neighbours:
             raise ConfigError(
-                f"m = {m} and k = {k}: {m + k} fragments need as many neighbours, and {neighbours} are named.",
-                remedy="Name more agents in leeward.state.agents, or lower m or k in leeward.state.options.",
+                f"m = {m} and k = {k}: {m + k} fragments need as many neighbours, and there are {neighbours}.",
+                remedy="Let leeward.state.agents lead to more agents, or lower m or k in leeward.state.options.",
             )
         return layout_of(size, m, k), period_s
 
