@@ -9,12 +9,11 @@ import xml.etree.ElementTree as ET
 from itertools import combinations
 
 import pytest
-from rich.console import Console
 from solve_builders import chain_document, reference_document
 
-from leeward.cli.explain import explanation_document
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.questions.explain import explain
+from leeward.policies.edrp.questions.running import explanation_document
 from leeward.policies.edrp.views.explain_layout import CHIP_H, Rect, layout
 from leeward.policies.edrp.views.explain_page import page
 from leeward.policies.edrp.views.explain_picture import shorten
@@ -130,7 +129,7 @@ def test_ids_cannot_become_markup(hostile):
 
 def test_the_text_shows_ids_as_they_are(hostile):
     stream = io.StringIO()
-    print_explanation(hostile, Console(file=stream, width=220))
+    print_explanation(hostile, stream, width=220)
     assert HOSTILE in stream.getvalue()
     assert "[red]<n1>" in stream.getvalue()
 

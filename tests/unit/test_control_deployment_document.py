@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leeward.cli.planning import diff_document
-from leeward.control.deployment_document import read_deployment
+from leeward.control.deployment_document import diff_document, read_deployment
 from leeward.core.errors import PlanError
 
 

@@ -94,13 +94,12 @@ def preview_once(
 
     def work(tell: Tell) -> dict[str, Any]:
         from leeward.adapters.wiring import open_ports
-        from leeward.control.guard import by_hand
-        from leeward.control.preview import preview
+        from leeward.control.dry_run import preview_by_hand
 
         tell(f"{topology}: what would move, or why it would be refused, within {timeout:g} s")
         with open_ports(topology, addresses, quiet=True) as ports:
             view = _view(topology, ports, settings, tell)
-        return preview(by_hand(wanted, view, force=force), view)
+        return preview_by_hand(view, wanted, force=force)
 
     return in_time(work, timeout)
 

@@ -25,7 +25,7 @@ from leeward.cli.serve import (
     _addresses,
     _settings,
 )
-from leeward.cli.solve import EXIT_BAD_INPUT, EXIT_CODES, check_options, outcome_document
+from leeward.cli.solve import EXIT_BAD_INPUT, EXIT_CODES, check_options
 
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
@@ -88,6 +88,8 @@ def explain_command(
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    from leeward.policies.edrp.questions.running import explanation_document
+
     document = explanation_document(problem, result)
     try:
         if out is None:
@@ -108,20 +110,14 @@ def running_problem(topology: str, addresses: Addresses, chosen: Chosen, timeout
     Raises NotReadyError, ConfigError, ClusterRefusedError.
     """
     from leeward.cli._once import look_once
-    from leeward.core.errors import NotReadyError
     from leeward.core.options import read
-    from leeward.policies.edrp.policy import build_problem
+    from leeward.policies.edrp.questions.running import problem_of
     from leeward.policies.edrp.settings import EdrpSettings
 
-    settings = read(EdrpSettings, chosen.policies.get("edrp", {}), where="edrp.")
+    read(EdrpSettings, chosen.policies.get("edrp", {}), where="edrp.")  # refused before it is measured
 
     def made(view: ClusterView) -> dict[str, Any]:
-        if not any(view.stream_rate.values()):
-            raise NotReadyError(
-                f"{topology}: no tuple was received for {chosen.service.window_s:g} s, so nothing can be priced.",
-                remedy="Wait until data flow, or give a longer window: -o window_s=60.",
-            )
-        problem, remarks = build_problem(view, settings)
+        problem, remarks = problem_of(view, chosen)
         return {"problem": problem, "remarks": remarks}
 
     found = look_once(topology, addresses, chosen.service, timeout, made)
@@ -148,31 +144,15 @@ def _explain(problem: Problem, method: str, time_limit: float, seed: int) -> Exp
         return explain(problem, method=method, time_limit_s=time_limit, seed=seed, notify=notify)
 
 
-def explanation_document(problem: Problem, result: Explanation | Infeasible | Unknown) -> dict[str, Any]:
-    """The stable JSON form: that of `solve`, and the explanation where there is a deployment."""
-    from leeward.policies.edrp.questions.document import explanation_to_json
-    from leeward.policies.edrp.questions.explain import Explanation
-
-    if not isinstance(result, Explanation):
-        return outcome_document(problem, result)
-    return outcome_document(problem, result.outcome) | explanation_to_json(result)
-
-
 def write(document: dict[str, Any], view: View, stream: TextIO) -> None:
     """Prints the document as asked for; without a deployment the text and the page say why there is none."""
-    from rich.console import Console
-
     if view in (View.json, View.yaml):
         stream.write(document_text(document, Output(view)))
     elif view is View.html:
         from leeward.policies.edrp.views.explain_page import page
 
         stream.write(page(document))
-    elif document["deployment"] is None:
-        stream.write(f"{document['status']}  {document['name']}\n")
-        stream.writelines(f"  {reason}\n" for reason in document["why"])
     else:
         from leeward.policies.edrp.views.explain_text import print_explanation
 
-        width = None if stream.isatty() else 160
-        print_explanation(document, Console(file=stream, width=width))
+        print_explanation(document, stream, width=None if stream.isatty() else 160)

@@ -5,7 +5,6 @@ Exit codes are those of a comparison: 0 nothing would change, 2 something would,
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,9 +27,7 @@ from leeward.cli.serve import (
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
     from leeward.cli._once import Tell
-    from leeward.core.model import ClusterView
-    from leeward.core.plan import Plan
-    from leeward.core.settings import Chosen, Settings
+    from leeward.core.settings import Chosen
 
 EXIT_FAILED, EXIT_CHANGE = 1, 2
 
@@ -59,18 +56,16 @@ def plan_command(
     Example: leeward plan query1 -o edrp.r_max_s=0.2 --output json
     """
     with refusing(EXIT_FAILED):
-        document = dry_run(
+        document = planned(
             topology, _addresses(nimbus, zookeeper, redis, cluster), _settings(config, options or []), timeout
         )
     show(document, output)
     raise typer.Exit(EXIT_CHANGE if document["change"] else 0)
 
 
-def dry_run(topology: str, addresses: Addresses, chosen: Chosen, timeout: float) -> dict[str, Any]:
+def planned(topology: str, addresses: Addresses, chosen: Chosen, timeout: float) -> dict[str, Any]:
     """The document of `leeward plan`. Raises LeewardError."""
     from leeward.cli._once import in_time
-    from leeward.control.registry import Policies
-    from leeward.core.errors import ConfigError
 
     settings = chosen.of(topology).service
 
@@ -78,34 +73,17 @@ def dry_run(topology: str, addresses: Addresses, chosen: Chosen, timeout: float)
         from leeward.adapters.post import PeerPost
         from leeward.adapters.wiring import open_ports
         from leeward.cli._once import _view
+        from leeward.control.dry_run import dry_run
 
         tell(f"{topology}: a plan by {settings.policy}, or why there is none, within {timeout:g} s")
-        policy = Policies(chosen, PeerPost).of(topology)
-        if policy is None:
-            raise ConfigError("setting 'policy' is 'none'.", remedy="Name a policy: -o policy=edrp.")
         with open_ports(topology, addresses, quiet=True, network=settings.network) as ports:
             standing = ports.open_topology(ports.nimbus.structure(topology)).control.read_standing()
             view = _view(topology, ports, settings, tell)
             tell("planning; the first plan on a machine compiles the solver, about two minutes")
-            plan = policy.decide(view, now=ports.clock.now(), rng=random.Random(settings.seed))
-        return plan_document(plan, view, settings, frozen=bool(standing and standing.frozen))
+            frozen = bool(standing and standing.frozen)
+            return dry_run(view, chosen, now=ports.clock.now(), frozen=frozen, post=PeerPost)
 
     return in_time(work, timeout)
-
-
-def plan_document(plan: Plan, view: ClusterView, settings: Settings, *, frozen: bool) -> dict[str, Any]:
-    """A plan, whether the guards let it through, and how it would be carried out."""
-    from leeward.control.guard import changes_nothing
-    from leeward.control.loop import plan_fields, refusal
-    from leeward.control.preview import preview
-
-    about = {"topology": view.topology, "policy": settings.policy, "approval": settings.approval}
-    if changes_nothing(plan, view):
-        return about | {"change": False, "refused": "", **plan_fields(plan, view)}
-    refused = "the topology is frozen" if frozen else refusal(plan, view, settings)
-    fields = about | {"change": not refused, "refused": refused, **plan_fields(plan, view)}
-    whole = set(plan.tables) == set(view.tables) and set(view.assignment) <= set(plan.placement)
-    return fields | (preview(plan, view) if whole else {})
 
 
 def diff_command(
@@ -129,6 +107,7 @@ def diff_command(
     with refusing(EXIT_FAILED):
         from leeward.adapters.wiring import open_ports
         from leeward.cli.approving import read_file
+        from leeward.control.deployment_document import diff_document
         from leeward.control.observe import status_of
         from leeward.core.errors import ConfigError
 
@@ -142,22 +121,3 @@ def diff_command(
     document = diff_document(status, wanted)
     show(document, output)
     raise typer.Exit(EXIT_CHANGE if document["changes"] else 0)
-
-
-def diff_document(status: dict[str, Any], wanted: dict[str, dict[str, int]] | None) -> dict[str, Any]:
-    """The document of `leeward diff`, from that of `leeward status`. `wanted`: None is the proposal."""
-    from leeward.core.plan import diff
-
-    present, proposal = status["deployment"] or {}, status["proposal"]
-    after = {**present, **(wanted if wanted is not None else proposal.get("deployment", {}))}
-    changes = [
-        {"component": c.component, "kind": c.kind, "before": dict(c.before), "after": dict(c.after)}
-        for c in diff(present, after)
-    ]
-    document = {"topology": status["topology"], "epoch": status["epoch"], "present": present, "wanted": after}
-    if wanted is None:
-        document |= {"plan": proposal.get("plan"), "reason": proposal.get("reason", "no plan waits for approval")}
-        document |= {name: proposal.get(name) for name in ("gain", "cost_per_h", "downtime_s")}
-        if proposal and proposal["epoch"] != status["epoch"]:
-            document["expired"] = f"it was made in epoch {proposal['epoch']}"
-    return document | {"changes": changes}

@@ -9,16 +9,12 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from leeward.cli._output import Output, OutputOption, document_text
 from leeward.policies.edrp.settings import METHODS
-
-if TYPE_CHECKING:
-    from leeward.policies.edrp.problem.outcome import Outcome
-    from leeward.policies.edrp.problem.problem import Problem
 
 EXIT_BAD_INPUT = 2
 EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 3, "unknown": 4}
@@ -50,6 +46,7 @@ def solve_command(
     from leeward.core.errors import LeewardError
     from leeward.policies.edrp.methods import solve
     from leeward.policies.edrp.problem.document import read_problem
+    from leeward.policies.edrp.problem.outcome_document import outcome_document
 
     try:
         check_options(time_limit, gap, seed)
@@ -90,37 +87,6 @@ def check_options(time_limit: float | None, gap: float, seed: int) -> None:
         raise FieldError("--gap", gap, "must be 0 or more and less than 1", remedy="0.01 means one per cent")
     if not 0 <= seed < 2**31:
         raise FieldError("--seed", seed, "must be from 0 to 2147483647", remedy="give such a number")
-
-
-def outcome_document(problem: Problem, outcome: Outcome) -> dict[str, Any]:
-    """The stable JSON form; keys without a value are null."""
-    from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Unknown
-
-    document: dict[str, Any] = {
-        "name": problem.name,
-        "status": type(outcome).__name__.lower(),
-        "method": outcome.effort.method,
-        **dict.fromkeys(("F", "R", "C", "T_D", "bound", "gap", "parts", "deployment")),
-        "seconds": outcome.effort.seconds,
-        "variables": outcome.effort.variables,
-        "why": None,
-    }
-    if isinstance(outcome, Infeasible):
-        return document | {"why": list(outcome.why)}
-    document["bound"] = outcome.bound
-    if isinstance(outcome, Unknown):
-        return document | {"why": [outcome.why]}
-    metrics = outcome.metrics
-    document |= {"F": metrics.F, "R": metrics.R, "C": metrics.C, "T_D": metrics.T_D, "gap": outcome.gap}
-    document["parts"] = {
-        "response": metrics.parts.response,
-        "cost": metrics.parts.cost,
-        "downtime": metrics.parts.downtime,
-    }
-    document["deployment"] = {op.id: dict(outcome.deployment[op.id]) for op in problem.operators}
-    if isinstance(outcome, Feasible):
-        document["why"] = [outcome.why]
-    return document
 
 
 def print_table(document: dict[str, Any]) -> None:

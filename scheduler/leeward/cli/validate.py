@@ -6,12 +6,14 @@ Exit codes: 0 nothing is wrong, 2 something is.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from leeward.cli._common import refusing
+from leeward.cli._output import Output, OutputOption, show
 
 EXIT_BAD_INPUT = 2
 
@@ -28,6 +30,7 @@ def validate(
         typer.Option("-o", metavar="KEY=VALUE", help="One setting, over the file's; repeat for more."),
     ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of such a file, and end.")] = False,
+    output: OutputOption = Output.table,
 ) -> None:
     """Check a settings file, policies and networks that it names included, without a cluster.
 
@@ -41,23 +44,22 @@ def validate(
             return
         if file is None and not options:
             raise typer.BadParameter("Name a file, or give -o key=value.", param_hint="FILE")
-        typer.echo(f"{file or 'the options'}: {_checked(file, options or [])}")
+        from leeward.adapters.network_file import network_named
+        from leeward.cli._settings_file import read_document
+        from leeward.control.settings_check import checked
+
+        told = checked({} if file is None else read_document(file), options or [], network=network_named)
+    if output is Output.table:
+        _tell(str(file or "the options"), told)
+    else:
+        show(told, output)
+    raise typer.Exit(EXIT_BAD_INPUT if told["wrong"] else 0)
 
 
-def _checked(file: Path | None, options: list[str]) -> str:
-    """Which policies it chooses. Raises ConfigError for the first wrong setting."""
-    from leeward.adapters.network_file import network_named
-    from leeward.cli._settings_file import read_document
-    from leeward.control.registry import make_policy, policy_of, setting_names
-    from leeward.core.settings import settings_from
-
-    chosen = settings_from({} if file is None else read_document(file), options, more=setting_names)
-    said = []
-    for name in ("", *sorted(chosen.topologies)):
-        one = chosen.of(name)
-        policy_of(one)
-        for policy, values in one.policies.items():  # also of those that are not chosen
-            make_policy(policy, values)
-        network_named(one.service.network)
-        said.append(f"{name or 'all topologies'} by {one.service.policy}")
-    return f"nothing is wrong ({'; '.join(said)})"
+def _tell(what: str, told: Mapping[str, Any]) -> None:
+    """For people: each fault, or which policies are chosen."""
+    for wrong in told["wrong"]:
+        typer.echo(f"error: {wrong['error']} {wrong['remedy']}".rstrip(), err=True)
+    if not told["wrong"]:
+        said = (f"{one['topology'] or 'all topologies'} by {one['policy']}" for one in told["chosen"])
+        typer.echo(f"{what}: nothing is wrong ({'; '.join(said)})")

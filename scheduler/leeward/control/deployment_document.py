@@ -10,8 +10,10 @@ Components that it does not name stay as they are. `leeward status --output json
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from leeward.core.errors import PlanError
+from leeward.core.plan import diff
 
 KEYS = ("topology", "deployment")
 
@@ -45,3 +47,20 @@ def replicas_of(value: object) -> dict[str, dict[str, int]]:
                 )
         found[name] = dict(counts)
     return found
+
+
+def diff_document(status: Mapping[str, Any], wanted: Mapping[str, Mapping[str, int]] | None) -> dict[str, Any]:
+    """The document of `leeward diff`, from that of `leeward status`. `wanted`: None is the proposal."""
+    present, proposal = status["deployment"] or {}, status["proposal"]
+    after = {**present, **(wanted if wanted is not None else proposal.get("deployment", {}))}
+    changes = [
+        {"component": c.component, "kind": c.kind, "before": dict(c.before), "after": dict(c.after)}
+        for c in diff(present, after)
+    ]
+    document = {"topology": status["topology"], "epoch": status["epoch"], "present": present, "wanted": after}
+    if wanted is None:
+        document |= {"plan": proposal.get("plan"), "reason": proposal.get("reason", "no plan waits for approval")}
+        document |= {name: proposal.get(name) for name in ("gain", "cost_per_h", "downtime_s")}
+        if proposal and proposal["epoch"] != status["epoch"]:
+            document["expired"] = f"it was made in epoch {proposal['epoch']}"
+    return document | {"changes": changes}

@@ -17,9 +17,19 @@ from leeward.core.errors import ConfigError
 T = TypeVar("T")
 
 
-def setting(default: Any, unit: str, about: str, *, least: float = 0.0, choices: tuple[str, ...] = ()) -> Any:
-    """A field of a class of settings. `least`: lower bound of a number; `choices`: all values of a text."""
-    return field(default=default, metadata={"unit": unit, "about": about, "least": least, "choices": choices})
+def setting(
+    default: Any, unit: str, about: str, *, least: float = 0.0, choices: tuple[str, ...] = (), local: bool = False
+) -> Any:
+    """A field of a class of settings. `least`: lower bound of a number; `choices`: all values of a text; `local`: it
+    names a file or a server, so only people of the machine may set it, not those that ask the HTTP API.
+    """
+    metadata = {"unit": unit, "about": about, "least": least, "choices": choices, "local": local}
+    return field(default=default, metadata=metadata)
+
+
+def local_names(kind: type) -> frozenset[str]:
+    """Names of the settings of this class that only people of the machine may set."""
+    return frozenset(entry.name for entry in fields(kind) if entry.metadata.get("local"))
 
 
 def check(settings: Any, *, where: str = "") -> None:

@@ -52,7 +52,7 @@ class Settings:
     )  # fmt: skip
     replica_cost: float = setting(1.0, "$/h", "cost of a replica (C_i)")
     seed: int = setting(0, "", "seed of the policy's random numbers")
-    network: str = setting("", "", "network file, whose sites and links policies see; see operations.md")
+    network: str = setting("", "", "network file, whose sites and links policies see; see operations.md", local=True)
     look_s: float = setting(2.0, "s", "time between two looks at which topologies run", least=0.1)
     # the coordinator
     mode: str = setting("live", "", "live: where no executor moves, tables change without a stop", choices=MODES)
@@ -112,6 +112,13 @@ def settings_from(
     chosen = _chosen(common, options, more)
     own = {name: _chosen(_merged(common, table), options, more) for name, table in tables.items()}
     return replace(chosen, topologies=own)
+
+
+def with_options(chosen: Chosen, options: Sequence[str], *, more: Callable[[], Iterable[str]] = tuple) -> Chosen:
+    """The same settings, overridden by `key=value` texts for every topology. Raises ConfigError as `settings_from`."""
+    document = {entry.name: getattr(chosen.service, entry.name) for entry in fields(Settings)}
+    own = {name: with_options(table, options, more=more) for name, table in chosen.topologies.items()}
+    return replace(_chosen({**document, **chosen.policies}, options, more), topologies=own)
 
 
 def _merged(common: Mapping[str, object], table: Mapping[str, object]) -> dict[str, object]:

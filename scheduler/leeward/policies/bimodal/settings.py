@@ -11,8 +11,8 @@ from leeward.core.options import check, setting
 class BiModalSettings:
     """See the module. Construction checks; raises ConfigError."""
 
-    agents: str = setting("", "", "file of the agents (docs/bimodal.md), with the node of each server")
-    secret: str = setting("", "", "file with the secret that all agents share")
+    agents: str = setting("", "", "file of the agents (docs/bimodal.md), with the node of each server", local=True)
+    secret: str = setting("", "", "file with the secret that all agents share", local=True)
     retry_s: float = setting(30.0, "s", "between two tries to map a topology that the agents refuse", least=1.0)
 
     def __post_init__(self) -> None:

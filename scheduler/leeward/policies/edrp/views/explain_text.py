@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TextIO
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -9,8 +11,15 @@ from rich.table import Table
 from leeward.policies.edrp.views.explain_words import Document, TableOfWords, headline, limit_notes, objective, tables
 
 
-def print_explanation(document: Document, console: Console) -> None:
-    """The tables, one below the other."""
+def print_explanation(document: Document, stream: TextIO, *, width: int | None = None) -> None:
+    """The tables, one below the other; without a deployment, why there is none. `width`: characters of a line; None:
+    as the terminal has.
+    """
+    if document["deployment"] is None:
+        stream.write(f"{document['status']}  {document['name']}\n")
+        stream.writelines(f"  {reason}\n" for reason in document["why"])
+        return
+    console = Console(file=stream, width=width)
     console.print(f"[bold]{document['status']}[/bold]  {escape(document['name'])}", highlight=False)
     console.print(headline(document), objective(document), sep="\n", highlight=False, markup=False)
     for note in limit_notes(document):

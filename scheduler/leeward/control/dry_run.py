@@ -1,0 +1,71 @@
+"""A dry run of a policy: the plan that it would make for a view, what the guards say to it, and its way.
+
+Nothing is carried out. `leeward plan` and the HTTP API tell the same document.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from leeward.control.guard import by_hand, changes_nothing
+from leeward.control.loop import plan_fields, refusal
+from leeward.control.ports import Post
+from leeward.control.preview import preview
+from leeward.control.registry import Policies
+from leeward.core.errors import ConfigError
+from leeward.core.model import ClusterView
+from leeward.core.peers import Directory
+from leeward.core.plan import Plan
+from leeward.core.settings import Chosen, Settings
+
+
+def dry_run(
+    view: ClusterView, chosen: Chosen, *, now: float, frozen: bool, post: Callable[[Directory], Post]
+) -> dict[str, Any]:
+    """The document of `leeward plan`. `now`: s since 1970; `post`: opens the way to the peers of a policy that asks
+    some. Raises ConfigError, and what the policy raises.
+    """
+    settings = chosen.of(view.topology).service
+    policy = Policies(chosen, post).of(view.topology)
+    if policy is None:
+        raise ConfigError("setting 'policy' is 'none'.", remedy="Name a policy: -o policy=edrp.")
+    plan = policy.decide(view, now=now, rng=random.Random(settings.seed))
+    return plan_document(plan, view, settings, frozen=frozen)
+
+
+def plan_document(plan: Plan, view: ClusterView, settings: Settings, *, frozen: bool) -> dict[str, Any]:
+    """A plan, whether the guards let it through, and how it would be carried out. Pure."""
+    about = {"topology": view.topology, "policy": settings.policy, "approval": settings.approval}
+    fields = {name: _finite(value) for name, value in plan_fields(plan, view).items()}
+    if changes_nothing(plan, view):
+        return about | {"change": False, "refused": "", **fields}
+    refused = "the topology is frozen" if frozen else refusal(plan, view, settings)
+    document = about | {"change": not refused, "refused": refused, **fields}
+    whole = set(plan.tables) == set(view.tables) and set(view.assignment) <= set(plan.placement)
+    return document | (preview(plan, view) if whole else {})
+
+
+def preview_by_hand(
+    view: ClusterView, wanted: Mapping[str, Mapping[str, int]], *, force: bool = False
+) -> dict[str, object]:
+    """How a reconfiguration to these replicas would go; component -> node -> replicas. Pure.
+
+    Raises PlanError for one that would be refused.
+    """
+    return preview(by_hand(wanted, view, force=force), view)
+
+
+def no_letters(_: Directory) -> Post:
+    """A `post` for dry runs that may not write to peers. Raises ConfigError."""
+    raise ConfigError(
+        "this policy asks peers, and this dry run may not write to them.",
+        remedy="Use leeward plan where the service runs.",
+    )
+
+
+def _finite(value: object) -> object:
+    """JSON has no infinity: the objective of a deployment that breaks a bound is told as null."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
