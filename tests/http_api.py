@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from importlib import import_module
 
 from starlette.testclient import TestClient
 
 from leeward.adapters.http.access import hosts_of, tokens_of
 from leeward.adapters.http.application import application
 from leeward.adapters.http.desk import Desk
+from leeward.adapters.http.studies import Studies
+from leeward.cli._beside import EXPLAIN
 from leeward.control.ports import ComponentFacts, Structure
 from leeward.control.report.knowledge import Knowledge
+from leeward.core.control import ControlRecord
+from leeward.core.metrics import TaskMetrics
 from leeward.core.outcome import DONE, Outcome
 from leeward.core.plan import Slot
+from leeward.core.settings import settings_from
+from leeward.core.table import first_tables
 from leeward.sim.memory import ManualClock, MemoryRequests, World, memory_ports, snapshot_text
 
 TOKEN = "a-token-of-the-tests-0123456789"
@@ -45,6 +53,13 @@ class Numbered(MemoryRequests):
         return self._world.answers.get(name)
 
 
+def here(function, arguments, options, *, limit_s, over):
+    """As `call_apart`, in this process: the arguments and the value are pickled, too."""
+    module, _, name = function.partition(":")
+    arguments, options = pickle.loads(pickle.dumps((arguments, options)))
+    return pickle.loads(pickle.dumps(getattr(import_module(module), name)(*arguments, **options)))
+
+
 class Stage:
     """Everything behind the API."""
 
@@ -66,7 +81,13 @@ class Stage:
         mine = replace(ports.open_topology(structure), requests=Numbered(self.world, lambda: self.reply))
         self.ports = replace(ports, open_topology=lambda _: mine)
         self.stack.enter_context(self.desk.serving("taxi", self.ports))
+        self.desk.choose(settings_from({}))
+        self.studies = Studies(self.desk, EXPLAIN, over=lambda: False, run=here, sleep=self.sleep, clock=self.clock.now)
         self.tell()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.time += seconds
 
     def tell(self) -> None:
         """Some minutes in the life of a topology."""
@@ -112,6 +133,7 @@ class Stage:
         return application(
             self.knowledge,
             self.desk,
+            self.studies,
             tokens=tokens_of(token),
             hosts=hosts_of("127.0.0.1"),
             stop=asyncio.Event(),
@@ -125,6 +147,43 @@ class Stage:
             self.application(**options), base_url="http://127.0.0.1:8600", raise_server_exceptions=False
         ) as client:
             yield client
+
+
+class Working(Stage):
+    """A topology that has processed 100 tuples/s since the beginning, so that plans can be made for it."""
+
+    TASKS = {1: "source", 2: "work", 3: "work", 4: "sink"}
+    NODES = {1: "n1", 2: "n1", 3: "n2", 4: "n2"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        made = (("sink", "stateful", ("work",)), ("source", "source", ()), ("work", "stateful", ("source",)))
+        components = tuple(ComponentFacts(id=name, kind=kind, inputs=inputs) for name, kind, inputs in made)
+        self.world.structures["taxi"] = Structure(id="taxi-1", name="taxi", components=components)
+        self.world.snapshot = snapshot_text(
+            nodes={"n1": [6700, 6701], "n2": [6700, 6701]}, topology_id="taxi-1", name="taxi", tasks=self.TASKS,
+            slots={task: Slot(node, 6700) for task, node in self.NODES.items()},
+        )  # fmt: skip
+        self.world.record = ControlRecord(tables=first_tables(self.TASKS, None))
+        self.measure()
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.measure()
+
+    def measure(self) -> None:
+        """What the tasks say now."""
+        done, at = round(100 * (self.clock.time - 1_000_000)), self.clock.time
+        share = done // 2
+
+        def task(component: str, **figures) -> str:
+            return TaskMetrics(component=component, pid=1, t=at, mode="running", **figures).to_line()
+
+        work = task("work", received={"source": share}, sent={"default": share}, processed=share, busy_s=share / 200)
+        self.world.metrics["taxi-1"] = {
+            1: task("source", sent={"default": done}, processed=done, busy_s=done / 1000), 2: work, 3: work,
+            4: task("sink", received={"work": done}, processed=done, busy_s=done / 1000),
+        }  # fmt: skip
 
 
 def sse(text: str) -> list[dict]:

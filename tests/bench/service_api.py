@@ -26,6 +26,7 @@ from rich.table import Table
 
 from leeward.adapters.events import Fan
 from leeward.adapters.http.server import Where, answering
+from leeward.cli._beside import EXPLAIN
 from leeward.control.report.knowledge import Knowledge
 from leeward.control.report.rings import COARSE, FINE
 from leeward.sim.memory import ListSink, ManualClock
@@ -90,7 +91,8 @@ def main() -> int:
     knowledge = Knowledge(clock)
     event_us = tell(knowledge, clock, options.topologies, options.components, options.nodes)
     rows = []
-    with answering(Where(host="127.0.0.1", port=0), "", knowledge, Fan(sink, knowledge)):
+    where = Where(host="127.0.0.1", port=0)
+    with answering(where, "", knowledge, Fan(sink, knowledge), explain=EXPLAIN):
         url = sink.of("http_listens")[0]["url"]
         for path in ("api/topologies", "api/topologies/t00", "api/topologies/t00/nodes", "api/topologies/t00/plan",
                      "api/topologies/t00/series?figure=rate", "api/topologies/t00/series", "metrics"):  # fmt: skip

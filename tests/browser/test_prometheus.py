@@ -16,6 +16,7 @@ import yaml
 from servers import free_port
 
 from leeward.adapters.http.server import Where, answering
+from leeward.cli._beside import EXPLAIN
 from leeward.sim.memory import ListSink
 from tests.http_api import TOKEN, Stage
 
@@ -94,7 +95,8 @@ def asked(server: str, expression: str) -> list[dict]:
 
 def test_prometheus_scrapes_answers_the_dashboard_and_fires(prometheus):
     stage = Stage()
-    with answering(Where(host="127.0.0.1", port=0), TOKEN, stage.knowledge, sink := ListSink()):
+    where = Where(host="127.0.0.1", port=0)
+    with answering(where, TOKEN, stage.knowledge, sink := ListSink(), explain=EXPLAIN):
         server = prometheus(sink.of("http_listens")[0]["url"])
         wait_for(lambda: asked(server, 'up{job="leeward"} == 1'))
         (rate,) = wait_for(lambda: asked(server, "leeward_rate_tuples_per_second"))

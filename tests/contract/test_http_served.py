@@ -16,6 +16,7 @@ import trustme
 from leeward.adapters.http import stream as streaming
 from leeward.adapters.http.server import Where, answering
 from leeward.adapters.organisations.serving import listen
+from leeward.cli._beside import EXPLAIN
 from leeward.control.report.knowledge import Knowledge
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.sim.memory import ListSink, ManualClock
@@ -28,7 +29,7 @@ LONG_S = 20.0
 def served(knowledge: Knowledge, **where):
     """The address of an API over what this knows."""
     sink = ListSink()
-    with answering(Where(host="127.0.0.1", port=0, **where), TOKEN, knowledge, sink):
+    with answering(Where(host="127.0.0.1", port=0, **where), TOKEN, knowledge, sink, explain=EXPLAIN):
         (told,) = sink.of("http_listens")
         yield told["url"]
 
@@ -146,10 +147,12 @@ def test_an_address_in_use_and_one_that_needs_tls_are_refused(knowledge):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         in_use = Where(host="127.0.0.1", port=port)
-        with pytest.raises(LeewardError, match="cannot be used"), answering(in_use, TOKEN, knowledge, ListSink()):
+        opened = answering(in_use, TOKEN, knowledge, ListSink(), explain=EXPLAIN)
+        with pytest.raises(LeewardError, match="cannot be used"), opened:
             pass
     plain = Where(host="10.9.8.7", port=0)
-    with pytest.raises(ConfigError, match="--tls-cert and"), answering(plain, TOKEN, knowledge, ListSink()):
+    opened = answering(plain, TOKEN, knowledge, ListSink(), explain=EXPLAIN)
+    with pytest.raises(ConfigError, match="--tls-cert and"), opened:
         pass
 
 

@@ -39,7 +39,7 @@ def test_the_list_has_a_line_for_each_topology(client):
     assert told["acting"] is True and told["missing"] == []
     plain = {act["name"]: act["plain"] for act in told["acts"]}
     assert {name for name, clicked in plain.items() if clicked} == {"approve", "freeze", "thaw", "rollback"}
-    assert {name for name, clicked in plain.items() if not clicked} == {"reconfigure", "recover"}
+    assert {name for name, clicked in plain.items() if not clicked} == {"apply", "reconfigure", "recover"}
 
 
 def test_the_report_plan_nodes_and_history_agree(client):

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leeward.adapters.serving import Opened
+    from leeward.adapters.http.desk import Desk
     from leeward.adapters.wiring import Addresses
     from leeward.control.ports import EventSink
+
+#: Explains a view, as `leeward explain TOPOLOGY` does: a process of its own imports it.
+EXPLAIN = "leeward.policies.edrp.questions.running:explain_view"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,8 @@ class Beside:
     names: tuple[str, ...] = ()
 
     @contextmanager
-    def answering(self, addresses: Addresses, sink: EventSink) -> Iterator[tuple[EventSink, Opened | None]]:
-        """The sink that the services are to tell, and the function that is to be told of their ports.
+    def answering(self, addresses: Addresses, sink: EventSink) -> Iterator[tuple[EventSink, Desk | None]]:
+        """The sink that the services are to tell, and the desk that is to be told of their ports and settings.
 
         Raises ConfigError for options or a secrets file that are wrong, LeewardError for an address in use.
         """
@@ -47,8 +50,10 @@ class Beside:
         )
         knowledge = Knowledge(SystemClock())
         both = Fan(sink, knowledge)
-        with answering(where, _token(addresses), knowledge, both, pages=lambda: routes(places.web())) as desk:
-            yield both, desk.serving
+        with answering(
+            where, _token(addresses), knowledge, both, explain=EXPLAIN, pages=lambda: routes(places.web())
+        ) as desk:
+            yield both, desk
 
     def _refuse_alone(self) -> None:
         from leeward.core.errors import ConfigError

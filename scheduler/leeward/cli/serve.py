@@ -156,9 +156,12 @@ def _serve(
     configure_logs()
     first, (text, read) = prepared(chosen), reread
     sink = sink_of(events, SystemClock())
-    with _signals() as (stop, interrupted), beside.answering(addresses, sink) as (sink, opened):
+    with _signals() as (stop, interrupted), beside.answering(addresses, sink) as (sink, desk):
+        opened = None if desk is None else desk.serving
 
         def serve(made: tuple[Chosen, Policies], over: threading.Event) -> None:
+            if desk is not None:
+                desk.choose(made[0])
             if topology is None:
                 serve_all(addresses, *made, sink, over, opened=opened)
             else:

@@ -106,15 +106,7 @@ def may_act(request: Request, tokens: Tokens | None) -> None:
                 remedy="Put a service_token into the secrets file and start it again; commands act without one.",
             ),
         )
-    origin = request.headers.get("origin")
-    if origin is not None and urlsplit_netloc(origin) != request.headers.get("host", "").lower():
-        raise Trouble(
-            403,
-            Problem(
-                error="a page of another site may not act.", remedy="Use the page that the service itself gives.",
-                field="Origin", value=shown(origin),
-            ),
-        )  # fmt: skip
+    same_site(request)
     if tokens.name_of(request.headers.get("authorization")) is None:
         raise Trouble(
             401,
@@ -125,6 +117,24 @@ def may_act(request: Request, tokens: Tokens | None) -> None:
             ),
             {"WWW-Authenticate": "Bearer"},
         )
+
+
+def same_site(request: Request) -> None:
+    """Raises Trouble for a page of another site: it may neither act, nor make this machine compute."""
+    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
+    if origin is not None and urlsplit_netloc(origin) != request.headers.get("host", "").lower():
+        field, value = "Origin", origin
+    elif site not in ("same-origin", "none"):  # browsers send it with pictures, too, which have no Origin
+        field, value = "Sec-Fetch-Site", site
+    else:
+        return
+    raise Trouble(
+        403,
+        Problem(
+            error="a page of another site may not act or compute.",
+            remedy="Use the page that the service itself gives.", field=field, value=shown(value),
+        ),
+    )  # fmt: skip
 
 
 def urlsplit_netloc(origin: str) -> str:

@@ -14,6 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Count = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+#: Of those components that change.
+Replicas = Annotated[
+    dict[Name, dict[Name, Count]],
+    Field(min_length=1, max_length=1000, description="Component -> node -> replicas, of those that change."),
+]
 #: Seconds that a request waits for its answer; then it is answered 202, and the path of the request tells later.
 Wait = Annotated[float, Field(ge=0, le=300)]
 
@@ -25,13 +30,49 @@ class Body(BaseModel):
     wait_s: Wait = Field(30.0, description="Seconds to wait for the end; then 202 with the path of the request.")
 
 
-class Reconfigure(Body):
+class Change(Body):
+    """A deployment by hand."""
+
+    force: bool = Field(False, strict=True, description="Also if state outside of self.state is lost.")
+    dry_run: bool = Field(False, strict=True, description="Tell what would move and its price; change nothing.")
+
+    @property
+    def wanted(self) -> Replicas:
+        """Component -> node -> replicas, of those that change."""
+        raise NotImplementedError
+
+    @property
+    def named(self) -> str:
+        """The topology that the body names; empty: none."""
+        return ""
+
+
+class Reconfigure(Change):
     """Scale or move components by hand."""
 
-    replicas: dict[Name, dict[Name, Count]] = Field(
-        min_length=1, max_length=1000, description="Component -> node -> replicas, of those that change."
-    )
-    force: bool = Field(False, strict=True, description="Also if state outside of self.state is lost.")
+    replicas: Replicas
+
+    @property
+    def wanted(self) -> Replicas:
+        """As it is given."""
+        return self.replicas
+
+
+class Apply(Change):
+    """Carry out a deployment document."""
+
+    topology: str = Field("", max_length=200, description="That of the path, if it is given.")
+    deployment: Replicas
+
+    @property
+    def wanted(self) -> Replicas:
+        """Of the document."""
+        return self.deployment
+
+    @property
+    def named(self) -> str:
+        """By the document."""
+        return self.topology
 
 
 class Recover(Body):
@@ -86,7 +127,8 @@ class Act:
 
 
 ACTS = (
-    Act("reconfigure", Reconfigure, lambda body: {"replicas": body.replicas, "force": body.force}),
+    Act("reconfigure", Reconfigure, lambda body: {"replicas": body.wanted, "force": body.force}),
+    Act("apply", Apply, lambda body: {"replicas": body.wanted, "force": body.force}),
     Act("recover", Recover, lambda body: {"recover": body.cut}),
     Act("approve", Approve, lambda body: {"approve": body.plan}),
     Act("freeze", Freeze, lambda body: {"freeze": True, "why": body.why}),

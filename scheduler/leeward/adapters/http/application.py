@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -18,13 +17,26 @@ from starlette.routing import BaseRoute, Route
 
 from leeward.adapters.http import answers
 from leeward.adapters.http.access import Guard, may_act
-from leeward.adapters.http.acts import ACTS, NODE_ACTS, Act, Body, NodeAct
+from leeward.adapters.http.acts import ACTS, NODE_ACTS, Act, Change, NodeAct
+from leeward.adapters.http.asking import Asking, check_named
 from leeward.adapters.http.desk import Desk
+from leeward.adapters.http.given import body_of, query_of, said
 from leeward.adapters.http.metrics import Metrics
 from leeward.adapters.http.openapi import document
-from leeward.adapters.http.paths import EVENTS, READING, REQUEST, TOPOLOGY, EventsQuery, Handler, Path, SeriesQuery
-from leeward.adapters.http.problems import HANDLERS, Problem, Trouble, answer, of_validation, shown, shown_whole
+from leeward.adapters.http.paths import (
+    EVENTS,
+    READING,
+    REQUEST,
+    TOPOLOGY,
+    EventsQuery,
+    Handler,
+    HistoryQuery,
+    Path,
+    SeriesQuery,
+)
+from leeward.adapters.http.problems import HANDLERS, Problem, Trouble, answer, shown, shown_whole
 from leeward.adapters.http.stream import LISTENERS, stream
+from leeward.adapters.http.studies import Studies
 from leeward.adapters.organisations.serving import LimitBodies
 from leeward.adapters.organisations.tokens import Tokens
 from leeward.control.loop import Aside
@@ -43,8 +55,11 @@ HISTORY_S = 3.0
 class Api:
     """The handlers of the paths. `stop` ends the live streams."""
 
-    def __init__(self, knowledge: Knowledge, desk: Desk, tokens: Tokens | None, stop: asyncio.Event) -> None:
+    def __init__(
+        self, knowledge: Knowledge, desk: Desk, studies: Studies, tokens: Tokens | None, stop: asyncio.Event
+    ) -> None:
         self._knowledge, self._desk, self._tokens, self._stop = knowledge, desk, tokens, stop
+        self._asking = Asking(studies, lambda request: self._report(request).topology)
         self._calls, self._aside = asyncio.Semaphore(CALLS), Aside()
         self._listeners = 0
         self._acts = tuple(answers.ActSeen(name=act.name, about=act.about, plain=act.plain) for act in ACTS)
@@ -57,18 +72,21 @@ class Api:
         found: list[tuple[Path, Handler]] = [
             (path, _saying(path, say)) for path, say in zip(READING, reading, strict=True)
         ]
-        found.append((EVENTS, self._events))
+        found += [(EVENTS, self._events), *self._asking.paths()]
         told = TypeAdapter(answers.RequestAnswer)
         for act in ACTS:
-            path = Path(f"{TOPOLOGY}/{act.name}", act.about, told, "POST", body=act.body, later=True,
-                        statuses=(404,))  # fmt: skip
+            answered = TypeAdapter(answers.RequestAnswer | dict[str, Any]) if issubclass(act.body, Change) else told
+            path = Path(f"{TOPOLOGY}/{act.name}", act.about, answered, "POST", body=act.body, later=True,
+                        statuses=(404,), acting=True)  # fmt: skip
             found.append((path, self._act(act, path)))
         asked = Path(
             f"{TOPOLOGY}/requests/{{request}}", "The answer to a request.", told, later=True, statuses=(404, 409, 503)
         )
         found.append((asked, self._asked(asked)))
         for one in NODE_ACTS:
-            path = Path(f"/api/nodes/{{node}}/{one.name}", one.about, TypeAdapter(answers.DrainAnswer), "POST")
+            path = Path(
+                f"/api/nodes/{{node}}/{one.name}", one.about, TypeAdapter(answers.DrainAnswer), "POST", acting=True
+            )
             found.append((path, self._drain(one, path)))
         return found
 
@@ -99,7 +117,7 @@ class Api:
         return await self._call(lambda: self._desk.status(name))
 
     async def _history(self, request: Request) -> answers.HistoryAnswer:
-        report = self._report(request)
+        report, query = self._report(request), query_of(request, HistoryQuery)
         name, why = report.topology, ""
         try:
             stored = await asyncio.wait_for(self._call(lambda: self._desk.history(name)), HISTORY_S)
@@ -107,13 +125,14 @@ class Api:
             stored, why = (), str(error)
         except TimeoutError:
             stored, why = (), f"ZooKeeper has not answered in {HISTORY_S:g} s."
+        newest = self._knowledge.timeline(name, stored)[-query.last :]
         return answers.HistoryAnswer(
-            topology=name, current=report.current, reconfigurations=self._knowledge.timeline(name, stored),
+            topology=name, current=report.current, reconfigurations=newest,
             complete=not why, why=why,
         )  # fmt: skip
 
     async def _series(self, request: Request) -> answers.SeriesAnswer:
-        name, query = self._report(request).topology, _query(request, SeriesQuery)
+        name, query = self._report(request).topology, query_of(request, SeriesQuery)
         series = self._knowledge.series(name, tuple(query.figure), query.since)
         return answers.SeriesAnswer(
             topology=name, figures=self._knowledge.figures(name), t=series.t, values=series.values
@@ -135,7 +154,7 @@ class Api:
         )
 
     async def _events(self, request: Request) -> Response:
-        query = _query(request, EventsQuery)
+        query = query_of(request, EventsQuery)
         last, after = request.headers.get("last-event-id"), query.after
         if last:
             if not (last.isascii() and last.isdigit() and len(last) <= 16):
@@ -165,8 +184,12 @@ class Api:
         async def handle(request: Request) -> Response:
             may_act(request, self._tokens)
             name = self._report(request).topology
-            _query(request, path.query)
-            body = await _body(request, act.body)
+            query_of(request, path.query)
+            body = await body_of(request, act.body)
+            if isinstance(body, Change):
+                check_named(body.named, name)
+                if body.dry_run:
+                    return said(path, await self._asking.preview(name, body.wanted, force=body.force))
             asked = await self._call(lambda: self._desk.ask(name, act.name, act.request(body)))
             return self._told(path, name, asked, await self._answer(name, asked, body.wait_s))
 
@@ -175,7 +198,7 @@ class Api:
     def _asked(self, path: Path) -> Handler:
         async def handle(request: Request) -> Response:
             name, asked = self._report(request).topology, request.path_params["request"]
-            _query(request, path.query)
+            query_of(request, path.query)
             if not REQUEST.fullmatch(asked):
                 remedy = "Use the path that the act answered with."
                 raise Trouble(404, Problem("there is no such request.", remedy, "request", shown(asked)))
@@ -186,10 +209,10 @@ class Api:
     def _drain(self, act: NodeAct, path: Path) -> Handler:
         async def handle(request: Request) -> Response:
             may_act(request, self._tokens)
-            _query(request, path.query)
+            query_of(request, path.query)
             node = request.path_params["node"]
             await self._call(lambda: self._desk.drain(node, act.draining))
-            return _said(path, answers.DrainAnswer(node=node, draining=act.draining))
+            return said(path, answers.DrainAnswer(node=node, draining=act.draining))
 
         return handle
 
@@ -221,7 +244,7 @@ class Api:
             topology=topology, request=request, ending=str(found.ending) if found else None,
             why=found.why if found else "", path=f"/api/topologies/{quote(topology, safe='')}/requests/{request}",
         )  # fmt: skip
-        return _said(path, told, status=200 if found else 202)
+        return said(path, told, status=200 if found else 202)
 
     async def _call(self, deed: Callable[[], T]) -> T:
         """On a thread of its own, which nobody joins: a server may take a while to answer, Ctrl-C must not."""
@@ -234,56 +257,18 @@ def _saying(path: Path, say: Callable[[Request], Any]) -> Handler:
 
     async def handle(request: Request) -> Response:
         if not path.query.model_fields:
-            _query(request, path.query)
-        return _said(path, await say(request))
+            query_of(request, path.query)
+        return said(path, await say(request))
 
     return handle
 
 
-def _said(path: Path, value: object, status: int = 200) -> Response:
-    return Response(path.answers.dump_json(value), status_code=status, media_type=path.media)
-
-
-def _query(request: Request, model: type[T]) -> T:
-    """The parameters of a request. Raises Trouble (422)."""
-    given: dict[str, Any] = {}
-    fields: Mapping[str, Any] = model.model_fields  # type: ignore[attr-defined]
-    for name, value in request.query_params.multi_items():
-        if name in fields and "list" in str(fields[name].annotation):
-            given.setdefault(name, []).append(value)
-        else:
-            given[name] = value
-    return _checked(model, given, "query")
-
-
-async def _body(request: Request, model: type[Body]) -> Body:
-    """The body of a request. Raises Trouble (400, 415, 422), HTTPException (413)."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        problem = Problem(
-            "the body is not said to be JSON.", "Send Content-Type: application/json.", "Content-Type", shown(kind)
-        )
-        raise Trouble(415, problem)
-    try:
-        content = json.loads(await request.body())
-    except (ValueError, RecursionError) as error:
-        raise Trouble(400, Problem(f"the body is not JSON: {shown(str(error))}.", "Send one JSON object.")) from None
-    return _checked(model, content, "body")
-
-
-def _checked(model: type[T], content: object, where: str) -> T:
-    try:
-        return TypeAdapter(model).validate_python(content)
-    except ValidationError as error:
-        raise Trouble(422, of_validation(error, where)) from None
-
-
 def application(
-    knowledge: Knowledge, desk: Desk, *, tokens: Tokens | None, hosts: frozenset[str], stop: asyncio.Event,
-    more: Sequence[BaseRoute] = (),
+    knowledge: Knowledge, desk: Desk, studies: Studies, *, tokens: Tokens | None, hosts: frozenset[str],
+    stop: asyncio.Event, more: Sequence[BaseRoute] = (),
 ) -> Starlette:  # fmt: skip
     """The API, its OpenAPI and the metrics; `more`: routes beside them."""
-    table = Api(knowledge, desk, tokens, stop).paths()
+    table = Api(knowledge, desk, studies, tokens, stop).paths()
     described = document([path for path, _ in table])
 
     async def openapi(_: Request) -> Response:

@@ -18,6 +18,7 @@ from leeward.control.report.history import read_entries
 from leeward.control.report.values import Reconfiguration
 from leeward.core.errors import ClusterRefusedError, ConfigError, NotReadyError
 from leeward.core.outcome import Outcome
+from leeward.core.settings import Chosen
 
 
 class Desk:
@@ -26,6 +27,7 @@ class Desk:
     def __init__(self, sink: EventSink) -> None:
         self._sink, self._lock = sink, threading.Lock()
         self._ports: dict[str, Ports] = {}
+        self._settings: Chosen | None = None
         self._open: dict[str, TopologyPorts] = {}
 
     @contextmanager
@@ -39,6 +41,29 @@ class Desk:
             with self._lock:
                 del self._ports[topology]
                 self._open.pop(topology, None)
+
+    def choose(self, settings: Chosen) -> None:
+        """These settings are in force from now on."""
+        self._settings = settings
+
+    @property
+    def settings(self) -> Chosen:
+        """In force. Raises NotReadyError before the first ones are."""
+        if self._settings is None:
+            raise NotReadyError("the service has not begun yet.", remedy="Ask again in a second.")
+        return self._settings
+
+    def served(self) -> dict[str, Ports]:
+        """Topology -> the ports that its service has open."""
+        with self._lock:
+            return dict(self._ports)
+
+    def ports(self, topology: str) -> Ports:
+        """Those of its service. They open the topology once: a lock that is opened hears of the session from then on.
+
+        Raises NotReadyError.
+        """
+        return replace(self._served(topology), open_topology=lambda _: self._topology(topology))
 
     def ask(self, topology: str, act: str, request: Mapping[str, object]) -> str:
         """Leave a request for the topology's leader; its id. Raises ClusterRefusedError, NotReadyError."""
@@ -56,8 +81,7 @@ class Desk:
 
     def status(self, topology: str) -> dict[str, object]:
         """As `leeward status` tells it. Raises NotReadyError, ClusterRefusedError, ConfigError."""
-        # the same ports for each question: a lock that is opened hears of the session from then on
-        return status_of(topology, replace(self._served(topology), open_topology=lambda _: self._topology(topology)))
+        return status_of(topology, self.ports(topology))
 
     def drain(self, node: str, draining: bool) -> None:
         """Set or clear the flag of a node. Raises ConfigError for a node without a supervisor that is to drain."""

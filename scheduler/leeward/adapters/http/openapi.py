@@ -23,7 +23,7 @@ _MEANINGS = {
     415: "The body is not JSON.",
     421: "The service is not known under the name in the header Host.",
     422: "A field is wrong.",
-    503: "A server that is needed does not answer.",
+    503: "A server that is needed does not answer, or as much is in progress as the service allows.",
 }
 
 
@@ -32,6 +32,7 @@ def document(paths: Sequence[Path]) -> dict[str, Any]:
     adapters: list[tuple[Any, Any, TypeAdapter[Any]]] = [("problem", "serialization", TypeAdapter(Problem))]
     for path in paths:
         adapters.append((_answer(path), "serialization", path.answers))
+        adapters += [(_answer(path, media), "serialization", adapter) for media, adapter in path.also.items()]
         if path.body is not None:
             adapters.append((_body(path), "validation", TypeAdapter(path.body)))
     found, definitions = TypeAdapter.json_schemas(adapters, ref_template=_REF)
@@ -53,8 +54,8 @@ def document(paths: Sequence[Path]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _answer(path: Path) -> str:
-    return f"answer of {path.method} {path.path}"
+def _answer(path: Path, media: str = "") -> str:
+    return f"answer of {path.method} {path.path} {media}".rstrip()
 
 
 def _body(path: Path) -> str:
@@ -62,7 +63,9 @@ def _body(path: Path) -> str:
 
 
 def _operation(path: Path, schemas: dict[str, Any]) -> dict[str, Any]:
-    good = {"description": path.about, "content": {path.media: {"schema": schemas[_answer(path)]}}}
+    content = {path.media: {"schema": schemas[_answer(path)]}}
+    content |= {media: {"schema": schemas[_answer(path, media)]} for media in path.also}
+    good = {"description": path.about, "content": content}
     bad = {
         str(status): {
             "description": _MEANINGS[status], "content": {"application/json": {"schema": schemas["problem"]}},
@@ -75,16 +78,16 @@ def _operation(path: Path, schemas: dict[str, Any]) -> dict[str, Any]:
         "parameters": [*_in_path(path), *_in_query(path)],
         "responses": {"200": good, **({"202": good} if path.later else {}), **bad},
     }
-    if path.method != "GET":
+    if path.acting:
         operation["security"] = [{"token": []}]
     if path.body is not None:
-        content = {"application/json": {"schema": schemas[_body(path)]}}
-        operation["requestBody"] = {"required": True, "content": content}
+        given = {"application/json": {"schema": schemas[_body(path)]}}
+        operation["requestBody"] = {"required": True, "content": given}
     return operation
 
 
 def _statuses(path: Path) -> list[int]:
-    acting = (401, 403, 409, 413, 415, 503) if path.method != "GET" else ()
+    acting = (401, 403, 409, 413, 415, 503) if path.acting else (413, 415) if path.body is not None else ()
     return sorted({400, 421, 422, *acting, *path.statuses})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from leeward.adapters.http.acts import Body
 from leeward.adapters.http.answers import (
     EventAnswer,
     HistoryAnswer,
@@ -41,6 +40,12 @@ class SeriesQuery(Query):
     figure: list[Figure] = Field(default=[], max_length=500, description="Repeat for more; without one, all.")
 
 
+class HistoryQuery(Query):
+    """Of the history."""
+
+    last: int = Field(64, ge=1, le=10_000, description="Only the newest so many.")
+
+
 class EventsQuery(Query):
     """Of the live events."""
 
@@ -57,10 +62,12 @@ class Path:
     answers: TypeAdapter[Any]  #: of its answer 200
     method: str = "GET"
     query: type[Query] = Query
-    body: type[Body] | None = None
+    body: type[BaseModel] | None = None
     media: str = "application/json"
+    also: Mapping[str, TypeAdapter[Any]] = field(default_factory=dict)  #: further media in which it answers 200
     statuses: tuple[int, ...] = field(default=())  #: beside 200 and those that every path has
     later: bool = False  #: it may answer 202
+    acting: bool = False  #: it needs the token
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -70,7 +77,9 @@ READING = (
     Path("/api/topologies", "All topologies, a line each.", TypeAdapter(Topologies)),
     Path(TOPOLOGY, "The report of a topology.", TypeAdapter(TopologyAnswer), statuses=(404,)),
     Path(f"{TOPOLOGY}/status", "The answer of leeward status.", TypeAdapter(dict[str, Any]), statuses=(404, 409, 503)),
-    Path(f"{TOPOLOGY}/history", "Its reconfigurations.", TypeAdapter(HistoryAnswer), statuses=(404,)),
+    Path(
+        f"{TOPOLOGY}/history", "Its reconfigurations.", TypeAdapter(HistoryAnswer), query=HistoryQuery, statuses=(404,)
+    ),
     Path(f"{TOPOLOGY}/series", "Its time series.", TypeAdapter(SeriesAnswer), query=SeriesQuery, statuses=(404,)),
     Path(f"{TOPOLOGY}/plan", "The plan now, before, and why.", TypeAdapter(PlanAnswer), statuses=(404,)),
     Path(f"{TOPOLOGY}/nodes", "The nodes and its replicas on them.", TypeAdapter(NodesAnswer), statuses=(404,)),

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 from leeward.adapters.http.access import check_reach, hosts_of, tokens_of
 from leeward.adapters.http.application import application
 from leeward.adapters.http.desk import Desk
+from leeward.adapters.http.studies import Studies
 from leeward.adapters.organisations.serving import listen, serve
 from leeward.adapters.organisations.tls import server_tls
 from leeward.control.ports import EventSink
@@ -56,20 +57,21 @@ def address(text: str) -> tuple[str, int]:
 
 @contextmanager
 def answering(
-    where: Where, token: str, knowledge: Knowledge, sink: EventSink, *,
+    where: Where, token: str, knowledge: Knowledge, sink: EventSink, *, explain: str,
     pages: Callable[[], Sequence[BaseRoute]] = tuple,
 ) -> Iterator[Desk]:  # fmt: skip
     """While the API answers; gives the desk that the services of the topologies are to tell of their ports.
 
-    `token`: the service_token; empty: nobody may act. `pages`: makes further routes. Raises ConfigError, LeewardError
-    if the address cannot be used.
+    `token`: the service_token; empty: nobody may act. `explain`: `module:function` that explains a view (`studies.py`).
+    `pages`: makes further routes. Raises ConfigError, LeewardError if the address cannot be used.
     """
     tls, tokens = where.tls(), tokens_of(token)
     listener = listen(where.host, where.port)
     hosts, desk, loop = hosts_of(where.host, where.names), Desk(sink), asyncio.new_event_loop()
     stop = asyncio.Event()
 
-    app = application(knowledge, desk, tokens=tokens, hosts=hosts, stop=stop, more=pages())
+    studies = Studies(desk, explain, over=stop.is_set)
+    app = application(knowledge, desk, studies, tokens=tokens, hosts=hosts, stop=stop, more=pages())
     serving = serve(app, listener, stop, tls=tls)
     thread = threading.Thread(target=loop.run_until_complete, args=(serving,), name="leeward-http", daemon=True)
     thread.start()
