@@ -22,6 +22,7 @@ from leeward.control.report.knowledge import Knowledge
 from leeward.core.control import ControlRecord
 from leeward.core.metrics import TaskMetrics
 from leeward.core.outcome import DONE, Outcome
+from leeward.core.peers import Directory
 from leeward.core.plan import Slot
 from leeward.core.settings import settings_from
 from leeward.core.table import first_tables
@@ -51,6 +52,19 @@ class Numbered(MemoryRequests):
     def answer_to(self, name, wake=None):
         self._world.check("zookeeper")
         return self._world.answers.get(name)
+
+
+class AsksPeers:
+    """A policy that decides by letters, and never gets as far."""
+
+    def __init__(self, _: object) -> None:
+        pass
+
+    def directory(self) -> Directory:
+        return Directory(kinds=(), addresses={0: ("127.0.0.1", 1)}, key=b"")
+
+    def decide_all(self, views, *, now, rng):
+        raise AssertionError("it is asked without a way to its peers")
 
 
 def here(function, arguments, options, *, limit_s, over):

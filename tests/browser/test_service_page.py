@@ -8,23 +8,28 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
 import axe_core_python
+import httpx
 import pytest
 
 from leeward.adapters.events import Fan
-from leeward.adapters.http import application
+from leeward.adapters.http import application, server
 from leeward.adapters.http.acts import Act, Body
 from leeward.adapters.http.server import Where, answering
+from leeward.adapters.http.studies import Studies
+from leeward.cli._beside import EXPLAIN
 from leeward.core.outcome import refused
+from leeward.core.settings import settings_from
 from leeward.dashboard.service.page import routes
 from leeward.local import places
 from leeward.sim.memory import ListSink
 from tests.browser.conftest import PROGRAMS
 from tests.browser.driver import Browser
-from tests.http_api import CHANGE, DEPLOYMENT, TOKEN, Stage
+from tests.http_api import CHANGE, DEPLOYMENT, TOKEN, Stage, Working
 
 AXE = (resources.files(axe_core_python) / "axe.min.js").read_text()
 SHOTS = Path("out/screenshots")
@@ -55,11 +60,14 @@ def browser(tmp_path) -> Iterator[Browser]:
     browser.close()
 
 
-def serve(stage: Stage, browser: Browser, *, token: str = TOKEN, uplot: Path | None = None) -> Iterator[Shown]:
+def serve(
+    stage: Stage, browser: Browser, *, token: str = TOKEN, uplot: Path | None = None, settings: dict | None = None
+) -> Iterator[Shown]:
     sink, where = ListSink(), Where(host="127.0.0.1", port=0)
     both = Fan(sink, stage.knowledge)
-    pages = answering(where, token, stage.knowledge, both, pages=lambda: routes(uplot or places.web()))
+    pages = answering(where, token, stage.knowledge, both, explain=EXPLAIN, pages=lambda: routes(uplot or places.web()))
     desk, ended = pages.__enter__(), []
+    desk.choose(settings_from(settings or {}))
 
     def end() -> None:
         if not ended:
@@ -221,6 +229,76 @@ def test_an_act_that_needs_no_field_is_a_button(browser, monkeypatch):
         assert list(shown.stage.world.requests.values()) == [{"freeze": True}]
 
 
+# --- asking
+
+
+@pytest.fixture
+def working(browser, monkeypatch) -> Iterator[Shown]:
+    """A topology for which plans can be made; the time of a measurement passes at once."""
+    stage = Working()
+    monkeypatch.setattr(server, "Studies", partial(Studies, sleep=stage.sleep))
+    yield from serve(stage, browser, settings={"edrp": {"headroom": 1.2}})  # one replica is not enough
+
+
+def answered(browser: Browser) -> None:
+    browser.wait("document.getElementById('asked').textContent === 'Answered, below. Nothing was changed.'")
+
+
+def test_a_dry_run_shows_the_difference_and_acts_on_nothing(working):
+    browser = working.topology()
+    assert not browser.ask("document.getElementById('dry').checkVisibility()")
+    browser.click("#dry-do")
+    browser.wait("document.getElementById('asked').textContent.startsWith('Measuring and planning')")
+    answered(browser)
+    told = httpx.post(f"{working.url}api/topologies/taxi/plan", json={}, timeout=100).json()
+    assert told["change"] and f"edrp: would be carried out. {told['reason']}" in browser.text("#dry-why")
+    rows = browser.ask("[...document.querySelectorAll('#dry-plan tbody tr')].map((row) => row.cells[0].textContent)")
+    assert rows == [one["component"] for one in told["changes"]]
+    assert told["way"] in browser.text("#dry-why")
+    assert working.stage.world.requests == {} and working.stage.world.rebalances == []
+    browser.ask("location.hash = '#/'")
+    browser.wait("!document.getElementById('list').hidden")
+    assert browser.text("#asked") == "" and browser.faults == []
+
+
+def test_the_reasons_are_those_of_the_command_in_words_by_keyboard(working):
+    browser = working.topology()
+    browser.ask("document.querySelector('#explain-do').focus()")
+    browser.key("Enter")
+    answered(browser)
+    words = browser.ask("document.getElementById('words').textContent")
+    for part in ("Critical path", "Limits", "Alternatives", "Operators", "Streams", "$/h", "proven optimal"):
+        assert part in words
+    browser.key("Tab")
+    assert browser.ask("document.activeElement.id") == "words", "it can be scrolled by keyboard"
+    assert browser.faults == []
+
+
+def test_a_question_that_cannot_be_answered_says_why(working):
+    browser = working.topology()
+    working.stage.world.snapshot = None
+    browser.click("#dry-do")
+    browser.wait("document.getElementById('asked').classList.contains('bad')")
+    assert "has not published" in browser.text("#asked")
+    assert not browser.ask("document.getElementById('dry').checkVisibility()")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_answers_fit_the_window_and_axe_finds_no_serious_fault(working, width, scheme):
+    browser = working.browser
+    browser.size(width, 900, phone=width < 500)
+    browser.prefer(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
+    working.topology()
+    for button in ("#dry-do", "#explain-do"):
+        browser.click(button)
+        answered(browser)
+    assert browser.ask("document.getElementById('words').checkVisibility()")
+    assert browser.ask("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    assert serious(browser) == []
+    browser.ask("document.getElementById('asks-title').scrollIntoView()")
+    browser.screenshot(SHOTS / f"service-asked-{width}.png")
+
+
 def test_what_cannot_be_read_is_said_and_nothing_is_asked(shown):
     browser = shown.topology()
     fill(browser, scale_places="n1")
@@ -340,6 +418,14 @@ WRITTEN = {
     "figures.joined({t: [1, 2], values: {a: [1, 2]}}, {t: [2, 3], values: {a: [9, 3], b: [9, 4]}}, 2)": {
         "t": [2, 3], "values": {"a": [2, 3], "b": [None, 4]},
     },
+    "figures.dryText({policy: 'even', change: false, refused: '', reason: 'as it is', way: 'nothing', why: ''})":
+        "even: no change. as it is.",
+    "figures.dryText({policy: 'p', change: false, refused: 'it is frozen', reason: 'r', way: 'restart', why: 'w'})":
+        "p: would be refused: it is frozen. r. By restart: w, the stream stops.",
+    "figures.dryText({policy: 'p', change: true, approval: true, reason: 'r', way: 'handover', why: 'w', wait_s: 0.05, "
+    "key_groups: {a: 2, b: 1}})":
+        "p: would be carried out. r. By handover: w, 3 key groups move, a tuple waits for 0.050 s at most. It would "
+        "wait for approval.",
     "figures.drawnNodes([{id: 'a'}], [{node: 'z'}]).names": ["a", "z"],
     "figures.layout([], [], 300).height": 0,
 }  # fmt: skip

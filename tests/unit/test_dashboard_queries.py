@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from leeward.adapters.organisations.serving import application
-from leeward.dashboard.queries.page import FILES, LIBRARY, OWN, routes
+from leeward.dashboard.queries.page import FILES, LIBRARY, OWN, SHARED, routes
 from tests.page_figures import figures
 
 
@@ -62,7 +62,7 @@ def test_nothing_is_inline_or_from_elsewhere():
         assert set(addresses) <= {"http://www.w3.org/2000/svg"}, name
 
 
-@pytest.mark.parametrize("name", [*OWN, *LIBRARY])
+@pytest.mark.parametrize("name", [*OWN, *SHARED, *LIBRARY])
 def test_each_file_that_the_page_names_is_found(client, name):
     answer = client.get(f"/files/{name}")
     kinds = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}

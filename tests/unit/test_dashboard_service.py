@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from leeward.dashboard.service.page import FILES, LIBRARY, OWN, routes
+from leeward.dashboard import BASE
+from leeward.dashboard.service.page import FILES, LIBRARY, OWN, SHARED, routes
 from tests.http_api import Stage
 
 
@@ -22,14 +23,14 @@ def test_the_page_and_every_file_that_it_names_are_there(client):
     page = client.get("/")
     assert page.status_code == 200 and "default-src 'self'" in page.headers["content-security-policy"]
     named = set(re.findall(r'(?:href|src)="files/([^"]+)"', page.text))
-    assert named <= {*OWN, *LIBRARY}
-    for name in (*OWN, *LIBRARY):
+    assert named <= {*OWN, *SHARED, *LIBRARY}
+    for name in (*OWN, *SHARED, *LIBRARY):
         assert client.get(f"/files/{name}").status_code == 200
     assert {path.name for path in FILES.iterdir()} == {*OWN, "page.html"}
 
 
 def test_scripts_import_only_files_of_the_page_and_nothing_from_elsewhere():
-    for path in FILES.iterdir():
+    for path in (*FILES.iterdir(), *BASE.iterdir()):
         text = path.read_text()
         assert set(re.findall(r'from "\./([^"]+)"', text)) <= set(OWN)
         assert not re.search(r"https?://(?!www\.w3\.org)", text), f"{path.name} names another server"

@@ -200,15 +200,11 @@ def test_a_check_opens_no_file_and_loads_no_class_that_is_not_installed(client):
     assert "bimodal.retry_s" in told["wrong"][0]["error"] and "root:" not in json.dumps(told)
 
 
-def test_a_dry_run_writes_to_no_peer(client, tmp_path, stage):
-    """Its settings are those of the service; over HTTP nobody may make it write to its agents."""
-    agents, secret = tmp_path / "agents.toml", tmp_path / "secret"
-    agents.write_text("")
-    secret.write_text("x" * 40)
-    own = {"policy": "bimodal", "bimodal": {"agents": str(agents), "secret": str(secret)}}
-    stage.desk.choose(settings_from(own))
+def test_a_dry_run_writes_to_no_peer(stage, client):
+    """The service's own settings name the policy; over HTTP nobody may make it write to its agents."""
+    stage.desk.choose(settings_from({"policy": "tests.http_api:AsksPeers"}))
     answer = client.post(f"{AT}/plan", json={})
-    assert answer.status_code == 400 and answer.json()["remedy"]
+    assert answer.status_code == 400 and "may not write to them" in answer.json()["error"]
 
 
 # --- bounded

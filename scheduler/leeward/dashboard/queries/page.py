@@ -11,10 +11,12 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from leeward.adapters.organisations.serving import error
+from leeward.dashboard import BASE
 
 FILES = Path(__file__).parent / "files"
-#: Files of the page, and those of uPlot, which the set-up fetches.
-OWN, LIBRARY = ("page.css", "page.js", "icon.svg"), ("uPlot.iife.min.js", "uPlot.min.css")
+#: Files of the page, those of every page, and those of uPlot, which the set-up fetches.
+OWN, SHARED = ("page.css", "page.js", "icon.svg"), ("base.css",)
+LIBRARY = ("uPlot.iife.min.js", "uPlot.min.css")
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -30,6 +32,10 @@ def routes(data: Callable[[], Mapping[str, object]], uplot: Path) -> list[Route]
     is the folder that uPlot's files are in (`places.web()`); without them the page has no charts, and says so.
     """
 
+    folders = {
+        **dict.fromkeys(OWN, FILES), **dict.fromkeys(SHARED, BASE), **dict.fromkeys(LIBRARY, uplot),
+    }  # fmt: skip
+
     async def page(_: Request) -> Response:
         return FileResponse(FILES / "page.html", headers=HEADERS)
 
@@ -38,9 +44,9 @@ def routes(data: Callable[[], Mapping[str, object]], uplot: Path) -> list[Route]
 
     async def file(request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in OWN + LIBRARY:
+        if name not in folders:
             raise HTTPException(404, f"the page has no file {name}.", headers=HEADERS)
-        path = (uplot if name in LIBRARY else FILES) / name
+        path = folders[name] / name
         if not path.is_file():
             return error(404, f"uPlot is not installed: no {name}.", "Run make setup, which fetches it.", HEADERS)
         return FileResponse(path, headers=HEADERS)

@@ -9,11 +9,12 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from leeward.adapters.http.problems import Problem, Trouble, shown
+from leeward.dashboard import BASE
 
 FILES = Path(__file__).parent / "files"
-#: Files of the page, and those of uPlot, which the set-up fetches.
-OWN = ("page.css", "page.js", "figures.js", "graph.js", "charts.js", "acts.js", "views.js", "icon.svg")
-LIBRARY = ("uPlot.iife.min.js", "uPlot.min.css")
+#: Files of the page, those of every page, and those of uPlot, which the set-up fetches.
+OWN = ("page.css", "page.js", "figures.js", "graph.js", "charts.js", "acts.js", "asks.js", "views.js", "icon.svg")
+SHARED, LIBRARY = ("base.css",), ("uPlot.iife.min.js", "uPlot.min.css")
 #: A newer release of the page under the same address is taken at once.
 HEADERS = {"Cache-Control": "no-cache"}
 
@@ -24,14 +25,18 @@ def routes(uplot: Path) -> list[Route]:
     `uplot` is the folder that uPlot's files are in (`places.web()`); without them the page has no charts, and says so.
     """
 
+    folders = {
+        **dict.fromkeys(OWN, FILES), **dict.fromkeys(SHARED, BASE), **dict.fromkeys(LIBRARY, uplot),
+    }  # fmt: skip
+
     async def page(_: Request) -> Response:
         return FileResponse(FILES / "page.html", headers=HEADERS)
 
     async def file(request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in OWN + LIBRARY:
+        if name not in folders:
             raise Trouble(404, Problem("the page has no such file.", "Open /.", "name", shown(name)))
-        path = (uplot if name in LIBRARY else FILES) / name
+        path = folders[name] / name
         if not path.is_file():
             raise Trouble(404, Problem(f"uPlot is not installed: no {name}.", "Run make setup, which fetches it."))
         return FileResponse(path, headers=HEADERS)

@@ -1,7 +1,7 @@
 // Figures as people read them, and what is drawn of them; no function here touches the page.
 
 export const NONE = "–";
-export const COLOURS = 6; // --series-1 and so on in page.css
+export const COLOURS = 6; // --series-1 and so on in base.css
 
 const known = (value) => value !== null && value !== undefined;
 
@@ -151,6 +151,27 @@ export function planText(plan) {
   const why = plan.why ? `: ${plan.why}` : "";
   return `${timeOf(plan.at)}, ${plan.verdict}${why}. ${plan.reason || "The policy gave no reason"}${about}.`;
 }
+
+// Of a dry run: what would be done, by which way, for which price.
+export function dryText(told) {
+  const verdict = told.change ? "would be carried out" : told.refused ? `would be refused: ${told.refused}` : "no change";
+  const moved = Object.values(told.key_groups ?? {}).reduce((sum, groups) => sum + groups, 0);
+  const facts = [
+    known(told.way) && told.way !== "nothing" ? `by ${told.way}: ${told.why}` : "",
+    moved ? `${count(moved)} key groups move` : "",
+    known(told.response_s) ? `response ${seconds(told.response_s)} s` : "",
+    known(told.cost_per_h) ? `cost ${money(told.cost_per_h)} $/h` : "",
+    known(told.wait_s) ? `a tuple waits for ${seconds(told.wait_s)} s at most` : told.way === "restart" ? "the stream stops" : "",
+  ].filter(Boolean);
+  const price = facts.join(", ");
+  const then = price ? ` ${price[0].toUpperCase()}${price.slice(1)}.` : "";
+  const later = told.change && told.approval ? " It would wait for approval." : "";
+  return `${told.policy}: ${verdict}. ${told.reason || "The policy gave no reason"}.${then}${later}`;
+}
+
+// Rows of a dry run: [component, now, then, difference]
+export const dryRows = (told) =>
+  (told.changes ?? []).map((one) => [one.component, placesText(one.before), placesText(one.after), one.kind]);
 
 // Phases with their share of the longest entry: [{name, seconds, share}]
 export function phasesOf(entry, longest) {

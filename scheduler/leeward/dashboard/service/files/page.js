@@ -1,6 +1,7 @@
 // The page of the service: asks for reports when an event says that there is news, and shows them.
 
 import { Acts } from "./acts.js";
+import { Asks } from "./asks.js";
 import { Charts, FIGURES } from "./charts.js";
 import { clockTime, joined, topologyOf } from "./figures.js";
 import { Graph } from "./graph.js";
@@ -16,6 +17,7 @@ const graph = new Graph(byId("picture"));
 const charts = new Charts();
 let shown = null; // name of the topology; null: the list
 const acts = new Acts(() => shown);
+const asks = new Asks(() => shown);
 let told = null; // the list
 let report = null;
 let nodes = [];
@@ -157,6 +159,7 @@ function choose() {
   series = { t: [], values: {} };
   graph.dots = [];
   charts.drop();
+  asks.drop();
   askAt = 0;
   news(["list", "nodes", "history"]);
   listen();

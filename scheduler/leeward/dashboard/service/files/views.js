@@ -1,7 +1,7 @@
 // Elements of the page from reports.
 
 import {
-  changeText, count, currentText, lengthOf, linkTo, money, NONE, percent, phasesOf, placesText, planRows, planText, rate,
+  changeText, count, currentText, dryRows, dryText, lengthOf, linkTo, money, NONE, percent, phasesOf, placesText, planRows, planText, rate,
   seconds, timeOf, withUnit, words,
 } from "./figures.js";
 import { colourOf } from "./graph.js";
@@ -137,6 +137,21 @@ function showPlan(report) {
   if (refusals.dataset.keys === JSON.stringify(lines)) return;
   refusals.dataset.keys = JSON.stringify(lines);
   refusals.replaceChildren(...(lines.length ? lines : ["Nothing was refused."]).map((text) => element("li", {}, text)));
+}
+
+// A dry run; null hides it.
+export function showDry(told) {
+  byId("dry").hidden = told === null;
+  if (told === null) return;
+  say(byId("dry-why"), dryText(told));
+  rows(document.querySelector("#dry-plan tbody"), dryRows(told));
+  document.querySelector("#dry-plan").hidden = !(told.changes ?? []).length;
+}
+
+// An explanation in words; null hides it.
+export function showWords(text) {
+  byId("explained").hidden = text === null;
+  say(byId("words"), text ?? "");
 }
 
 export function showNodes(nodes, components, leftOut) {

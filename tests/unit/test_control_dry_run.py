@@ -1,0 +1,76 @@
+"""A dry run as a document: what the guards say, and figures that JSON can carry."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from leeward.cli._output import Output, document_text
+from leeward.control.dry_run import dry_run, no_letters, plan_document, preview_by_hand
+from leeward.core.errors import ConfigError, PlanError
+from leeward.core.plan import Estimate, Plan
+from leeward.core.settings import Settings, settings_from, with_options
+from leeward.core.table import even_table
+from tests.control_views import view
+
+
+def wider(seen, **estimate) -> Plan:
+    """A plan that gives `work` a second replica."""
+    tables = {**seen.tables, "work": even_table([2, 3])}
+    return Plan(tables=tables, placement=seen.assignment, reason="load", estimate=Estimate(**estimate))
+
+
+def test_the_infinite_objective_of_a_deployment_that_breaks_a_bound_is_null():
+    document = plan_document(wider(view(), objective=0.5, objective_now=math.inf), view(), Settings(), frozen=False)
+    assert document["objective_now"] is None and document["objective"] == 0.5
+    assert json.loads(document_text(document, Output.json))["change"] is True
+
+
+def test_a_change_tells_its_way_and_what_holds_it_up():
+    document = plan_document(wider(view()), view(), Settings(), frozen=False)
+    assert (document["change"], document["refused"], document["way"]) == (True, "", "handover")
+    frozen = plan_document(wider(view()), view(), Settings(), frozen=True)
+    assert (frozen["change"], frozen["refused"]) == (False, "the topology is frozen")
+    dear = plan_document(wider(view()), view(), Settings(cost_cap=1.0), frozen=False)
+    assert not dear["change"] and "cost_cap" in dear["refused"]
+    same = plan_document(Plan(tables=view().tables, placement=view().assignment, reason=""), view(), Settings(),
+                         frozen=True)  # fmt: skip
+    assert not same["change"] and same["refused"] == ""
+
+
+def test_without_a_policy_there_is_nothing_to_run():
+    with pytest.raises(ConfigError, match="policy"):
+        dry_run(view(), settings_from({"policy": "none"}), now=1.0, frozen=False, post=no_letters)
+
+
+def test_a_policy_that_asks_peers_is_refused_before_a_letter_is_written():
+    chosen = settings_from({"policy": "tests.http_api:AsksPeers"})
+    with pytest.raises(ConfigError, match="may not write to them"):
+        dry_run(view(), chosen, now=1.0, frozen=False, post=no_letters)
+
+
+def test_a_deployment_by_hand_is_told_or_refused():
+    told = preview_by_hand(view(), {"work": {"n2": 1}})
+    assert told["changes"] == [{"component": "work", "kind": "move", "before": {"n1": 1}, "after": {"n2": 1}}]
+    with pytest.raises(PlanError, match="n9"):
+        preview_by_hand(view(), {"work": {"n9": 1}})
+
+
+def test_options_hold_for_every_topology_and_change_nothing_else():
+    chosen = settings_from(
+        {
+            "policy": "even",
+            "period_s": 5,
+            "edrp": {"w_r": 0.5},
+            "topologies": {"taxi": {"policy": "none", "period_s": 7}},
+        }
+    )
+    over = with_options(chosen, ["period_s=9", "edrp.w_c=0.4"])
+    assert (over.service.policy, over.service.period_s) == ("even", 9.0)
+    assert (over.of("taxi").service.policy, over.of("taxi").service.period_s) == ("none", 9.0)
+    assert over.policies["edrp"] == {"w_r": 0.5, "w_c": "0.4"} and chosen.service.period_s == 5
+    assert with_options(chosen, []) == chosen
+    with pytest.raises(ConfigError, match="perod_s"):
+        with_options(chosen, ["perod_s=1"])
