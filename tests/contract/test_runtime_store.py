@@ -149,6 +149,18 @@ def test_much_state_is_written_to_redis_in_several_calls(in_redis, client):
     assert len(calls) >= 3 and all(told == 0 for _, told in calls)
 
 
+def test_transfers_are_counted_and_timed(in_redis, server):
+    store, other = in_redis(1), in_redis(2)
+    assert store.transfers.figures() == dict.fromkeys(("up_bytes", "up_s", "down_bytes", "down_s", "trip_s"), 0)
+    written = blobs(3, {0: STATE, 1: STATE})
+    store.export(3, 1, written, [0, 1], {})
+    store.publish_metrics("{}")
+    other.load(3, [0, 1])
+    up, down = store.transfers, other.transfers
+    assert up.up_bytes == sum(map(len, written.values())) == down.down_bytes and up.down_bytes == 0
+    assert 0 < up.up_s < 5 and 0 < down.down_s < 5 and 0 < up.trip_s < 5
+
+
 def test_cut_zero_is_empty_state(store, server, client):
     assert store(1).load(0, (1, 2)) == ({1: {}, 2: {}}, 0)
 

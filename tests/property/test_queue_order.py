@@ -31,7 +31,7 @@ class Drained(Exception):
 class Pipe:
     """Pieces of input; `at_hand` has the next one, or nothing yet."""
 
-    pacing, flushed_at, taken = Pacing(), float("inf"), 0
+    pacing, flushed_at, taken, blocks = Pacing(), float("inf"), 0, 0
 
     class form:
         ids = False

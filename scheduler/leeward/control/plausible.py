@@ -8,6 +8,8 @@ from leeward.core.metrics import TaskMetrics
 
 #: A task's clock and its busy time are read one after the other, and a tuple counts when it is over; s.
 SLACK_S = 60.0
+#: Figures that never fall while a process lives.
+_TOTALS = ("processed", "busy_s", "looked_at", "dropped", "sojourns", "sojourn_s", "up_bytes", "down_bytes")
 
 
 def implausible(lines: Mapping[int, str], samples: Mapping[int, TaskMetrics], before: Mapping[int, TaskMetrics]) -> str:
@@ -28,7 +30,7 @@ def implausible(lines: Mapping[int, str], samples: Mapping[int, TaskMetrics], be
 def _cannot_follow(old: TaskMetrics, new: TaskMetrics) -> str:
     if new.pid != old.pid or new.component != old.component:
         return ""
-    for name in ("processed", "busy_s", "looked_at", "dropped"):
+    for name in _TOTALS:
         was, now = getattr(old, name), getattr(new, name)
         if now < was:
             return f"{name} fell from {was:g} to {now:g}"

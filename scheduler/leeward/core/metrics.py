@@ -29,12 +29,19 @@ class TaskMetrics:
     dropped: int = 0  #: tuples that it emitted while it was no replica; none was sent
     processed: int = 0
     busy_s: float = 0.0
+    sojourns: int = 0  #: tuples whose sojourn time (wait and service) is known
+    sojourn_s: float = 0.0  #: of them, added up
     buffered: int = 0  #: tuples that wait in the task
     groups: Mapping[int, int] = field(default_factory=dict)  #: key group -> tuples, by samples (`state/sampling.py`)
     looked_at: int = 0  #: number of those samples
     reads: str = ""  #: a source: the stream of the datastore that it reads
     writes: str = ""  #: a sink: the stream of the datastore that it writes
     state_bytes: int = 0  #: of `self.state`, by the last export
+    up_bytes: int = 0  #: of state that went to the DataStore
+    up_s: float = 0.0  #: time that these transfers took
+    down_bytes: int = 0  #: of state that came from the DataStore
+    down_s: float = 0.0
+    trip_s: float = 0.0  #: time that the DataStore took for its last small command
     mode: str = ""  #: of the task's protocol: `running`, say
     outside: tuple[str, ...] = ()  #: attributes beside `self.state` that its tuples change
     state_unused: bool = False  #: it has processed tuples, and nothing that it runs uses `self.state`
@@ -50,6 +57,8 @@ class TaskMetrics:
             "component": self.component, "pid": self.pid, "t": self.t, "in": dict(self.received),
             "out": dict(self.sent), "dropped": self.dropped, "processed": self.processed,
             "busy_s": round(self.busy_s, 6), "buffered": self.buffered, "groups": dict(self.groups),
+            "sojourns": self.sojourns, "sojourn_s": round(self.sojourn_s, 6), "trip_s": round(self.trip_s, 7),
+            "up": [self.up_bytes, round(self.up_s, 6)], "down": [self.down_bytes, round(self.down_s, 6)],
             "looked_at": self.looked_at, "state_bytes": self.state_bytes,
             "reads": self.reads, "writes": self.writes, "mode": self.mode,
             "outside": self.outside, "state_unused": self.state_unused,
@@ -65,6 +74,7 @@ class TaskMetrics:
         """None for a line that cannot be read, or has a figure below 0 or none; counts that it lacks are 0."""
         try:
             entry: dict[str, Any] = json.loads(line)
+            (up_bytes, up_s), (down_bytes, down_s) = entry.get("up", (0, 0.0)), entry.get("down", (0, 0.0))
             return cls(
                 component=str(entry["component"]),
                 pid=_count(entry["pid"]),
@@ -74,10 +84,17 @@ class TaskMetrics:
                 dropped=_count(entry.get("dropped", 0)),
                 processed=_count(entry.get("processed", 0)),
                 busy_s=_amount(entry.get("busy_s", 0.0)),
+                sojourns=_count(entry.get("sojourns", 0)),
+                sojourn_s=_amount(entry.get("sojourn_s", 0.0)),
                 buffered=_count(entry.get("buffered", 0)),
                 groups={int(group): count for group, count in _counts(entry.get("groups", {})).items()},
                 looked_at=_count(entry.get("looked_at", 0)),
                 state_bytes=_count(entry.get("state_bytes", 0)),
+                up_bytes=_count(up_bytes),
+                up_s=_amount(up_s),
+                down_bytes=_count(down_bytes),
+                down_s=_amount(down_s),
+                trip_s=_amount(entry.get("trip_s", 0.0)),
                 reads=str(entry.get("reads", "")),
                 writes=str(entry.get("writes", "")),
                 mode=str(entry.get("mode", "")),

@@ -11,7 +11,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pystorm.component import Tuple
@@ -22,6 +22,7 @@ from leeward.core.protocol import TaskProtocol
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.pipe.forms import DEFINE_CHANNEL
 from leeward.runtime.pipe.pipe import PipeSerializer
+from leeward.runtime.pipe.sojourns import Sojourns
 from leeward.runtime.pipe.waiting import Waiting
 from leeward.runtime.state.keyed import NO_GROUP, KeyedState
 from leeward.runtime.state.sampling import GroupLoad
@@ -49,6 +50,7 @@ class Meter:
 
     tuples: int = 0  #: processed or, by a source, emitted
     busy_s: float = 0.0
+    sojourns: Sojourns = field(default_factory=Sojourns)
 
     @property
     def mean_s(self) -> float:
@@ -110,12 +112,18 @@ class Loop:
         if not self._sources:
             gc.freeze()  # modules and settings: no need to look at them again and again
         if self._rest is None:
-            batch = self._pipe.batch()
+            pipe, blocks = self._pipe, self._pipe.blocks
+            batch = pipe.batch()
+            self._meter.sojourns.read(pipe.flushed_at, there=pipe.blocks == blocks)  # it flushes before it reads
             self._rest = iter(batch)
             self._bolt.attend()
             if self._load is not None:
                 self._load.sample(batch, self._sources)
+        meter = self._meter
+        tuples, busy_s = meter.tuples, meter.busy_s
         self._loop(self._rest)
+        if meter.tuples > tuples:
+            meter.sojourns.processed(meter.tuples - tuples, meter.busy_s - busy_s)
         self._rest = None
 
     def changing(self) -> None:

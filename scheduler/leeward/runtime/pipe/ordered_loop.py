@@ -49,10 +49,13 @@ class OrderedLoop(Loop):
         self._bolt.attend()
         began = time.perf_counter()
         if self._queue:
-            waiting = self._queue.take(self._wall())
+            now, meter = self._wall(), self._meter
+            waiting, tuples, busy_s = self._queue.take(now), meter.tuples, meter.busy_s
             self._pipe.taken += 1  # not when it is read: a marker would have as many more in front of it as may wait
             self.at = waiting.tup
             self._bolt.pass_on(self.at, waiting.group, waiting)
+            if meter.tuples == tuples + 1:
+                meter.sojourns.one(max(0.0, now - waiting.arrived) + meter.busy_s - busy_s)
         elif self._fence is not None:
             self.at, self._fence = self._fence, None
             self._control(self.at)

@@ -49,6 +49,7 @@ class PipeSerializer:
         self.form: Form = JsonForm()
         self.taken = 0  #: tuples looked at and not yet reported to the worker
         self.waited = True  #: no input was there when it was asked for; the reader of this flag sets it back
+        self.blocks = 0  #: number of times that no input was there when it was asked for
         self.flushed_at = 0.0  #: time.perf_counter() at which nothing was held back
         self.waits_since: float | None = None  #: time.monotonic() from when on input is waited for; None: it is not
         self._read_fd, self._write_fd = read_fd, write_fd
@@ -129,6 +130,7 @@ class PipeSerializer:
         if piece:
             return piece
         self.waited = True
+        self.blocks += 1
         if self.waits_since is None:
             self.waits_since = time.monotonic()
         ready = self._poll.poll(self.timer_s * 1000)

@@ -28,6 +28,7 @@ from leeward.core.errors import FencedError, SnapshotError
 from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.runtime.state import snapshot
 from leeward.runtime.state.keyed import Entries
+from leeward.runtime.state.transfers import Transfers
 from leeward.wire.redis import client
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class TaskStore:
         self._script = self._redis.register_script(_EXPORT)
         self._scattered, self._told = scattered, set[str]()
         self._ahead = Ahead()
+        self.transfers = Transfers()  #: of this process
 
     def export(
         self,
@@ -103,7 +105,10 @@ class TaskStore:
     def _write(self, cut: int, epoch: int, batch: list[int | bytes], about: bytes = b"") -> None:
         """Groups, and with `about` the record that makes them count; raises FencedError."""
         keys = [self._prefix + "fence", self._cut_key(cut), self._cut_key(cut) + ":tasks"]
+        start = time.perf_counter()
         answer = self._script(keys=keys, args=[epoch, self._task, about, *batch])
+        if batch:
+            self.transfers.went_up(sum(map(len, batch[1::2])), time.perf_counter() - start)  # type: ignore[arg-type]
         if answer != 1:
             raise FencedError(
                 f"task {self._task} of epoch {epoch} may not write: epoch {-answer} is in force.",
@@ -129,7 +134,10 @@ class TaskStore:
         full, swapped, scattered = self._directory(cut, wanted)
         blobs: dict[int, Any] = {}  # of bytes; None where Redis has none
         if full:
-            blobs |= dict(zip(full, self._redis.hmget(self._cut_key(cut), full), strict=True))
+            start = time.perf_counter()
+            found = self._redis.hmget(self._cut_key(cut), full)
+            self.transfers.came_down(sum(len(blob or b"") for blob in found), time.perf_counter() - start)
+            blobs |= dict(zip(full, found, strict=True))
         for at, groups in scattered:
             blobs |= self._gather(cut, at, groups)
             full += groups
@@ -189,8 +197,9 @@ class TaskStore:
         both = self._redis.pipeline(transaction=False)
         both.hset(self._prefix + "metrics", str(self._task), text)
         both.time()
-        asked = time.time()
+        asked, start = time.time(), time.perf_counter()
         seconds, micros = both.execute()[1]
+        self.transfers.trip_s = time.perf_counter() - start
         self._ahead.add(asked=asked, answered=time.time(), theirs=seconds + micros / 1e6)
 
     @property

@@ -173,6 +173,7 @@ class Elastic(Output):
             node=self._node, swap=self._swap, secrets=secrets, scattered=scattered_of(conf, self._node, secrets),
         )  # fmt: skip
         self._clock_ahead: Callable[[], float | None] = lambda: store.ahead_s
+        self._transfers = store.transfers
         self._link = self._make_link(
             zookeeper=zookeeper(conf),
             secrets=secrets,
@@ -355,10 +356,13 @@ class Elastic(Output):
             dropped=self._dropped,
             processed=self._meter.tuples,
             busy_s=self._meter.busy_s,
+            sojourns=self._meter.sojourns.tuples,
+            sojourn_s=self._meter.sojourns.seconds,
             buffered=self._protocol.buffered + self._read_ahead,
             groups=dict(load.tuples) if load else {},
             looked_at=load.looked_at if load else 0,
             state_bytes=self._task.state_bytes,
+            **self._transfers.figures(),
             reads=self.reads,
             writes=self.writes,
             outside=outside,
