@@ -14,7 +14,7 @@ from tests.cluster.harness import LONG_S, Running, Stage, await_, leeward
 NAME = "killed"
 
 #: Events of each second, and of each snapshot.
-QUIET = ("measured", "cluster_seen")
+QUIET = ("measured", "learnt", "cluster_seen")
 
 
 class Served:

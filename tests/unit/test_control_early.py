@@ -126,7 +126,7 @@ def serve(policy, *, after: int = 20, tasks: dict[int, str] = TASKS, reservation
 def test_storms_first_placement_is_the_plan():
     policy = FromFacts()
     world, sink = serve(policy)
-    actions = [action for action, _ in sink.events if action not in ("measured", "cluster_seen")]
+    actions = [action for action, _ in sink.events if action not in ("measured", "learnt", "cluster_seen")]
     assert actions[:4] == ["service_started", "leading", "plan_made", "first_record"]
     assert sink.of("first_placement") == [{"topology": "new", "by_plan": True, "why": ""}]
     assert not sink.of("reconfiguration_started"), "it is where it is wanted"
@@ -142,7 +142,7 @@ def test_storms_first_placement_is_the_plan():
 def test_a_topology_that_storm_has_placed_is_led_as_before(after: int, then: list[str]):
     _, sink = serve(FromFacts(), after=after)
     assert not sink.of("first_placement")
-    actions = [action for action, _ in sink.events if action not in ("measured", "cluster_seen")]
+    actions = [action for action, _ in sink.events if action not in ("measured", "learnt", "cluster_seen")]
     assert actions[2 : 2 + len(then)] == then
 
 

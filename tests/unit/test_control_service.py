@@ -92,6 +92,10 @@ def stage(policy, *, until, cluster=None, settings=None, fault=None, limit=4000)
     return service, clock, sink, cluster
 
 
+#: Events of each second or checkpoint.
+QUIET = ("measured", "learnt", "cluster_seen", "checkpoint_committed")
+
+
 def ended(count):
     return lambda sink, _: len(sink.of("reconfiguration_ended")) >= count
 
@@ -103,7 +107,7 @@ def test_plans_scales_out_and_tells():
     (made, *_), (end,) = sink.of("plan_made"), sink.of("reconfiguration_ended")
     assert made["reason"] == "script" and made["deployment"]["work"] == {"n1": 1, "n2": 1}
     assert end["result"] == "done" and [c["kind"] for c in end["changes"]] == ["scale-out"]
-    order = [action for action, _ in sink.events if action not in ("measured", "cluster_seen", "checkpoint_committed")]
+    order = [action for action, _ in sink.events if action not in QUIET]
     assert order[:4] == ["service_started", "leading", "first_record", "plan_made"]
     assert order[4:] == ["reconfiguration_started", "reconfiguration_ended", "cool_down"]
     assert sink.of("measured")[-1]["deployment"]["sink"] == {"n3": 1}

@@ -55,6 +55,8 @@ asked                      a person left a request through the API: act, request
 node_drains                a person lets this node become empty, through the API: node
 node_undrained             it may be used again: node
 measured                   what the monitor saw: rates, queues, replicas, response time
+learnt                     a span of measurements is over: models (beside measurements), stores (nodes' links to the
+                           DataStore), selectivities, handover, restarts
 cluster_seen               the nodes, components and streams that it is about; told again when the snapshot changes
 """
 
@@ -86,6 +88,7 @@ _LEVELS = {
     "measure_failed": "warning",
     "clocks_off": "warning",
     "measured": "debug",
+    "learnt": "debug",
     "cluster_seen": "debug",
 }
 

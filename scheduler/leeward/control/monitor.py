@@ -15,6 +15,7 @@ from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.control import ControlRecord
 from leeward.core.coordinates import Coordinate, Delays, surest
 from leeward.core.errors import ConfigError
+from leeward.core.learnt import Learnt
 from leeward.core.metrics import TaskMetrics
 from leeward.core.model import ClusterView, Component, HandoverCost, Measured
 from leeward.core.network import Network
@@ -213,6 +214,7 @@ class Facts:
     streams: StreamFacts = field(default_factory=StreamFacts)
     draining: frozenset[str] = frozenset()
     handover_cost: HandoverCost = PRIOR
+    learnt: Learnt = field(default_factory=Learnt)
     delay_s: Mapping[tuple[str, str], float] = field(default_factory=dict)  #: one way, as measured
     network: Network | None = None
     wanted: Placement | None = None  #: placement last written for the plugin, under this name
@@ -288,7 +290,7 @@ def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None)
         topology=facts.structure.name,
         topology_id=facts.structure.id,
         epoch=facts.record.epoch,
-        nodes=(nodes or NodesSeen()).of(facts.cluster, facts.draining, settings.eps_max),
+        nodes=(nodes or NodesSeen()).of(facts.cluster, facts.draining, settings.eps_max, facts.learnt.stores),
         components=components,
         streams=streams,
         tables=facts.record.tables,
@@ -299,6 +301,8 @@ def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None)
         network=facts.network,
         apart=apart_of(facts.structure),
         handover_cost=facts.handover_cost,
+        restarts=facts.learnt.restarts,
+        selectivity=facts.learnt.selectivities,
         live=settings.mode == "live",
         warm_apart=settings.warm_apart,
         replica_cost=settings.replica_cost,
@@ -318,6 +322,7 @@ def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:
     return Measured(
         arrival_rate=emitted if source else received,
         service_rate=service,
+        curve=facts.learnt.curves.get(entry.id),
         state_bytes=facts.sizes.get(entry.id, 0),
         queued=_backlog(facts, emitted, settings) if source else facts.rates.buffered.get(entry.id, 0),
         group_load=facts.rates.groups.get(entry.id, {}),

@@ -6,9 +6,10 @@ of the second before.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
 from leeward.control.snapshot import ClusterSnapshot, Supervisor
+from leeward.core.learnt import StoreLink
 from leeward.core.model import Node
 from leeward.core.plan import Slot
 
@@ -22,20 +23,28 @@ class NodesSeen:
     def __init__(self) -> None:
         self._made: list[tuple[tuple[object, ...], tuple[Node, ...]]] = []  # newest last: sources, nodes
 
-    def of(self, cluster: ClusterSnapshot, draining: Set[str], eps_max: int) -> tuple[Node, ...]:
-        """Supervisors as nodes, with the slots that no other topology has. Equal ones give the same tuple."""
-        key = (cluster.supervisors, cluster.taken, frozenset(draining), eps_max)
+    def of(
+        self, cluster: ClusterSnapshot, draining: Set[str], eps_max: int, stores: Mapping[str, StoreLink]
+    ) -> tuple[Node, ...]:
+        """Supervisors as nodes, with the slots that no other topology has. Equal ones give the same tuple.
+
+        `stores`: by node, its link to the datastore, where one is known.
+        """
+        key = (cluster.supervisors, cluster.taken, frozenset(draining), eps_max, tuple(sorted(stores.items())))
         for entry in self._made:
             if entry[0] == key:
                 self._made.remove(entry)
                 self._made.append(entry)
                 return entry[1]
-        nodes = _nodes(cluster.supervisors, cluster.taken, draining, eps_max)
+        nodes = _nodes(cluster.supervisors, cluster.taken, draining, eps_max, stores)
         self._made = [*self._made, (key, nodes)][-KEPT:]
         return nodes
 
 
-def _nodes(supervisors: tuple[Supervisor, ...], taken: Set[Slot], draining: Set[str], eps_max: int) -> tuple[Node, ...]:
+def _nodes(
+    supervisors: tuple[Supervisor, ...], taken: Set[Slot], draining: Set[str], eps_max: int,
+    stores: Mapping[str, StoreLink],
+) -> tuple[Node, ...]:  # fmt: skip
     gone: dict[str, set[int]] = {}
     for slot in taken:
         gone.setdefault(slot.node, set()).add(slot.port)
@@ -53,6 +62,7 @@ def _nodes(supervisors: tuple[Supervisor, ...], taken: Set[Slot], draining: Set[
                 capacity=len(ports) * eps_max,
                 draining=supervisor.node in draining,
                 meta=supervisor.meta,
+                store=stores.get(supervisor.node, StoreLink()),
             )
         )
     return tuple(nodes)

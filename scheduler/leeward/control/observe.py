@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
+from leeward.control.learning.transfers import TransferLearner
 from leeward.control.monitor import (
     Facts,
     Monitor,
@@ -29,7 +30,7 @@ from leeward.core.migration import restoring
 from leeward.core.model import ClusterView
 from leeward.core.outside import warning
 from leeward.core.placing import present_deployment
-from leeward.core.plan import diff
+from leeward.core.plan import Slot, diff
 from leeward.core.settings import Settings
 from leeward.core.standing import Proposal, Standing
 from leeward.core.table import first_tables
@@ -99,9 +100,24 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "nodes": {node.id: list(node.ports) for node in view.nodes},
         "draining": sorted(ports.cluster.draining()),
         "delays_ms": delays_ms(delays),
+        "datastore": datastore_of(samples, cluster.assigned.slots),
         "delay_error": None if (off := delays.error()) is None else round(off, 3),
         "frozen": (standing.why or "yes") if standing.frozen else "",
         "proposal": proposal_fields(standing.proposal) if standing.proposal else {},
+    }
+
+
+def datastore_of(samples: Mapping[int, TaskMetrics], slots: Mapping[int, Slot]) -> dict[str, dict[str, float | None]]:
+    """Node -> its way to the DataStore, for people: of the transfers since its tasks' processes began."""
+    transfers = TransferLearner()
+    transfers.add({}, samples, slots)
+    return {
+        node: {
+            "up_mb_per_s": None if link.up_rate is None else round(link.up_rate / 1e6, 2),
+            "down_mb_per_s": None if link.down_rate is None else round(link.down_rate / 1e6, 2),
+            "trip_ms": None if link.trip_s is None else round(1_000 * link.trip_s, 3),
+        }
+        for node, link in transfers.fit().items()
     }
 
 

@@ -11,10 +11,11 @@ from leeward.control.clocks import REMEDY, clocks_off, response_s
 from leeward.control.clocks import told as clocks_told
 from leeward.control.consent import Consent
 from leeward.control.coordinator import Coordinator, FaultHook
-from leeward.control.costs import HandoverCosts
 from leeward.control.early import cluster_before, tasks_of
 from leeward.control.errors import LostLeadershipError
 from leeward.control.lateness import LATE_S, Lateness, told
+from leeward.control.learning.learner import Learner
+from leeward.control.learning.telling import learnt_fields
 from leeward.control.liveness import Liveness
 from leeward.control.loop import Decision, Loop
 from leeward.control.monitor import (
@@ -53,7 +54,7 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.migration.failover import owners_of
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
-from leeward.core.outcome import DONE, Outcome, refused
+from leeward.core.outcome import Outcome, refused
 from leeward.core.outside import warning
 from leeward.core.placing import present_deployment
 from leeward.core.plan import Plan, Slot, restarting
@@ -86,7 +87,7 @@ class Term:
         self._fault = fault
         self._loop = Loop(settings=settings, policy=policy, sink=ports.sink, topology=structure.name, executor=executor)
         self._monitor = Monitor(settings)
-        self._costs = HandoverCosts()
+        self._learner = Learner((source, entry.id) for entry in structure.components for source in entry.inputs)
         self._rates = Rates()
         self._streams = StreamFacts()
         self._outside: dict[str, tuple[str, ...]] = {}
@@ -148,6 +149,8 @@ class Term:
         self._draining = self._ports.cluster.draining()
         facts = replace(
             self._facts(self._without_others(cluster), record, sizes or {}),
+            rates=self._learner.completed(self._rates),
+            learnt=self._learner.learnt(self._monitor.service),
             draining=self._draining,
             wanted=self._mine.control.read_placement(),
         )
@@ -164,7 +167,7 @@ class Term:
             sizes=sizes,
             outside=self._outside,
             streams=self._streams,
-            handover_cost=self._costs.fit(),
+            handover_cost=self._learner.handover_cost,
             delay_s=self._delays,
             network=self._ports.network,
         )
@@ -257,7 +260,7 @@ class Term:
             self._first_placement(coordinator.machine.tasks, coordinator.snapshot)
         busy = not coordinator.idle
         if self._busy and not busy:
-            self._monitor.forget()
+            self._forget()
             self._lateness.forget()
             self._loop.ended(now)
             self._reservations.release(self._structure.name)
@@ -316,11 +319,15 @@ class Term:
         coordinator.silence(self._liveness.observe({t: b for t, b in beats.items() if t in tasks}, now))
 
     def _learn(self, coordinator: Coordinator) -> None:
-        """Record the cost of the last reconfiguration, if it was a handover, and the deployment before it."""
+        """Record the cost of the last reconfiguration, and the deployment before it."""
         journal = coordinator.machine.journal
         self._consent.ended(journal)
-        if journal.kind == "handover" and journal.result == DONE:
-            self._costs.add(journal.exported, journal.waited)
+        self._learner.ended(journal)
+
+    def _forget(self) -> None:
+        """Measurements from before and after are not compared."""
+        self._monitor.forget()
+        self._learner.forget()
 
     def submit(self, coordinator: Coordinator, plan: Plan, now: float, request: str = "") -> bool:
         """Begin; it may also end at once, if Redis refuses, and the next round finds that out.
@@ -392,13 +399,16 @@ class Term:
         self._warn(samples)
         if coordinator.snapshot is not None:
             self._delays = delays_of(samples, coordinator.snapshot.assigned.slots)
-            self._tell_clocks(clocks_off(samples, coordinator.snapshot.assigned.slots))
+            slots = coordinator.snapshot.assigned.slots
+            self._tell_clocks(clocks_off(samples, slots))
+            if coordinator.idle and self._learner.observe(samples, slots, self._monitor.service, now):
+                self._emit("learnt", learnt_fields(self._learner))
         if coordinator.snapshot is not None and coordinator.machine.record.tables:
             self._tell(coordinator, coordinator.snapshot, now)
 
     def _unmeasured(self, why: str) -> None:
         self._lacks, self._stale = why, f"no measurements: {why}"
-        self._monitor.forget()  # nothing that comes is compared with what was before, or cannot be
+        self._forget()  # nothing that comes is compared with what was before, or cannot be
         self._emit("measure_failed", {"why": why})
 
     def _warn(self, samples: Mapping[int, TaskMetrics]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from leeward.core.learnt import LearntCurve, Restart, Selectivity, StoreLink
 from leeward.core.network import Network
 from leeward.core.plan import Slot
 from leeward.core.table import Table
@@ -20,6 +21,7 @@ class Node:
     capacity: int  #: units that replicas may take (EDRP's Res_u)
     draining: bool = False  #: nothing new is placed here and what is here must leave
     meta: Mapping[str, str] = field(default_factory=dict)  #: supervisor.scheduler.meta
+    store: StoreLink = field(default_factory=StoreLink)  #: its way to the DataStore, as measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class Measured:
 
     arrival_rate: float = 0.0  #: lambda_i, tuples/s into all replicas together (a spout: tuples/s it emits)
     service_rate: float | None = None  #: mu_i, tuples/s of one busy replica on a reference node; None: not measured yet
+    curve: LearntCurve | None = None  #: R_i(rate of one replica); None: no tuple was timed yet
     state_bytes: int = 0  #: all key groups together
     queued: int = 0  #: tuples that wait in front of it, where known (a spout: backlog at its source)
     group_load: Mapping[int, float] = field(default_factory=dict)  #: key group -> tuples/s, sampled; empty: not known
@@ -74,6 +77,8 @@ class ClusterView:
     network: Network | None = None  #: sites and links of the nodes, where they are known
     apart: tuple[tuple[str, ...], ...] = ()  #: no node may hold replicas of two components of one of these
     handover_cost: HandoverCost = field(default_factory=HandoverCost)
+    restarts: tuple[Restart, ...] = ()  #: those that were done, oldest first
+    selectivity: Mapping[tuple[str, str], Selectivity] = field(default_factory=dict)  #: by stream, as learnt
     first: bool = False  #: no plan of ours is in force yet: the price of change does not count
     live: bool = True  #: a plan that moves no executor is carried out as a handover, with no restart
     warm_apart: bool = False  #: wanted: warm tasks in slots of their own, whenever workers restart anyway

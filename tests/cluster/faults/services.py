@@ -100,7 +100,7 @@ class Services:
             {"service": service.name, **event}
             for service in self._all
             for event in _read(service.events)
-            if since <= event["t"] <= until and event["action"] not in ("measured", "cluster_seen")
+            if since <= event["t"] <= until and event["action"] not in ("measured", "learnt", "cluster_seen")
         ]
         return sorted(found, key=lambda event: event["t"])
 

@@ -1,0 +1,125 @@
+"""Response-time curves, learnt by recursive least squares with forgetting.
+
+Divided by the M/M/1 time s / (1 - rho), the curve of `core.learnt.LearntCurve` is a straight line in the utilisation
+rho:
+
+    y = R (1 - rho) / s = b (1 - rho) + g rho
+
+A sample is one replica over one span: R, the mean sojourn time of its tuples (wait and service); s, its service time;
+rho, the share of the span in which it was busy. So b and g come from linear least squares with regressors between 0 and
+1, and noise is relative to the time itself. The prior is M/M/1 (b = g = 1); it counts like measurements that are off by
+PRIOR_ERROR, so that what no sample shows keeps the model's form, and says that it is not sure.
+
+The estimate is kept as sums (information form), in which forgetting is a factor: it never diverges, and a direction in
+which nothing new is seen goes back to the prior.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from leeward.core.learnt import LearntCurve
+
+#: A sample counts half after this time, s.
+HALF_LIFE_S = 3600.0
+#: Standard deviation of b and of g around 1 before any sample.
+PRIOR_ERROR = 0.5
+#: Relative noise of a sample that the prior expects, and the number of samples for which that expectation counts.
+NOISE, NOISE_WEIGHT = 0.2, 4.0
+#: Over this utilisation a queue is not stationary within a span.
+MOST_BUSY = 0.95
+#: The wait grows at least by this much, so that the curve has its limit at full use.
+LEAST_GROWTH = 0.02
+#: A mean of fewer tuples says little.
+LEAST_TUPLES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """The tuples of one replica over one span."""
+
+    tuples: int  #: of which the sojourn time is known
+    sojourn_s: float  #: their mean
+    service_s: float  #: mean time that the replica was busy with a tuple
+    busy: float  #: share of the span in which it was busy
+
+    @property
+    def usable(self) -> bool:
+        """Enough tuples, a replica that keeps up, and figures that can be."""
+        figures = self.sojourn_s, self.service_s, self.busy
+        return (
+            self.tuples >= LEAST_TUPLES and all(map(math.isfinite, figures)) and min(figures) > 0.0
+            and self.busy <= MOST_BUSY
+        )  # fmt: skip
+
+    @property
+    def relative(self) -> float:
+        """y of the module."""
+        return self.sojourn_s * (1.0 - self.busy) / self.service_s
+
+
+@dataclass(slots=True)
+class CurveLearner:
+    """The curve of one component, from the stays of its replicas."""
+
+    samples: float = 0.0
+    low: float = 1.0
+    high: float = 0.0
+    _at: float | None = None
+    #: Sums over samples of weight times: (1-rho)^2, (1-rho) rho, rho^2, (1-rho) y, rho y, y^2.
+    _sums: list[float] = field(default_factory=lambda: [0.0] * 6)
+
+    def add(self, stay: Stay, now: float) -> None:
+        """One more sample; one that is not usable is left out."""
+        if not stay.usable:
+            return
+        self._forget(now)
+        rho, y = stay.busy, stay.relative
+        idle = 1.0 - rho
+        for at, more in enumerate((idle * idle, idle * rho, rho * rho, idle * y, rho * y, y * y)):
+            self._sums[at] += more
+        self.samples += 1.0
+        self.low, self.high = min(self.low, rho), max(self.high, rho)
+
+    def _forget(self, now: float) -> None:
+        passed = 0.0 if self._at is None else max(0.0, now - self._at)
+        self._at = now if self._at is None else max(now, self._at)
+        if not passed:
+            return
+        kept = 0.5 ** (passed / HALF_LIFE_S)
+        self._sums = [kept * value for value in self._sums]
+        self.samples *= kept
+
+    def fit(self, service_s: float) -> LearntCurve | None:
+        """The curve for a service time of `service_s`; None before the first sample."""
+        if not self.samples or not 0.0 < service_s < math.inf:
+            return None
+        noise = NOISE
+        for _ in range(3):  # how much the prior counts depends on the noise, and the other way round
+            rest, growth, spread = self._solve(noise)
+            noise = self._noise(rest, growth)
+        return LearntCurve(
+            service_s=service_s, rest=rest, growth=growth, samples=self.samples, low=self.low, high=self.high,
+            covariance=spread,
+        )  # fmt: skip
+
+    def _solve(self, noise: float) -> tuple[float, float, tuple[float, float, float]]:
+        """(b, g, their covariance) for samples with this relative noise."""
+        prior = (noise / PRIOR_ERROR) ** 2
+        a, b, d, u, v = self._sums[0] + prior, self._sums[1], self._sums[2] + prior, *self._sums[3:5]
+        u, v = u + prior, v + prior
+        det = a * d - b * b  # at least prior^2
+        rest, growth = (d * u - b * v) / det, (a * v - b * u) / det
+        if growth < LEAST_GROWTH:
+            growth, rest = LEAST_GROWTH, (u - b * LEAST_GROWTH) / a
+        if rest < 0.0:
+            rest, growth = 0.0, max(LEAST_GROWTH, v / d)
+        scale = noise**2 / det
+        return rest, growth, (scale * d, -scale * b, scale * a)
+
+    def _noise(self, rest: float, growth: float) -> float:
+        """Relative noise of the samples around this line."""
+        a, b, d, u, v, y = self._sums
+        left = y - 2 * (rest * u + growth * v) + rest * rest * a + 2 * rest * growth * b + growth * growth * d
+        return math.sqrt((NOISE_WEIGHT * NOISE**2 + max(0.0, left)) / (NOISE_WEIGHT + self.samples))

@@ -1,0 +1,179 @@
+"""All that one term of leadership learns of its topology. Pure: time is an argument."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from leeward.control.costs import HandoverCosts
+from leeward.control.learning.curves import CurveLearner, Stay
+from leeward.control.learning.restarts import restart_of
+from leeward.control.learning.selectivities import SelectivityLearner, completed
+from leeward.control.learning.transfers import TransferLearner
+from leeward.control.monitor import Rates
+from leeward.core.journal import Journal
+from leeward.core.learnt import Learnt, Restart
+from leeward.core.metrics import TaskMetrics
+from leeward.core.model import HandoverCost
+from leeward.core.outcome import DONE
+from leeward.core.plan import Slot
+
+#: Curves and selectivities are learnt from spans of so long, s, or of what lies between two looks if that is longer.
+SPAN_S = 10.0
+#: Restarts that count.
+KEEP = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Model and measurement of one component over the newest span, at the rate of its replicas then."""
+
+    component: str
+    utilisation: float  #: mean over the replicas, by tuples
+    measured_s: float  #: mean sojourn time of its tuples
+    mm1_s: float  #: by M/M/1 with the measured service time
+    learnt_s: float | None  #: by the learnt curve
+    error_s: float | None  #: standard error of `learnt_s`
+    samples: float  #: that the curve was learnt from
+    low: float  #: lowest utilisation among them
+    high: float  #: highest
+
+
+class Learner:
+    """See the module."""
+
+    def __init__(self, streams: Iterable[tuple[str, str]] = ()) -> None:
+        """`streams`: (from, to), of the topology."""
+        self._streams = tuple(sorted(streams))
+        self._costs, self._restarts = HandoverCosts(), deque[Restart](maxlen=KEEP)
+        self._curves: dict[str, CurveLearner] = {}
+        self._selectivities = {stream: SelectivityLearner() for stream in self._streams}
+        self._transfers = TransferLearner()
+        self._last: Mapping[int, TaskMetrics] = {}
+        self._begin: tuple[float, Mapping[int, TaskMetrics]] | None = None  # of the span that is open
+        self._agreements: tuple[Agreement, ...] = ()
+
+    # --- facts
+
+    def observe(
+        self, samples: Mapping[int, TaskMetrics], slots: Mapping[int, Slot], service: Mapping[str, float], now: float
+    ) -> bool:
+        """The tasks' newest measurements; whether a span has ended, so that more is known.
+
+        `slots`: task -> slot as Storm has it. `service`: component -> tuples/s of one busy replica, as last measured.
+        """
+        self._transfers.add(self._last, samples, slots)
+        self._last = dict(samples)
+        if self._begin is None:
+            self._begin = (now, self._last)
+        elif now - self._begin[0] >= SPAN_S:
+            self._span(self._begin[1], self._last, service, now)
+            self._begin = (now, self._last)
+            return True
+        return False
+
+    def forget(self) -> None:
+        """The open span is none: a reconfiguration was in it, or figures that cannot be."""
+        self._begin = None
+
+    def ended(self, journal: Journal) -> None:
+        """A reconfiguration is over."""
+        if journal.result != DONE:
+            return
+        if journal.kind == "handover":
+            self._costs.add(journal.exported, journal.waited)
+        elif (restart := restart_of(journal)) is not None:
+            self._restarts.append(restart)
+
+    def _span(
+        self, old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics], service: Mapping[str, float], now: float
+    ) -> None:
+        stays: dict[str, list[Stay]] = {}
+        for task, after in sorted(new.items()):
+            before = old.get(task)
+            if before is None or before.pid != after.pid or after.t <= before.t:
+                continue
+            if (stay := stay_of(before, after)) is not None:
+                stays.setdefault(after.component, []).append(stay)
+                self._curves.setdefault(after.component, CurveLearner()).add(stay, now)
+        self._agreements = tuple(
+            _agreement(name, stays[name], self._curves[name], 1.0 / service[name]) for name in sorted(stays)
+            if name in service
+        )  # fmt: skip
+        for (source, target), learner in self._selectivities.items():
+            processed, sent = _counts(old, new, source, target)
+            learner.add(processed, sent, now)
+
+    # --- results
+
+    @property
+    def handover_cost(self) -> HandoverCost:
+        """As estimated."""
+        return self._costs.fit()
+
+    def learnt(self, service: Mapping[str, float]) -> Learnt:
+        """All the rest. `service`: component -> tuples/s of one busy replica, as last measured."""
+        curves = {name: learner.fit(1.0 / service[name]) for name, learner in self._curves.items() if name in service}
+        ratios = {stream: learner.fit() for stream, learner in self._selectivities.items()}
+        return Learnt(
+            curves={name: curve for name, curve in curves.items() if curve is not None},
+            selectivities={stream: ratio for stream, ratio in ratios.items() if ratio is not None},
+            stores=self._transfers.fit(),
+            restarts=tuple(self._restarts),
+        )
+
+    def completed(self, rates: Rates) -> Rates:
+        """The rates, with those of silent streams as predicted."""
+        ratios = {stream: learner.fit() for stream, learner in self._selectivities.items()}
+        return completed(rates, {stream: ratio for stream, ratio in ratios.items() if ratio is not None}, self._streams)
+
+    @property
+    def agreements(self) -> tuple[Agreement, ...]:
+        """Of the components whose tuples were timed in the newest span, by name."""
+        return self._agreements
+
+
+def stay_of(before: TaskMetrics, after: TaskMetrics) -> Stay | None:
+    """The stay of a task's tuples between two looks at one process; None if none was timed."""
+    tuples, processed = after.sojourns - before.sojourns, after.processed - before.processed
+    busy_s = after.busy_s - before.busy_s
+    if tuples <= 0 or processed <= 0 or busy_s <= 0:
+        return None
+    return Stay(
+        tuples=tuples, sojourn_s=(after.sojourn_s - before.sojourn_s) / tuples, service_s=busy_s / processed,
+        busy=busy_s / (after.t - before.t),
+    )  # fmt: skip
+
+
+def _counts(
+    old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics], source: str, target: str
+) -> tuple[float, float]:
+    """Tuples that `source` has processed, and that `target` has received from it; of processes seen twice."""
+    processed = received = 0
+    for task, after in new.items():
+        before = old.get(task)
+        if before is None or before.pid != after.pid:
+            continue
+        if after.component == source:
+            processed += after.processed - before.processed
+        elif after.component == target:
+            received += after.received.get(source, 0) - before.received.get(source, 0)
+    return processed, received
+
+
+def _agreement(name: str, stays: Sequence[Stay], learner: CurveLearner, service_s: float) -> Agreement:
+    tuples = sum(stay.tuples for stay in stays)
+    curve = learner.fit(service_s)
+
+    def mean(values: Iterable[float]) -> float:
+        return sum(stay.tuples * value for stay, value in zip(stays, values, strict=True)) / tuples
+
+    busy = [min(stay.busy, 0.999) for stay in stays]
+    learnt = None if curve is None else mean(curve.response_s(rho / service_s) for rho in busy)
+    error = None if curve is None else mean(curve.error_s(rho / service_s) for rho in busy)
+    return Agreement(
+        component=name, utilisation=mean(busy), measured_s=mean(stay.sojourn_s for stay in stays),
+        mm1_s=mean(service_s / (1.0 - rho) for rho in busy), learnt_s=learnt, error_s=error,
+        samples=learner.samples, low=learner.low if learner.samples else 0.0, high=learner.high,
+    )  # fmt: skip

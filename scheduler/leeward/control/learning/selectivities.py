@@ -1,0 +1,85 @@
+"""Selectivities: tuples on a stream for each tuple that its source component processes, with their error. Pure.
+
+The ratio is that of all tuples that count, not the mean of ratios, so that a window with few tuples weighs little. Old
+windows count less. A stream that was silent in a window gets the rate that its selectivity predicts, and what lies
+behind it too: an operator that emits once a minute has load downstream in a window of ten seconds as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from leeward.control.monitor import Rates
+from leeward.core.learnt import Selectivity
+
+#: A window counts half after this time, s: a filter that lets nothing through any more is soon believed.
+HALF_LIFE_S = 600.0
+#: With fewer windows nothing is predicted.
+LEAST_WINDOWS = 3.0
+
+Stream = tuple[str, str]
+
+
+@dataclass(slots=True)
+class SelectivityLearner:
+    """Of one stream."""
+
+    _in: float = 0.0
+    _out: float = 0.0
+    _squares: float = 0.0  # tuples in, times the square of the ratio
+    _windows: float = 0.0
+    _at: float | None = None
+
+    def add(self, processed: float, sent: float, now: float) -> None:
+        """A window: tuples that the source component has processed, and tuples on the stream."""
+        if processed <= 0:
+            return
+        kept = 1.0 if self._at is None else 0.5 ** (max(0.0, now - self._at) / HALF_LIFE_S)
+        self._at = now
+        self._in = kept * self._in + processed
+        self._out = kept * self._out + sent
+        self._squares = kept * self._squares + sent * sent / processed
+        self._windows = kept * self._windows + 1.0
+
+    def fit(self) -> Selectivity | None:
+        """None before the first window."""
+        if not self._windows:
+            return None
+        ratio = self._out / self._in
+        variance = max(0.0, self._squares / self._in - ratio * ratio)
+        return Selectivity(ratio, math.sqrt(variance / self._windows), self._windows)
+
+
+def completed(rates: Rates, selectivities: Mapping[Stream, Selectivity], streams: Sequence[Stream]) -> Rates:
+    """The same rates, and those of streams that were silent though their source component had input.
+
+    `streams`: of the topology, without circles.
+    """
+    silent = {s for s in streams if not rates.streams.get(s) and _known(selectivities.get(s))}
+    if not silent:
+        return rates
+    found = dict(rates.streams)
+    for source, target in in_order(streams):
+        if (source, target) in silent:
+            ratio = selectivities[source, target].ratio
+            into = sum(rate for (_, name), rate in found.items() if name == source)
+            fed = any(name == source for _, name in streams)
+            found[source, target] = ratio * (into if fed else rates.emitted.get(source, 0.0))
+    return replace(rates, streams=found)
+
+
+def _known(selectivity: Selectivity | None) -> bool:
+    return selectivity is not None and selectivity.windows >= LEAST_WINDOWS
+
+
+def in_order(streams: Sequence[Stream]) -> list[Stream]:
+    """Streams in the order in which tuples take them; those of a circle come last, by name."""
+    waiting, order = sorted(streams), list[Stream]()
+    while waiting:
+        targets = {target for _, target in waiting}
+        free = [stream for stream in waiting if stream[0] not in targets] or waiting
+        order += free
+        waiting = [stream for stream in waiting if stream not in free]
+    return order

@@ -1,0 +1,112 @@
+"""From looks at the tasks to all that is learnt: spans, processes that begin anew, reconfigurations that end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from leeward.control.learning.learner import SPAN_S, Learner
+from leeward.control.learning.telling import learnt_fields
+from leeward.control.monitor import Rates
+from leeward.core.journal import Journal, StepName
+from leeward.core.learnt import Restart
+from leeward.core.metrics import TaskMetrics
+from leeward.core.model import HandoverCost
+from leeward.core.outcome import DONE, Ending, Outcome
+from leeward.core.plan import Slot
+
+SLOTS = {1: Slot("n1", 1), 2: Slot("n1", 1)}
+SERVICE = {"source": 1000.0, "work": 100.0}
+STREAM = ("source", "work")
+
+
+def looks(t: float, *, pid: int = 1, growth: float = 0.5, busy: float = 0.5) -> dict[int, TaskMetrics]:
+    """Tasks of which `work` has been `busy` for t seconds, with the waits of a queue that grows by `growth`."""
+    done = round(100 * busy * t)
+    stay_s = 0.01 * (1 + growth * busy / (1 - busy))
+    return {
+        1: TaskMetrics(component="source", pid=1, t=t, sent={"default": done}, processed=done),
+        2: TaskMetrics(
+            component="work", pid=pid, t=t, received={"source": done}, processed=done, busy_s=busy * t, sojourns=done,
+            sojourn_s=done * stay_s, up_bytes=round(1e6 * t), up_s=0.1 * t, trip_s=0.002,
+        ),
+    }  # fmt: skip
+
+
+def taught(spans: int = 40, **shape) -> Learner:
+    learner = Learner([STREAM])
+    for at in range(spans + 1):
+        learner.observe(looks(100.0 + SPAN_S * at, **shape), SLOTS, SERVICE, SPAN_S * at)
+    return learner
+
+
+def test_a_span_ends_after_its_time_and_teaches_the_curve_of_each_component():
+    learner = Learner([STREAM])
+    ends = [learner.observe(looks(100.0 + at), SLOTS, SERVICE, float(at)) for at in range(25)]
+    assert [at for at, ended in enumerate(ends) if ended] == [10, 20]
+    curve = taught().learnt(SERVICE).curves["work"]
+    assert curve.response_s(50.0) == pytest.approx(0.015, rel=0.02)
+    assert curve.seen(50.0) and curve.samples == pytest.approx(38, abs=3)
+    assert "source" not in taught().learnt(SERVICE).curves, "a source times no tuple"
+
+
+def test_model_and_measurement_are_compared_at_the_same_rate():
+    (one,) = taught().agreements
+    assert (one.component, one.utilisation, one.measured_s) == ("work", pytest.approx(0.5), pytest.approx(0.015))
+    assert one.learnt_s == pytest.approx(0.015, rel=0.02) and one.mm1_s == pytest.approx(0.02)
+    assert one.error_s < 0.001
+
+
+def test_an_open_span_with_a_reconfiguration_in_it_is_none():
+    learner = Learner([STREAM])
+    learner.observe(looks(100.0), SLOTS, SERVICE, 0.0)
+    learner.forget()
+    assert not learner.observe(looks(111.0, growth=50.0), SLOTS, SERVICE, 11.0)
+    assert learner.learnt(SERVICE).curves == {}
+
+
+def test_a_process_that_began_within_the_span_is_left_out():
+    learner = Learner([STREAM])
+    learner.observe(looks(100.0), SLOTS, SERVICE, 0.0)
+    learner.observe(looks(111.0, pid=2), SLOTS, SERVICE, 11.0)
+    assert learner.learnt(SERVICE).curves == {} and learner.agreements == ()
+
+
+def test_links_and_selectivities_are_learnt_on_the_way():
+    learnt = taught().learnt(SERVICE)
+    assert learnt.stores["n1"].up_rate == pytest.approx(1e7) and learnt.stores["n1"].trip_s == 0.002
+    assert learnt.selectivities[STREAM].ratio == pytest.approx(1.0)
+    silent = taught().completed(Rates(emitted={"source": 60.0}))
+    assert silent.streams == {STREAM: pytest.approx(60.0)}
+
+
+CLOSED = Journal(
+    kind="handover",
+    step=StepName.CLOSED,
+    result=DONE,
+    exported=1000,
+    waited=0.25,
+    times={"handover": 5.0, "closed": 9.0},
+)
+
+
+def test_a_reconfiguration_teaches_what_one_of_its_kind_costs():
+    learner = Learner()
+    learner.ended(replace(CLOSED, result=Outcome(Ending.UNDONE, "no room")))
+    assert learner.handover_cost == HandoverCost()
+    learner.ended(CLOSED)
+    assert learner.handover_cost.constant_s == pytest.approx(0.25, abs=0.001)
+    learner.ended(replace(CLOSED, kind="restart"))
+    assert learner.learnt(SERVICE).restarts == (Restart(0, 4.0),)
+
+
+def test_all_of_it_can_be_told():
+    learner = taught()
+    learner.ended(replace(CLOSED, kind="restart"))
+    told = json.loads(json.dumps(learnt_fields(learner), allow_nan=False))
+    assert set(told) == {"models", "stores", "selectivities", "handover", "restarts"}
+    assert told["models"]["work"]["measured_s"] == pytest.approx(0.015)
+    assert told["selectivities"]["source>work"]["ratio"] == 1.0
+    assert told["restarts"] == [{"started": 0, "pause_s": 4.0}]
