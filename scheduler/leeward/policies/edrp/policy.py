@@ -1,9 +1,10 @@
 """S-EDRP: elastic operator replication and placement on Storm (spec/edrp.md section 5).
 
 Paper -> here: operator i -> component; replica -> task that owns key groups; k_i -> its tasks; C_i = Res_i = 1;
-Res_u -> slots x EPS_max (`Node.capacity`); lambda_ij -> `stream_rate`; mu_i -> measured service rate; I_S,i -> state
-in the newest cut; d_uv -> `delay_s`; T_D -> what handovers cost as measured where no executor has to move, appendix
-A.2 where one has to; by setting A.2 or A.1 for all; w_d = 0 for the first plan.
+Res_u -> slots x EPS_max (`Node.capacity`); lambda_ij -> `stream_rate`; R_i -> the curve that was learnt, else M/M/1
+with mu_i -> measured service rate; I_S,i -> state in the newest cut; d_uv -> `delay_s`; d and r to and from the
+DataStore -> `Node.store`; T_D -> what handovers cost as measured where no executor has to move, appendix A.2 where one
+has to, with t_syn and t_s as restarts took; by setting A.2 or A.1 for all; w_d = 0 for the first plan.
 
 Our own part: the paper's replicas share an operator's load evenly, ours own key groups, so where one gets clearly more
 than its share a plan changes owners only; rates are raised by a head-room and by what a backlog needs; an operator that
@@ -17,8 +18,9 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
+from leeward.core.learnt import RestartCost, restart_cost
 from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.model import Node as ViewNode
 from leeward.core.placing import (
@@ -31,11 +33,12 @@ from leeward.core.placing import (
     unbalanced,
 )
 from leeward.core.plan import Estimate, Plan, deployment, diff
+from leeward.core.table import replicas
 from leeward.policies.edrp.candidates import candidates
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
 from leeward.policies.edrp.problem.evaluate import Metrics, evaluate, verify
-from leeward.policies.edrp.problem.latency import MM1
+from leeward.policies.edrp.problem.latency import MG1, MM1, ResponseCurve
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Outcome, found_in_words
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Bounds, DowntimeModel, LiveDowntime, Node, Operator, Stream, Weights
@@ -50,6 +53,8 @@ WIDER = 10.0
 #: How much of the objective may be given up for a replica that needs no executor moved: appendix A.2 does not know that
 #: a warm task restarts no worker, and in the first plan changes have no price.
 WARM_WORTH = 0.005
+#: A learnt curve of fewer samples is not used.
+LEAST_SAMPLES = 5.0
 #: Objectives that differ by less are equal.
 SAME = 1e-6
 
@@ -164,10 +169,10 @@ def build_problem(view: ClusterView, settings: EdrpSettings) -> tuple[Problem, t
     if view.first:
         rest = settings.w_r + settings.w_c
         weights = Weights(r=settings.w_r / rest, c=settings.w_c / rest, d=0.0) if rest else weights
-    model = downtime_model(view, settings)
+    model, restart = downtime_model(view, settings), restart_price(view, settings)
     problem = Problem(
         name=view.topology,
-        nodes=tuple(_node(node, settings) for node in view.nodes),
+        nodes=tuple(_node(node, restart.each_s) for node in view.nodes),
         delay_s=_delays(view, settings),
         link_cost=settings.link_cost,
         operators=operators,
@@ -175,7 +180,7 @@ def build_problem(view: ClusterView, settings: EdrpSettings) -> tuple[Problem, t
         weights=weights,
         bounds=Bounds(r=settings.r_max_s, c=settings.c_max, d=settings.t_d_max_s),
         current=present_deployment(view),
-        sync_s=settings.t_syn_s,
+        sync_s=restart.constant_s,
         downtime_model=model,
         live=_live(view) if model == "live" else None,
     )
@@ -187,6 +192,12 @@ def downtime_model(view: ClusterView, settings: EdrpSettings) -> DowntimeModel:
     if settings.downtime_model != "auto":
         return cast(DowntimeModel, settings.downtime_model)  # one of its choices
     return "live" if view.live else "storm"
+
+
+def restart_price(view: ClusterView, settings: EdrpSettings) -> RestartCost:
+    """t_syn and t_s: those of the settings; with "auto", drawn to what restarts took."""
+    prior = RestartCost(settings.t_syn_s, settings.t_spawn_s)
+    return restart_cost(view.restarts, prior) if settings.downtime_model == "auto" else prior
 
 
 def _live(view: ClusterView) -> LiveDowntime:
@@ -269,7 +280,7 @@ def _operator(
     return Operator(
         id=component.id,
         k=component.max_replicas,
-        curve=MM1(mu=mu),
+        curve=_curve(view, component, measured, mu, settings),
         cost=view.replica_cost,
         res=1.0,
         state_bytes=float(measured.state_bytes) if component.stateful or component.source else 0.0,
@@ -278,12 +289,32 @@ def _operator(
     )
 
 
-def _node(node: ViewNode, settings: EdrpSettings) -> Node:
+def _curve(
+    view: ClusterView, component: Component, measured: Measured, mu: float, settings: EdrpSettings
+) -> ResponseCurve:
+    """The learnt curve if it is sure enough at the rate of a replica now, else M/M/1; both with service rate `mu`."""
+    learnt = measured.curve
+    if settings.curve != "learnt" or learnt is None or learnt.samples < LEAST_SAMPLES:
+        return MM1(mu=mu)
+    rate = measured.arrival_rate / len(replicas(view.tables[component.id]))
+    if not learnt.error(rate) <= settings.curve_error:
+        return MM1(mu=mu)
+    return MG1(mu=mu, rest=learnt.rest, growth=learnt.growth)
+
+
+def _node(node: ViewNode, spawn_s: float) -> Node:
     try:
         speedup = float(node.meta.get("speedup", 1.0))
     except ValueError:
         speedup = 1.0
-    return Node(id=node.id, res=float(node.capacity), speedup=max(speedup, 1e-3), spawn_s=settings.t_spawn_s)
+    found = Node(id=node.id, res=float(node.capacity), speedup=max(speedup, 1e-3), spawn_s=spawn_s)
+    store = node.store
+    way_s = None if store.trip_s is None else store.trip_s / 2
+    known = {
+        "store_up_s": way_s, "store_down_s": way_s, "store_up_rate": store.up_rate, "store_down_rate": store.down_rate,
+    }  # fmt: skip
+    measured: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
+    return replace(found, **measured)
 
 
 def _delays(view: ClusterView, settings: EdrpSettings) -> tuple[tuple[float, ...], ...]:

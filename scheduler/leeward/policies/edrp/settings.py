@@ -9,6 +9,7 @@ from leeward.core.errors import ConfigError
 from leeward.core.options import check, setting
 
 METHODS = ("both", "restricted", "auto", "exact", "compact", "ilp", "near")
+CURVES = ("learnt", "mm1")
 DOWNTIME_MODELS = ("auto", "live", "storm", "generic")
 
 
@@ -31,6 +32,13 @@ class EdrpSettings:
     link_cost: float = setting(0.0, "$/h per tuple/s", "cost of traffic between two nodes (C_uv)")
     link_delay_s: float = setting(0.0, "s", "one-way delay between two nodes where none was measured")
     default_rate: float = setting(1000.0, "tuples/s", "service rate taken until one was measured", least=1e-6)
+    curve: str = setting(
+        "learnt", "", "response time of a replica by its rate: learnt: as its tuples were timed, once that is sure "
+        "enough; mm1: M/M/1 with the measured service rate", choices=CURVES,
+    )  # fmt: skip
+    curve_error: float = setting(
+        0.2, "", "a learnt curve is used if its standard error at the present rate is at most this share of it"
+    )
     method: str = setting("both", "", "how S-EDRP is solved", choices=METHODS)
     solve_limit_s: float = setting(8.0, "s", "time for solving; then the best so far", least=0.1)
     exact_limit_s: float = setting(4.0, "s", "of that, with method both: most for the exact search", least=0.1)

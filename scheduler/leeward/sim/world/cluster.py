@@ -175,7 +175,7 @@ class SimulatedCluster:
             self._release(middle, passed)
             self.samples.append(sample)
             self._response_s = passed.response_s
-            self._counts.add(passed, layout)
+            self._counts.add(passed, layout, seconds)
         else:
             self._held.append(sample)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from leeward.core.metrics import TaskMetrics
 from leeward.sim.world.description import WorldFile
-from leeward.sim.world.flows import Layout, Passed
+from leeward.sim.world.flows import Layout, Passed, sojourn_s
 
 
 @dataclass(slots=True)
@@ -20,6 +20,7 @@ class Counters:
     sent: float = 0.0
     processed: float = 0.0
     busy_s: float = 0.0
+    sojourn_s: float = 0.0  #: of the tuples processed; a source times none
 
 
 class Counts:
@@ -27,12 +28,13 @@ class Counts:
 
     def __init__(self, world: WorldFile, tasks: Iterable[int]) -> None:
         self._mu = {component.id: component.rate for component in world.components}
+        self._variation = {component.id: component.variation for component in world.components}
         self._into = {c.id: [s for s in world.streams if s.target == c.id] for c in world.components}
         self._outof = {c.id: [s for s in world.streams if s.source == c.id] for c in world.components}
         self._counters = {task: Counters() for task in tasks}
 
-    def add(self, passed: Passed, layout: Layout) -> None:
-        """Count the tuples of one step at the replicas that have processed them."""
+    def add(self, passed: Passed, layout: Layout, seconds: float) -> None:
+        """Count the tuples of one step of so many seconds at the replicas that have processed them."""
         for name, done in passed.processed.items():
             received = [(s.source, passed.sent[s.source, name]) for s in self._into[name]]
             sent = sum(passed.sent[s.source, s.target] for s in self._outof[name])
@@ -42,9 +44,17 @@ class Counts:
                 counters.processed += done * share
                 counters.busy_s += done * share / self._mu[name]
                 counters.sent += sent * share
+                counters.sojourn_s += done * share * self._stays_s(name, passed, share, seconds)
                 for source, count in received:  # a task counts what it takes, not what waits for it
                     taken = done * count / come if come else 0.0
                     counters.received[source] = counters.received.get(source, 0.0) + taken * share
+
+    def _stays_s(self, name: str, passed: Passed, share: float, seconds: float) -> float:
+        """Mean sojourn time of a tuple at a replica with this share; 0 of a source, which times none."""
+        if not self._into[name]:
+            return 0.0
+        rate = passed.processed[name] / seconds
+        return passed.queued_s[name] + sojourn_s(rate, self._mu[name], share, self._variation[name])
 
     def metrics(self, task: int, component: str, now: float, process: object = None) -> TaskMetrics:
         """The measurements that a task publishes at `now`. Another `process` than before begins at 0."""
@@ -55,4 +65,5 @@ class Counts:
             component=component, pid=counters.pid, t=now,
             received={source: round(count) for source, count in counters.received.items()},
             sent={"default": round(counters.sent)}, processed=round(counters.processed), busy_s=counters.busy_s,
+            sojourns=round(counters.processed) if self._into[component] else 0, sojourn_s=counters.sojourn_s,
         )  # fmt: skip

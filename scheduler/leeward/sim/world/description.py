@@ -31,6 +31,7 @@ class ComponentEntry:
     id: str
     kind: str  #: one of KINDS
     rate: float  #: service rate of one replica, tuples/s
+    variation: float = 1.0  #: squared coefficient of variation of the service time: 1 exponential, 0 always the same
     tasks: int = 1
     max_replicas: int = 0  #: 0: as many as it has tasks
     state_bytes: int = 0  #: all key groups together

@@ -2,11 +2,12 @@
 
 A component with the service rate mu (tuples/s of one replica) whose busiest replica owns the share s of its key
 groups takes mu / s in all. Tuples that arrive faster wait in a queue. The response time of a component is that of an
-M/M/1 queue at that replica, 1 / (mu - s lambda), and the time that the queue in front of it takes to work off; a
-topology's is that of its longest path, with a delay where two components are not on one node. In front of a component
-wait at most QUEUE_MAX tuples; the rest waits at the sources, as Storm holds spouts back. This is the response time R
-of EDRP (Cardellini et al., equations 1, 3, 5 to 7), with a queue where the formula is infinite: near saturation, over
-RHO_MAX, the stationary time says nothing of the minutes that a rate lasts, and RHO_MAX is taken.
+M/G/1 queue at that replica, and the time that the queue in front of it takes to work off; with exponential service
+times, which a world has unless it says otherwise, that is M/M/1, 1 / (mu - s lambda). A topology's is that of its
+longest path, with a delay where two components are not on one node. In front of a component wait at most QUEUE_MAX
+tuples; the rest waits at the sources, as Storm holds spouts back. This is the response time R of EDRP (Cardellini et
+al., equations 1, 3, 5 to 7), with a queue where the formula is infinite: near saturation, over RHO_MAX, the stationary
+time says nothing of the minutes that a rate lasts, and RHO_MAX is taken.
 """
 
 from __future__ import annotations
@@ -32,9 +33,13 @@ def shares(table: Table) -> dict[int, float]:
     return counts
 
 
-def sojourn_s(rate: float, mu: float, share: float) -> float:
-    """Mean time in an M/M/1 queue of `share` of `rate`, in s; over RHO_MAX as if at RHO_MAX."""
-    return 1.0 / (mu * (1.0 - min(rate * share / mu, RHO_MAX)))
+def sojourn_s(rate: float, mu: float, share: float, variation: float = 1.0) -> float:
+    """Mean time in an M/G/1 queue of `share` of `rate`, in s; over RHO_MAX as if at RHO_MAX (Pollaczek, Khinchine).
+
+    `variation`: squared coefficient of variation of the service time; with 1 it is the M/M/1 time.
+    """
+    rho = min(rate * share / mu, RHO_MAX)
+    return (1.0 + rho * (1.0 + variation) / 2.0 / (1.0 - rho)) / mu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,7 @@ class Passed:
 
     processed: dict[str, float] = field(default_factory=dict)  #: component -> tuples
     sent: dict[tuple[str, str], float] = field(default_factory=dict)  #: stream -> tuples
+    queued_s: dict[str, float] = field(default_factory=dict)  #: component -> time in the queue of what is too fast
     response_s: float = 0.0  #: of a tuple that came in it
 
 
@@ -71,6 +77,7 @@ class Flows:
         self._world = world
         self._order = in_order(world)
         self._mu = {component.id: component.rate for component in world.components}
+        self._variation = {component.id: component.variation for component in world.components}
         self._into = {name: [s for s in world.streams if s.target == name] for name in self._order}
         self._outof = {name: [s for s in world.streams if s.source == name] for name in self._order}
         self.queues = dict.fromkeys(self._order, 0.0)  #: component -> tuples that wait in front of it
@@ -95,7 +102,9 @@ class Flows:
             before = max((self._arrives(s.source, name, finished, layout) for s in self._into[name]), default=0.0)
             pace = done if done > 0 else max(most[name], 1e-9)
             queued = (waits + self.queues[name]) / 2 / pace * seconds
-            finished[name] = before + queued + sojourn_s(done / seconds, self._mu[name], layout.share[name])
+            passed.queued_s[name] = queued
+            stay_s = sojourn_s(done / seconds, self._mu[name], layout.share[name], self._variation[name])
+            finished[name] = before + queued + stay_s
         passed.response_s = max(finished.values())
         return passed
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from leeward.sim.memory import ManualClock
 from leeward.sim.world.cluster import EPOCH_S, Sample
 
 #: Events that are told at each second or checkpoint, and left out.
-_EVERY_TIME = {"measured", "checkpoint_committed", "waiting", "service_started", "leading"}
+_EVERY_TIME = {"measured", "learnt", "checkpoint_committed", "waiting", "service_started", "leading"}
 #: Fields that differ from run to run.
 _WALL = {"solve_s"}
 #: Settings that a refusal names with its numbers.
@@ -78,6 +79,8 @@ class Figures:
     mean_replicas: float
     most_replicas: int
     peak: float  #: highest rate that was offered, tuples/s
+    modelled: int  #: plans that kept a deployment, of which the policy has modelled the response time
+    model_error: float  #: mean distance of the model from the simulated response time of those windows, relative to it
     samples: Sequence[Sample] = field(repr=False)
 
     @property
@@ -87,9 +90,10 @@ class Figures:
 
 
 def figures_of(
-    ledger: Ledger, samples: Sequence[Sample], *, replica_cost: float, response_max_s: float, lost: float, resets: int
-) -> Figures:
-    """The figures of a run."""
+    ledger: Ledger, samples: Sequence[Sample], *, replica_cost: float, response_max_s: float, lost: float, resets: int,
+    window_s: float,
+) -> Figures:  # fmt: skip
+    """The figures of a run. `window_s`: time over which the policy's rates are measured."""
     whole = sum(sample.seconds for sample in samples) or 1.0
     replica_s = sum(sample.replicas * sample.seconds for sample in samples)
     ended = [event.fields for event in ledger.of("reconfiguration_ended")]
@@ -97,7 +101,7 @@ def figures_of(
     stops = [float(fields["pause_s"]) for fields in done if fields["kind"] == "restart"]
     waits = [float(fields["pause_s"]) for fields in done if fields["kind"] == "handover"]
     refused = Counter(_kind_of(str(event.fields["why"])) for event in ledger.of("plan_refused"))
-    made = ledger.of("plan_made")
+    made, errors = ledger.of("plan_made"), model_errors(ledger, samples, window_s)
     return Figures(
         plans=len(made), kept=len(made) - len(ended) - _refused_plans(ledger), refused=dict(sorted(refused.items())),
         failed=len(ledger.of("plan_refused")) - _refused_plans(ledger),
@@ -112,8 +116,31 @@ def figures_of(
         waiting=samples[-1].waiting if samples else 0.0,
         most_waiting=max((sample.waiting for sample in samples), default=0.0), lost=lost, resets=resets,
         mean_replicas=replica_s / whole, most_replicas=max((sample.replicas for sample in samples), default=0),
+        modelled=len(errors), model_error=sum(errors) / len(errors) if errors else 0.0,
         peak=max((sample.offered for sample in samples if sample.seconds >= 1.0), default=0.0), samples=samples,
     )  # fmt: skip
+
+
+def model_errors(ledger: Ledger, samples: Sequence[Sample], window_s: float) -> list[float]:
+    """Of each plan that keeps the deployment: distance of its response time from the simulated mean over the window of
+    its rates, relative to that mean. Windows with a reconfiguration in them are left out.
+    """
+    changed = [event.at_s for event in (*ledger.of("reconfiguration_started"), *ledger.of("reconfiguration_ended"))]
+    errors, first = [], 0
+    for plan in ledger.of("plan_made"):
+        begin, end, modelled = plan.at_s - window_s, plan.at_s, plan.fields.get("response_s")
+        if plan.fields.get("changes") or not isinstance(modelled, float) or any(begin <= t <= end for t in changed):
+            continue
+        while first < len(samples) and samples[first].at_s < begin:
+            first += 1
+        whole = seconds = 0.0
+        for sample in islice(samples, first, None):
+            if sample.at_s > end:
+                break
+            whole, seconds = whole + sample.response_s * sample.seconds, seconds + sample.seconds
+        if whole:
+            errors.append(abs(modelled * seconds / whole - 1.0))
+    return errors
 
 
 def _refused_plans(ledger: Ledger) -> int:

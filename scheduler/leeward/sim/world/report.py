@@ -30,6 +30,7 @@ def document_of(figures: Figures, about: Mapping[str, Any]) -> dict[str, Any]:
             "mean": _round(figures.mean_response_s), "p95": _round(figures.p95_response_s),
             "longest": _round(figures.longest_response_s), "share_over_max": _round(figures.over_share),
         },
+        "model": {"plans": figures.modelled, "error": _round(figures.model_error)},
         "tuples": {
             "offered": round(figures.offered), "waiting": round(figures.waiting),
             "most_waiting": round(figures.most_waiting), "lost": _round(figures.lost), "resets": figures.resets,
@@ -42,6 +43,8 @@ def table_text(document: Mapping[str, Any]) -> str:
     """Two columns."""
     about, plans, changes = document["simulation"], document["plans"], document["reconfigurations"]
     down, response, tuples = document["downtime_s"], document["response_s"], document["tuples"]
+    model = document["model"]
+    off = f"{100 * model['error']:.1f} % off on average, head-room included, of {model['plans']} plans that keep"
     rows = [
         ("topology, policy, seed", f"{about['topology']}, {about['policy']}, {about['seed']}"),
         ("time", f"{about['hours']:g} h, a plan each {about['period_s']:g} s"),
@@ -57,6 +60,7 @@ def table_text(document: Mapping[str, Any]) -> str:
         ("replicas", f"mean {document['replicas']['mean']:.2f}, most {document['replicas']['most']}"),
         ("response time", f"mean {1000 * response['mean']:.1f} ms, 95 % {1000 * response['p95']:.1f} ms, longest "
                           f"{1000 * response['longest']:.0f} ms"),
+        *([("response, modelled", off)] if model["plans"] else []),
         (f"time over {1000 * about['response_max_s']:g} ms", f"{100 * response['share_over_max']:.3f} %"),
         ("tuples", f"most waiting {tuples['most_waiting']}, waiting at the end {tuples['waiting']}, "
                    f"lost {tuples['lost']:g}, resets {tuples['resets']}"),

@@ -58,7 +58,7 @@ def simulate(
     lost = cluster.flows.lost
     figures = figures_of(
         ledger, cluster.samples, replica_cost=settings.replica_cost, response_max_s=world.response_max_s,
-        lost=lost if abs(lost) > ROUNDING else 0.0, resets=len(cluster.losses),
+        lost=lost if abs(lost) > ROUNDING else 0.0, resets=len(cluster.losses), window_s=settings.window_s,
     )  # fmt: skip
     return Outcome(
         figures=figures,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from leeward.core.fields import FieldError, check_number
-from leeward.policies.edrp.problem.latency import MM1, Table
+from leeward.policies.edrp.problem.latency import MG1, MM1, Table
 from leeward.policies.edrp.problem.polynomial import Polynomial, check_polynomial
 from leeward.policies.edrp.problem.values import (
     DOWNTIME_MODELS,
@@ -72,6 +72,10 @@ def _check_operator(field: str, operator: Operator) -> None:
         )
     if isinstance(operator.curve, MM1):
         check_number(f"{field}.mu", operator.curve.mu, positive=True)
+    elif isinstance(operator.curve, MG1):
+        check_number(f"{field}.queue.mu", operator.curve.mu, positive=True)
+        check_number(f"{field}.queue.rest", operator.curve.rest)
+        check_number(f"{field}.queue.growth", operator.curve.growth)
     elif isinstance(operator.curve, Table):
         _check_table(f"{field}.latency", operator.curve.values_s, operator.k)
     elif isinstance(operator.curve, Polynomial):

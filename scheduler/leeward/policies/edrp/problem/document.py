@@ -11,7 +11,7 @@ from typing import Any
 
 from leeward.core import fields
 from leeward.core.fields import FieldError
-from leeward.policies.edrp.problem.latency import MM1, ResponseCurve, Table
+from leeward.policies.edrp.problem.latency import MG1, MM1, ResponseCurve, Table
 from leeward.policies.edrp.problem.polynomial import Polynomial
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Bounds, LiveDowntime, Node, Operator, Stream, Weights
@@ -36,7 +36,7 @@ OPERATOR_KEYS = {
     "source_rate": "source_rate",
 }
 #: The forms of a response-time curve; an operator has one.
-CURVES = ("mu", "latency", "polynomial")
+CURVES = ("mu", "queue", "latency", "polynomial")
 #: `seed` and `optimum` belong to benchmark files; they are allowed and not looked at.
 TOP_KEYS = frozenset(
     (
@@ -111,6 +111,8 @@ def _operator_to_json(operator: Operator) -> dict[str, Any]:
     match operator.curve:
         case MM1(mu=mu):
             document["mu"] = mu
+        case MG1(mu=mu, rest=rest, growth=growth):
+            document["queue"] = {"mu": mu, "rest": rest, "growth": growth}
         case Table(values_s=values):
             document["latency"] = [None if math.isinf(value) else value for value in values]
         case Polynomial(coefficients=coefficients, low_tps=low, high_tps=high, residual_s=residual):
@@ -143,10 +145,14 @@ def _curve(field: str, entry: dict[str, Any]) -> ResponseCurve:
     given = [key for key in CURVES if key in entry]
     if len(given) != 1:
         what = " and ".join(given) if given else "none"
-        raise FieldError(field, what, "needs one of mu, latency and polynomial", remedy="give exactly one of them")
+        raise FieldError(
+            field, what, "needs one of mu, queue, latency and polynomial", remedy="give exactly one of them"
+        )
     match given[0]:
         case "mu":
             return MM1(mu=fields.number(f"{field}.mu", entry["mu"]))
+        case "queue":
+            return MG1(**_numbers(f"{field}.queue", entry["queue"], ("mu", "rest", "growth")))
         case "latency":
             return Table(values_s=fields.each(f"{field}.latency", entry["latency"], _seconds_or_null))
     return _polynomial(f"{field}.polynomial", entry["polynomial"])

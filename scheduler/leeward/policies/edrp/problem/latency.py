@@ -3,7 +3,7 @@
 A curve answers one question: how long does a tuple stay in one of `replicas` equal replicas that share
 `load_tps` tuples/s?  All curves are increasing in the rate, so they never grow with the number of replicas.
 Infinity means that a replica cannot keep up; such a configuration is infeasible.
-The third kind of curve, fitted to measurements, is `polynomial.Polynomial`.
+Two more are fitted to measurements: `MG1`, whose two numbers the service learns on line, and `polynomial.Polynomial`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,26 @@ class MM1:
     def response_s(self, load_tps: float, replicas: int) -> float:
         rate = load_tps / replicas
         return 1.0 / (self.mu - rate) if rate < self.mu else math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MG1:
+    """A queue as learnt: R(x) = (rest + growth rho / (1 - rho)) / mu with rho = x / mu, infinite from x = mu on.
+
+    With rest = 1 the formula of Pollaczek and Khinchine, growth = (1 + c^2) / 2 for the coefficient of variation c of
+    the service time; M/M/1 with growth = 1.
+    """
+
+    #: Service rate of one replica at speed-up 1, tuples/s, > 0.
+    mu: float
+    #: Time at rate 0 in service times, >= 0.
+    rest: float = 1.0
+    #: Growth of the wait, >= 0.
+    growth: float = 1.0
+
+    def response_s(self, load_tps: float, replicas: int) -> float:
+        rho = load_tps / replicas / self.mu
+        return (self.rest + self.growth * rho / (1.0 - rho)) / self.mu if rho < 1.0 else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
