@@ -123,6 +123,7 @@ class Stage:
                 })  # fmt: skip
             placed = DEPLOYMENT if second < 32 else {**DEPLOYMENT, "work": {"n1": 1, "n2": 1}}
             emit("measured", self.measured(100.0 + second, placed))
+        emit("learnt", {"topology": "taxi", **self.learnt()})
         emit("plan_refused", {"topology": "taxi", "why": "the gain 0.0010 is below minimum_gain 0.02"})
 
     @staticmethod
@@ -131,6 +132,19 @@ class Stage:
             "topology": "taxi", "state": "idle", "phase": "run", "epoch": 2, "rates": {"source": rate, "work": rate},
             "service_rates": {"work": 80.0}, "queued": {"work": 3}, "response_s": 0.25, "cost_per_h": 4.0,
             "backlog": 12, "state_bytes": 2048, "deployment": placed,
+        }  # fmt: skip
+
+    @staticmethod
+    def learnt():
+        model = {
+            "utilisation": 0.6, "measured_s": 0.02, "learnt_s": 0.021, "error_s": 0.001, "mm1_s": 0.031,
+            "samples": 40.0, "low": 0.2, "high": 0.7,
+        }  # fmt: skip
+        link = {"up_rate": 4e7, "down_rate": 6e7, "trip_s": 0.0004, "ups": 12, "downs": 5}
+        return {
+            "models": {"work": model}, "stores": {"n1": link, "n2": {**link, "down_rate": None, "downs": 0}},
+            "selectivities": {"source>work": {"ratio": 1.0, "error": 0.01, "windows": 9.0}},
+            "restarts": [{"started": 2, "pause_s": 9.5}],
         }  # fmt: skip
 
     @staticmethod

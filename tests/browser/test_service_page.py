@@ -131,6 +131,16 @@ def test_a_topology_shows_figures_plan_reasons_and_timeline(shown):
     assert browser.faults == []
 
 
+def test_models_stand_beside_measurements(shown):
+    browser = shown.topology()
+    browser.ask("document.getElementById('models').closest('details').open = true")
+    assert "work 60 % 20.00 21.00 ± 1.00 31.00 40 20 % to 70 %" in browser.text("#models tbody")
+    learnt = browser.text("#learnt")
+    assert "n1: up 40.0 MB/s, down 60.0 MB/s, round trip 0.40 ms; n2: up 40.0 MB/s, down –" in learnt
+    assert "Pause of a restart: 9.500 s." in learnt and "source to work 1.000 ± 0.010" in learnt
+    assert browser.faults == []
+
+
 def test_dots_move_live_when_groups_move_and_at_once_if_motion_is_unwanted(shown):
     browser = shown.topology()
     before = browser.wait("document.querySelectorAll('.replica').length === 4") and places_of(browser)

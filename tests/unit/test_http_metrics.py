@@ -28,7 +28,7 @@ WITHOUT_UNIT = {
     "leeward_component_replicas", "leeward_component_tasks", "leeward_node_replicas", "leeward_reconfigurations",
     "leeward_refusals",
 }  # fmt: skip
-UNITS = ("_seconds", "_ratio", "_bytes", "_tuples", "_tuples_per_second", "_dollars_per_hour")
+UNITS = ("_seconds", "_ratio", "_bytes", "_bytes_per_second", "_tuples", "_tuples_per_second", "_dollars_per_hour")
 
 
 def families(stage):
@@ -59,6 +59,19 @@ def test_figures_of_the_report_are_metrics_with_labels():
     assert values(found["leeward_missing"])["taxi", "measurements"] == 0
     assert found["leeward_reconfigurations"].type == "counter"
     assert values(found["leeward_topology"]) == {("taxi", "edrp", "taxi-1"): 1}
+
+
+def test_models_and_links_are_metrics_beside_what_was_measured():
+    found = families(Stage())
+    assert values(found["leeward_component_response_time_seconds"]) == {
+        ("taxi", "work", "measured"): 0.02, ("taxi", "work", "learnt"): 0.021, ("taxi", "work", "mm1"): 0.031,
+    }  # fmt: skip
+    assert values(found["leeward_component_response_error_seconds"]) == {("taxi", "work"): 0.001}
+    assert values(found["leeward_store_rate_bytes_per_second"]) == {
+        ("taxi", "up", "n1"): 4e7, ("taxi", "down", "n1"): 6e7, ("taxi", "up", "n2"): 4e7,
+    }  # fmt: skip
+    assert values(found["leeward_store_round_trip_seconds"]) == {("taxi", "n1"): 0.0004, ("taxi", "n2"): 0.0004}
+    assert values(found["leeward_restart_pause_seconds"]) == {("taxi",): 9.5}
 
 
 def test_names_have_units_and_no_label_is_without_bound():

@@ -71,6 +71,37 @@ def test_measurements_become_figures_of_topology_components_and_nodes():
     assert report.missing == () and summary_of(report).replicas == 3
 
 
+LEARNT = {
+    "models": {
+        "work": {"utilisation": 0.5, "measured_s": 0.02, "learnt_s": 0.021, "error_s": 0.002, "mm1_s": 0.03,
+                 "samples": 12.0, "low": 0.2, "high": 0.6},
+        "sink": {"measured_s": float("nan"), "mm1_s": 0.1},
+    },
+    "stores": {"n2": {"up_rate": None, "down_rate": 5e7, "trip_s": 0.001, "ups": 0, "downs": 3}},
+    "selectivities": {"source>work": {"ratio": 0.9, "error": 0.02, "windows": 7.0}},
+    "restarts": [{"started": 1, "pause_s": 9.0}, {"started": 2, "pause_s": 11.0}, {"started": 2, "pause_s": None}],
+}  # fmt: skip
+
+
+def test_what_was_learnt_stands_beside_what_was_measured():
+    report = at(led((3.0, "learnt", LEARNT)), 4.0)
+    model = {component.id: component.model for component in report.components}
+    assert (model["work"].measured_s, model["work"].learnt_s, model["work"].mm1_s) == (0.02, 0.021, 0.03)
+    assert model["source"] is None and model["sink"] is None, "NaN is not told"
+    assert [(store.node, store.down_rate, store.downs) for store in report.stores] == [("n2", 5e7, 3)]
+    assert [(one.source, one.target, one.ratio) for one in report.selectivities] == [("source", "work", 0.9)]
+    assert report.restart_pause_s == 10.0
+    assert report.last_action != "learnt", "it is no deed"
+
+
+def test_a_listener_still_has_the_newest_measurement_after_something_was_learnt():
+    knowledge = Knowledge(ManualClock(now=5.0))
+    knowledge.emit("measured", {"topology": "taxi", **MEASURED})
+    knowledge.emit("learnt", {"topology": "taxi", **LEARNT})
+    assert [event.action for event in knowledge.events(0)] == ["measured"]
+    assert knowledge.report("taxi").restart_pause_s == 10.0
+
+
 def test_a_rate_that_is_not_known_is_not_zero():
     """Right after a reconfiguration samples are forgotten, and there is no window to take rates over."""
     known = fold(led(), "measured", {**MEASURED, "rates": {}}, 3.0)

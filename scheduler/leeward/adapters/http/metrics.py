@@ -46,6 +46,7 @@ _OF_TOPOLOGY = (
     _Gauge("leeward_state_bytes", "State of all tasks.", lambda r, _: _float(r.state_bytes)),
     _Gauge("leeward_cost_dollars_per_hour", "Cost of the replicas in force.", lambda r, _: r.cost_per_h),
     _Gauge("leeward_downtime_ratio", "Share of the time in which the stream stood.", lambda r, _: r.downtime_share),
+    _Gauge("leeward_restart_pause_seconds", "Median pause of the newest restarts.", lambda r, _: r.restart_pause_s),
     _Gauge("leeward_epoch", "Number of the newest reconfiguration.", lambda r, _: float(r.epoch)),
     _Gauge("leeward_reconfiguring", "1 during a reconfiguration.", lambda r, _: float(r.current is not None)),
     _Gauge(
@@ -89,7 +90,9 @@ class Metrics:
         reports = [report for name in names[:TOPOLOGIES] if (report := self._knowledge.report(name)) is not None]
         yield from _topologies(reports, self._knowledge.now)
         yield from _components(reports)
+        yield from _models(reports)
         yield _nodes(reports)
+        yield from _stores(reports)
         yield from _counters(reports)
         yield _missing(reports)
         yield _last(reports)
@@ -126,6 +129,46 @@ def _components(reports: list[Report]) -> Iterator[Metric]:
                 if value is not None:
                     family.add_metric([report.topology, component.id], value)
         yield family
+
+
+def _models(reports: list[Report]) -> Iterator[Metric]:
+    response = GaugeMetricFamily(
+        "leeward_component_response_time_seconds", "Time of a tuple in a component: measured, by the learnt curve, and "
+        "by M/M/1 at the same rates.", labels=["topology", "component", "kind"],
+    )  # fmt: skip
+    error = GaugeMetricFamily(
+        "leeward_component_response_error_seconds", "Standard error of the learnt curve at the rate of now.",
+        labels=["topology", "component"],
+    )  # fmt: skip
+    for report in reports:
+        for component in report.components[:COMPONENTS]:
+            if (model := component.model) is None:
+                continue
+            for kind, value in (("measured", model.measured_s), ("learnt", model.learnt_s), ("mm1", model.mm1_s)):
+                if value is not None:
+                    response.add_metric([report.topology, component.id, kind], value)
+            if model.error_s is not None:
+                error.add_metric([report.topology, component.id], model.error_s)
+    yield from (response, error)
+
+
+def _stores(reports: list[Report]) -> Iterator[Metric]:
+    rate = GaugeMetricFamily(
+        "leeward_store_rate_bytes_per_second", "State between a node and the DataStore, median of transfers.",
+        labels=["topology", "node", "kind"],
+    )  # fmt: skip
+    trip = GaugeMetricFamily(
+        "leeward_store_round_trip_seconds", "A small command from a node to the DataStore, median.",
+        labels=["topology", "node"],
+    )  # fmt: skip
+    for report in reports:
+        for store in report.stores[:NODES]:
+            for kind, value in (("up", store.up_rate), ("down", store.down_rate)):
+                if value is not None:
+                    rate.add_metric([report.topology, store.node, kind], value)
+            if store.trip_s is not None:
+                trip.add_metric([report.topology, store.node], store.trip_s)
+    yield from (rate, trip)
 
 
 def _by_node(report: Report) -> dict[str, int]:

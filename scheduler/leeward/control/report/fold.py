@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 from leeward.control.lateness import LATE_S
 from leeward.control.report import reading as read
@@ -17,6 +18,7 @@ from leeward.control.report.values import (
     ComponentSeen,
     Mark,
     Missing,
+    ModelSeen,
     Node,
     NodeSeen,
     Places,
@@ -29,7 +31,7 @@ from leeward.control.report.values import (
 #: Entries that a report keeps: of its timeline, of its refusals, and marks of a reconfiguration.
 TIMELINE, REFUSALS, MARKS = 64, 32, 64
 #: Events that tell of no deed.
-QUIET = frozenset({"measured", "cluster_seen", "checkpoint_committed", "service_started"})
+QUIET = frozenset({"measured", "learnt", "cluster_seen", "checkpoint_committed", "service_started"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ class Known:
     rates: Mapping[str, float] = field(default_factory=dict)
     service_rates: Mapping[str, float] = field(default_factory=dict)
     queued: Mapping[str, int] = field(default_factory=dict)
+    models: Mapping[str, ModelSeen] = field(default_factory=dict)
     timeline: tuple[Reconfiguration, ...] = ()  #: those that are over, oldest first
     lacks: Mapping[str, Missing] = field(default_factory=dict)
 
@@ -171,6 +174,15 @@ def _cluster_seen(known: Known, fields: Fields, _: float) -> Known:
     return replace(
         known, components=seen, nodes=read.nodes(fields.get("nodes")), report=replace(known.report, streams=streams)
     )
+
+
+def _learnt(known: Known, fields: Fields, _: float) -> Known:
+    pauses = read.pauses(fields.get("restarts"))
+    report = replace(
+        known.report, selectivities=read.selectivities(fields.get("selectivities")),
+        stores=read.stores(fields.get("stores")), restart_pause_s=median(pauses) if pauses else None,
+    )  # fmt: skip
+    return replace(known, report=report, models=read.models(fields.get("models")))
 
 
 def _drain(draining: bool) -> Callable[[Known, Fields, float], Known]:
@@ -340,7 +352,7 @@ def _components(known: Known) -> tuple[Component, ...]:
             Component(
                 id=one.id, source=one.source, stateful=one.stateful, tasks=one.tasks, max_replicas=one.max_replicas,
                 replicas=replicas, places=placed, rate=rate, service_rate=service, busy=busy,
-                queued=known.queued.get(one.id),
+                queued=known.queued.get(one.id), model=known.models.get(one.id),
             )
         )  # fmt: skip
     return tuple(found)
@@ -356,6 +368,7 @@ _FOLDS: Mapping[str, Callable[[Known, Fields, float], Known]] = {
     "measured": _measured,
     "measure_failed": _measure_failed,
     "clocks_off": _clocks_off,
+    "learnt": _learnt,
     "cluster_seen": _cluster_seen,
     "node_drains": _drain(True),
     "node_undrained": _drain(False),

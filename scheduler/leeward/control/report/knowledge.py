@@ -58,7 +58,7 @@ class Knowledge:
             event = Event(self._number, now, action, topology, rest)
             if action in ("measured", "cluster_seen"):
                 self._newest[topology] = event
-            else:
+            elif action != "learnt":  # the report has it, with the next measurement
                 if len(self._events) == self._events.maxlen:
                     self._lost = self._events[0].id
                 self._events.append(event)

@@ -6,7 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from leeward.control.report.values import Change, ComponentSeen, NodeSeen, Places
+from leeward.control.report.values import (
+    Change,
+    ComponentSeen,
+    ModelSeen,
+    NodeSeen,
+    Places,
+    SelectivitySeen,
+    StoreSeen,
+)
 
 Fields = Mapping[str, Any]
 
@@ -93,6 +101,53 @@ def streams(value: object) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, list | tuple):
         return ()
     return tuple((str(pair[0]), str(pair[1])) for pair in value if isinstance(pair, list | tuple) and len(pair) == 2)
+
+
+def models(value: object) -> dict[str, ModelSeen]:
+    """Component -> its model beside the measurement; one without a measured time is left out."""
+    found = {}
+    for name, each in _named(value):
+        measured, mm1 = number(each.get("measured_s")), number(each.get("mm1_s"))
+        if measured is not None and mm1 is not None:
+            found[name] = ModelSeen(
+                measured_s=measured, mm1_s=mm1, learnt_s=number(each.get("learnt_s")),
+                error_s=number(each.get("error_s")),
+                **{key: number(each.get(key)) or 0.0 for key in ("utilisation", "samples", "low", "high")},
+            )  # fmt: skip
+    return found
+
+
+def stores(value: object) -> tuple[StoreSeen, ...]:
+    """By node."""
+    return tuple(
+        StoreSeen(
+            node=name, up_rate=number(each.get("up_rate")), down_rate=number(each.get("down_rate")),
+            trip_s=number(each.get("trip_s")), ups=whole(each.get("ups")) or 0, downs=whole(each.get("downs")) or 0,
+        )
+        for name, each in _named(value)
+    )  # fmt: skip
+
+
+def selectivities(value: object) -> tuple[SelectivitySeen, ...]:
+    """Of streams, whose names are FROM>TO."""
+    return tuple(
+        SelectivitySeen(
+            source=name.partition(">")[0], target=name.partition(">")[2], ratio=number(each.get("ratio")) or 0.0,
+            error=number(each.get("error")) or 0.0, windows=number(each.get("windows")) or 0.0,
+        )
+        for name, each in _named(value)
+    )  # fmt: skip
+
+
+def pauses(value: object) -> list[float]:
+    """Of restarts."""
+    read = [number(each.get("pause_s")) for each in _records(value)]
+    return [pause for pause in read if pause is not None]
+
+
+def _named(value: object) -> list[tuple[str, Mapping[str, Any]]]:
+    items = value.items() if isinstance(value, Mapping) else ()
+    return sorted((str(name), each) for name, each in items if isinstance(each, Mapping))
 
 
 def _records(value: object) -> list[Mapping[str, Any]]:

@@ -110,6 +110,43 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSeen:
+    """The response time of a component's replicas, measured and modelled at the same rates, over the newest span."""
+
+    utilisation: float  #: of a replica, mean by tuples
+    measured_s: float  #: mean time of a tuple in the component, wait included
+    learnt_s: float | None  #: by the curve that was learnt
+    error_s: float | None  #: standard error of `learnt_s`
+    mm1_s: float  #: by M/M/1 with the measured service rate
+    samples: float  #: behind the curve; old ones count less
+    low: float  #: lowest utilisation among them
+    high: float  #: highest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSeen:
+    """A node's way to the DataStore, from the transfers of state that its tasks have timed."""
+
+    node: str
+    up_rate: float | None  #: bytes/s, median
+    down_rate: float | None  #: bytes/s, median
+    trip_s: float | None  #: round trip of a small command, median
+    ups: int  #: transfers behind `up_rate`
+    downs: int  #: transfers behind `down_rate`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectivitySeen:
+    """Tuples on a stream for each tuple that its source component processes."""
+
+    source: str
+    target: str
+    ratio: float
+    error: float  #: standard error of the ratio
+    windows: float  #: measurements behind it; old ones count less
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
     """A component with its newest measurements."""
 
@@ -124,6 +161,7 @@ class Component:
     service_rate: float | None  #: of one busy replica
     busy: float | None  #: modelled share of time that its replicas are busy
     queued: int | None  #: tuples that wait in front of it
+    model: ModelSeen | None = None  #: model against measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +200,9 @@ class Report:
     streams: tuple[tuple[str, str], ...] = ()
     deployment: Places = field(default_factory=dict)  #: in force
     before: Places = field(default_factory=dict)  #: before the newest reconfiguration that was done
+    selectivities: tuple[SelectivitySeen, ...] = ()  #: by stream
+    stores: tuple[StoreSeen, ...] = ()  #: by node
+    restart_pause_s: float | None = None  #: median of the restarts that plans are priced by
     plan: PlanSeen | None = None
     current: Reconfiguration | None = None  #: in progress
     last: Reconfiguration | None = None  #: the newest that is over

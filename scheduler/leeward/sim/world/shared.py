@@ -96,7 +96,7 @@ class Tenant:
         passed = self._flows.step(seconds, offered, layout, runs=runs)
         self._now, self._response_s = now, passed.response_s
         if runs:
-            self._counts.add(passed, layout)
+            self._counts.add(passed, layout, seconds)
 
     def _layout(self) -> Layout:
         record = self.world.record

@@ -21,6 +21,31 @@ export function percent(part) {
   return `${value.toFixed(value === 0 || value >= 10 ? 0 : value >= 1 ? 1 : 3)} %`;
 }
 
+const milliseconds = (value) => (known(value) ? fixed(2)(1000 * value) : NONE);
+
+// A row of model against measurement; the learnt time with its standard error.
+export function modelRow(id, model) {
+  const learnt = known(model.learnt_s) ? `${milliseconds(model.learnt_s)} ± ${milliseconds(model.error_s)}` : NONE;
+  return [
+    id, percent(model.utilisation), milliseconds(model.measured_s), learnt, milliseconds(model.mm1_s),
+    count(model.samples), `${percent(model.low)} to ${percent(model.high)}`,
+  ];
+}
+
+const megabytes = (value) => (known(value) ? `${fixed(1)(value / 1e6)} MB/s` : NONE);
+
+// What is known of the nodes' links to the DataStore, of restarts and of streams, in words.
+export function learntText(report) {
+  const stores = report.stores.map((one) => `${one.node}: up ${megabytes(one.up_rate)}, down ${megabytes(one.down_rate)}, `
+    + `round trip ${milliseconds(one.trip_s)} ms`);
+  const ratios = report.selectivities.map((one) => `${one.source} to ${one.target} ${fixed(3)(one.ratio)} ± ${fixed(3)(one.error)}`);
+  return [
+    stores.length ? `State to and from the DataStore, ${stores.join("; ")}.` : "",
+    known(report.restart_pause_s) ? `Pause of a restart: ${seconds(report.restart_pause_s)} s.` : "",
+    ratios.length ? `Tuples out for each in: ${ratios.join("; ")}.` : "",
+  ].filter(Boolean).join(" ");
+}
+
 export const withUnit = (text, unit) => (text === NONE ? NONE : `${text} ${unit}`);
 
 export const clockTime = (date) => date.toLocaleTimeString("en-GB");

@@ -1,8 +1,8 @@
 // Elements of the page from reports.
 
 import {
-  changeText, count, currentText, dryRows, dryText, lengthOf, linkTo, money, NONE, percent, phasesOf, placesText, planRows, planText, rate,
-  seconds, timeOf, withUnit, words,
+  changeText, count, currentText, dryRows, dryText, learntText, lengthOf, linkTo, modelRow, money, NONE, percent, phasesOf,
+  placesText, planRows, planText, rate, seconds, timeOf, withUnit, words,
 } from "./figures.js";
 import { colourOf } from "./graph.js";
 
@@ -105,6 +105,7 @@ export function showReport(report, now) {
   }
   say(byId("current"), currentText(report.current, now));
   showComponents(report.components);
+  showModels(report);
   showPlan(report);
 }
 
@@ -124,6 +125,13 @@ function showComponents(components) {
       return element("li", {}, mark, ` ${one.id}, ${one.replicas} of ${one.tasks}`);
     }),
   );
+}
+
+function showModels(report) {
+  const timed = report.components.filter((one) => one.model);
+  const lines = timed.map(({ id, model }) => modelRow(id, model));
+  rows(document.querySelector("#models tbody"), lines, [1, 2, 3, 4, 5, 6]);
+  say(byId("learnt"), learntText(report));
 }
 
 function showPlan(report) {
