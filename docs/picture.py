@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 
 from leeward.cli._replayed import Replayed, generated_rows
-from leeward.cli.demo import Drain, generating, judge
+from leeward.cli.demo import Drain, generating, judge, quickened
 from leeward.dashboard.live import Screen, render
 from leeward.dashboard.watch import Watch
 
@@ -54,7 +54,7 @@ def filmed(folder: Path, hours: float, base_port: int, stack: ExitStack) -> Film
     """The demo as it is by default."""
     return Filmed(
         generated_rows(*generating(hours, seed=1), folder / "demo"), out=folder / "demo", folder=folder / "cluster",
-        speed=60.0, service_times="emulated", options=["mode=live"], base_port=base_port, stack=stack,
+        speed=60.0, service_times="emulated", options=["mode=live", *quickened(60.0)], base_port=base_port, stack=stack,
     )  # fmt: skip
 
 

@@ -56,7 +56,8 @@ class Made:
 def main() -> int:
     options = _options()
     out = ROOT / "out/agreement"
-    settings = [f"period_s={PERIOD_S:g}", f"window_s={PERIOD_S:g}", *(f"edrp.{k}={v}" for k, v in EDRP.items())]
+    settings = [f"period_s={PERIOD_S:g}", f"window_s={PERIOD_S:g}", "scale_down_s=0", "no_return_s=0"]
+    settings += [f"edrp.{k}={v}" for k, v in EDRP.items()]
     hours = options.minutes * options.speed / 60
     command = [Path(sys.executable).with_name("leeward"), "demo", "--hours", hours, "--speed", options.speed]
     command += ["--no-drain", "--out", out, "--base-port", options.base_port]

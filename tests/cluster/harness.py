@@ -285,6 +285,8 @@ class Pilot:
             policy="none",
             period_s=0.2,
             cool_down_s=0.0,
+            scale_down_s=0.0,
+            no_return_s=0.0,
             window_s=1.0,
             checkpoint_every_s=checkpoint_every_s,
             mode=mode,

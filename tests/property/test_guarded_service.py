@@ -24,7 +24,7 @@ from leeward.core.settings import Settings
 from leeward.core.table import replicas
 from leeward.sim.memory import ManualClock, MemoryRequests, memory_ports
 
-COOL_DOWN_S, SCALE_DOWN_S, GAIN, CAPACITY = 5.0, 4.0, 0.02, 4
+COOL_DOWN_S, SCALE_DOWN_S, NO_RETURN_S, GAIN, CAPACITY = 5.0, 4.0, 12.0, 0.02, 4
 GAINS = (0.3, 0.3, 0.3, 0.019)
 #: Of `work`; None: the policy wants no change.
 WANTED = (None, {"n1": 1}, {"n2": 1}, {"n1": 1, "n2": 1}, {"n2": 1, "n3": 1}, {"n1": 1, "n2": 1, "n3": 1})
@@ -62,6 +62,7 @@ class Referee:
 
     def __init__(self, machine):
         self.machine, self.ended_at, self.events = machine, None, []
+        self.left = None  #: (when, replicas of `work` before): its last change under this leader
         self.carried_out = Counter()
 
     def emit(self, action, fields):
@@ -70,6 +71,8 @@ class Referee:
             self.judge()
         if action == "reconfiguration_ended":
             self.ended_at, self.machine.policy.fewer_since = self.machine.clock.time, None
+            if fields["result"] == "done" and fields["changes"]:
+                self.left = self.ended_at, Counter(fields["changes"][0]["before"])
 
     def judge(self):
         machine, world = self.machine, self.machine.cluster.world
@@ -99,6 +102,9 @@ class Referee:
         assert machine.policy.gain >= GAIN or world.draining
         if cost < before and not world.draining.intersection(*[old["work"]]):
             assert machine.clock.time >= machine.policy.fewer_since + SCALE_DOWN_S, "the need has not lasted"
+        at, were = self.left or (-NO_RETURN_S, None)
+        if cost <= before and not world.draining.intersection(*[old["work"]]):
+            assert new["work"] != were or machine.clock.time >= at + NO_RETURN_S, "back and forth"
         self.carried_out["by policy"] += 1
 
 
@@ -128,9 +134,9 @@ class GuardedService(RuleBasedStateMachine):
     )
     def start(self, approval, most_moves, cost_cap):
         self.settings = Settings(
-            period_s=0.5, window_s=1.0, cool_down_s=COOL_DOWN_S, scale_down_s=SCALE_DOWN_S, minimum_gain=GAIN,
-            eps_max=2, approval=approval, most_moves=most_moves, cost_cap=cost_cap, checkpoint_every_s=60.0,
-            checkpoint_least_s=60.0,
+            period_s=0.5, window_s=1.0, cool_down_s=COOL_DOWN_S, scale_down_s=SCALE_DOWN_S, no_return_s=NO_RETURN_S,
+            minimum_gain=GAIN, eps_max=2, approval=approval, most_moves=most_moves, cost_cap=cost_cap,
+            checkpoint_every_s=60.0, checkpoint_least_s=60.0,
         )  # fmt: skip
         self.cluster, self.clock, self.policy = Cluster(), ManualClock(), Wishes()
         self.cluster.world.structures[NAME] = STRUCTURE
@@ -154,7 +160,7 @@ class GuardedService(RuleBasedStateMachine):
             executor=Inline(), presence=Presence(self.ports.nimbus, STRUCTURE, Inline()), reservations=Reservations(1),
         )  # fmt: skip
         assert self.term._take_over(Rounds(5)) is not None
-        self.policy.fewer_since = None  # the next leader counts anew
+        self.policy.fewer_since = self.referee.left = None  # the next leader counts anew
         self.pass_time(rounds)
 
     @rule(rounds=st.sampled_from([1, 10, 40]))

@@ -33,7 +33,7 @@ CHAIN = {
     ],
     "streams": [{"from": "source", "to": "work", "keyed": True}, {"from": "work", "to": "sink", "keyed": True}],
 }
-QUICK = Settings(period_s=5.0, window_s=5.0, cool_down_s=2.0)
+QUICK = Settings(period_s=5.0, window_s=5.0, cool_down_s=2.0, scale_down_s=0.0, no_return_s=0.0)
 
 
 def chain(**changes):
@@ -97,7 +97,8 @@ def test_a_topology_grows_with_the_rate_stays_catches_up_and_shrinks():
 def test_one_policy_of_the_papers_grows_and_shrinks_too():
     trace = steps((300, 50), (300, 250), (300, 50))
     policy = make_policy("edrp", {"method": "exact"})
-    outcome = run(policy, trace, hours=0.25, settings=Settings(period_s=20.0, window_s=20.0))
+    calm = Settings(period_s=20.0, window_s=20.0, scale_down_s=60.0, no_return_s=60.0)
+    outcome = run(policy, trace, hours=0.25, settings=calm)
     samples = outcome.figures.samples
     assert replicas_of(samples, 280) == 3
     assert replicas_of(samples, 500) >= 5

@@ -17,7 +17,8 @@ from leeward.sim.memory import MemoryRequests
 
 
 def settings(**more):
-    return Settings(**({"period_s": 0.5, "cool_down_s": 2.0, "window_s": 1.0} | more))
+    calm = {"cool_down_s": 2.0, "scale_down_s": 0.0, "no_return_s": 0.0}
+    return Settings(**({"period_s": 0.5, "window_s": 1.0} | calm | more))
 
 
 def ask(cluster, body, policy=None, **more):

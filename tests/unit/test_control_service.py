@@ -87,7 +87,9 @@ def stage(policy, *, until, cluster=None, settings=None, fault=None, limit=4000)
     clock = Stage(cluster, until=lambda: until(sink, cluster), limit=limit)
     cluster.clock, cluster.sink = clock, sink
     ports = memory_ports(cluster.world, clock=clock, sink=sink, place=cluster.rebalanced)
-    settings = settings or Settings(period_s=0.5, cool_down_s=2.0, window_s=1.0, minimum_gain=0.02)
+    settings = settings or Settings(
+        period_s=0.5, cool_down_s=2.0, scale_down_s=0.0, no_return_s=0.0, window_s=1.0, minimum_gain=0.02
+    )
     service = Service(topology=NAME, ports=ports, settings=settings, policy=policy, fault=fault, executor=Inline())
     return service, clock, sink, cluster
 

@@ -56,7 +56,8 @@ QUIET = (
 )  # fmt: skip
 #: Of the service, s: it looks often, as its plans are timed, and has patience, as all nodes share one machine.
 TIMES: Mapping[str, str] = {
-    "look_s": "0.1", "period_s": "3", "cool_down_s": "1", "checkpoint_s": "120", "pause_s": "120",
+    "look_s": "0.1", "period_s": "3", "cool_down_s": "1", "scale_down_s": "0", "no_return_s": "0",
+    "checkpoint_s": "120", "pause_s": "120",
     "restore_s": "180", "handover_s": "240", "prepare_s": "240", "silent_s": "20",
 }  # fmt: skip
 #: The event of a topology that Storm has placed by its plan at once.

@@ -18,11 +18,12 @@ from leeward.core.journal import Journal
 from leeward.core.model import ClusterView
 from leeward.core.outcome import DONE
 from leeward.core.placing import present_deployment
-from leeward.core.plan import Plan, deployment
+from leeward.core.plan import Plan, deployment, diff
 from leeward.core.settings import Settings
 from leeward.core.standing import Proposal, Standing
 
 Emit = Callable[[str, Mapping[str, object]], None]
+Replicas = dict[str, dict[str, int]]
 
 
 class Consent:
@@ -147,14 +148,9 @@ class Consent:
 
     def ended(self, journal: Journal) -> None:
         """A reconfiguration is over; if it was carried out, the deployment before it is the one to go back to."""
-        if journal.kind not in ("handover", "restart") or journal.result != DONE:
-            return
-        slots = {**journal.old_slots, **journal.new_slots}
-        owners = {task for tables in (journal.old_tables, journal.new_tables) for t in tables.values() for task in t}
-        if owners <= journal.old_slots.keys():
-            before = deployment(journal.old_tables, journal.old_slots)
-            if before != deployment(journal.new_tables, slots):
-                self._write(before=before)
+        before, after = carried_out(journal)
+        if before != after:
+            self._write(before=before)
 
     def back(self, view: ClusterView) -> Plan:
         """The plan for the deployment before the last reconfiguration. Raises PlanError if it cannot be had."""
@@ -168,6 +164,22 @@ class Consent:
                 remedy="Bring them back, or see leeward reconfigure.",
             )
         return replace(by_hand(before, view), reason="back to the deployment before, asked for by hand")
+
+
+def carried_out(journal: Journal) -> tuple[Replicas, Replicas]:
+    """Component -> node -> replicas before and after a plan that was carried out; empty of any other journal."""
+    if journal.kind not in ("handover", "restart") or journal.result != DONE:
+        return {}, {}
+    slots = {**journal.old_slots, **journal.new_slots}
+    owners = {task for tables in (journal.old_tables, journal.new_tables) for t in tables.values() for task in t}
+    if not owners <= journal.old_slots.keys():
+        return {}, {}
+    return deployment(journal.old_tables, journal.old_slots), deployment(journal.new_tables, slots)
+
+
+def left_by(journal: Journal) -> Replicas:
+    """Of each component that a plan has changed, the replicas by node before; empty if none was carried out."""
+    return {change.component: dict(change.before) for change in diff(*carried_out(journal))}
 
 
 def _plan_of(proposal: Proposal) -> Plan:

@@ -11,6 +11,7 @@ from leeward.core.model import ClusterView
 from leeward.core.placing import present_deployment
 from leeward.core.plan import Change, Plan, deployment, diff
 from leeward.core.settings import Settings
+from leeward.core.table import replicas
 
 
 def over_limits(plan: Plan, view: ClusterView, settings: Settings) -> str:
@@ -50,6 +51,14 @@ def only_ends(plan: Plan, view: ClusterView) -> tuple[str, ...]:
     if view.first or must_leave(view) or "scale-out" in kinds.values():
         return ()
     return tuple(sorted(name for name, kind in kinds.items() if kind == "scale-in"))
+
+
+def utilisation(view: ClusterView, component: str) -> float:
+    """Share of its time that a replica is busy by the measured rates, over 1 if they cannot keep up; 0 if not known."""
+    measured = view.measured.get(component)
+    if measured is None or not measured.service_rate:
+        return 0.0
+    return measured.arrival_rate / (measured.service_rate * len(replicas(view.tables[component])))
 
 
 def _too_many(plan: Plan, view: ClusterView, settings: Settings) -> str:

@@ -76,16 +76,18 @@ class Loop:
         self._next = 0.0
         self._calm, self._forecast = Calm(settings), Forecast(settings)
 
-    def started(self, now: float, ended: float | None = None) -> None:
+    def started(
+        self, now: float, ended: float | None = None, left: Mapping[str, Mapping[str, int]] | None = None
+    ) -> None:
         """A coordinator has begun: the first plan comes after one period, when rates are known, unless the policy needs
-        none. `ended`: when its predecessor's last reconfiguration did."""
+        none. `ended`, `left`: when its predecessor's last reconfiguration did, and what that has changed."""
         if ended is not None:
-            self._calm.ended(min(ended, now))  # by another machine's clock
+            self._calm.ended(min(ended, now), left)  # by another machine's clock
         self._next = now if getattr(self._policy, "at_once", False) else now + self._settings.period_s
 
-    def ended(self, now: float) -> None:
-        """A reconfiguration is over."""
-        self._calm.ended(now)
+    def ended(self, now: float, left: Mapping[str, Mapping[str, int]] | None = None) -> None:
+        """A reconfiguration is over. `left`: replicas by node that the changed components had before."""
+        self._calm.ended(now, left)
         if self._policy is not None and self._settings.cool_down_s:
             why = "no plan is made so soon after a reconfiguration"
             self._emit("cool_down", {"seconds": self._settings.cool_down_s, "why": why})

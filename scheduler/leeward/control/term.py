@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from leeward.control.clocks import REMEDY, clocks_off, response_s
 from leeward.control.clocks import told as clocks_told
-from leeward.control.consent import Consent
+from leeward.control.consent import Consent, left_by
 from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.early import cluster_before, tasks_of
 from leeward.control.errors import LostLeadershipError
@@ -241,7 +241,8 @@ class Term:
         self.coordinator.start()
         self._consent.load()
         journal = self.coordinator.machine.journal
-        self._loop.started(self._ports.clock.now(), None if journal.open else journal.times.get(StepName.CLOSED))
+        ended = None if journal.open else journal.times.get(StepName.CLOSED)
+        self._loop.started(self._ports.clock.now(), ended, left_by(journal))
         self._busy = not self.coordinator.idle
         if self._busy:
             self._reservations.turns.resume(self._structure.name)
@@ -262,7 +263,7 @@ class Term:
         if self._busy and not busy:
             self._forget()
             self._lateness.forget()
-            self._loop.ended(now)
+            self._loop.ended(now, left_by(coordinator.machine.journal))
             self._reservations.release(self._structure.name)
             self._learn(coordinator)
             self._requests.look_again()  # one that came meanwhile was not looked at

@@ -31,7 +31,9 @@ class Settings:
     minimum_gain: float = setting(0.02, "", "a plan must make the objective better by this much")
     most_moves: int = setting(0, "replicas", "a plan may move, add and end at most so many; 0: no limit")
     cost_cap: float = setting(0.0, "$/h", "a plan may cost at most so much, unless it costs less than now; 0: no limit")
-    scale_down_s: float = setting(0.0, "s", "a plan that only ends replicas waits until the need has lasted so long")
+    scale_down_s: float = setting(300.0, "s", "a plan that only ends replicas waits until the need has lasted so long")
+    no_return_s: float = setting(1800.0, "s", "for so long a component that got more replicas keeps them, and one that "
+                                 "was moved does not go back, unless the plan answers a load")  # fmt: skip
     pause_price: float = setting(0.0, "$/s", "price of a second in which tuples wait: a plan that only ends replicas "
                                  "has to save more within `horizon_s`; 0: not weighed")  # fmt: skip
     horizon_s: float = setting(600.0, "s", "time over which the saving of such a plan counts", least=1.0)

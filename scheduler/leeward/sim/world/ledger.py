@@ -16,7 +16,9 @@ _EVERY_TIME = {"measured", "learnt", "checkpoint_committed", "waiting", "service
 #: Fields that differ from run to run.
 _WALL = {"solve_s"}
 #: Settings that a refusal names with its numbers.
-_LIMITS = ("scale_down_s", "most_moves", "cost_cap")
+_LIMITS = ("scale_down_s", "no_return_s", "most_moves", "cost_cap")
+#: Limits of times, in words.
+_DELAYS = {"scale_down_s": "wanted for less than scale_down_s", "no_return_s": "back within no_return_s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ def _kind_of(why: str) -> str:
         return "the gain is below minimum_gain"
     for limit in _LIMITS:
         if limit in why:
-            return f"over {limit}" if limit != "scale_down_s" else "wanted for less than scale_down_s"
+            return _DELAYS.get(limit, f"over {limit}")
     return why
 
 

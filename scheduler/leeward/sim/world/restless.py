@@ -24,7 +24,7 @@ from leeward.sim.world.run import Outcome, simulate
 COOL_DOWN_S = 300.0
 #: Name of a set of guards -> settings of the service that differ from the defaults.
 GUARDS: Mapping[str, Mapping[str, float]] = {
-    "none": {"cool_down_s": 0.0, "minimum_gain": 0.0},
+    "none": {"cool_down_s": 0.0, "scale_down_s": 0.0, "no_return_s": 0.0, "minimum_gain": 0.0},
     "default": {},
     "calm": {"cool_down_s": COOL_DOWN_S, "scale_down_s": 1800.0},
 }

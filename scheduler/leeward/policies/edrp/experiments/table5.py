@@ -57,7 +57,8 @@ def service_options(objective: Objective, mode: str) -> dict[str, str]:
     """
     weights = objective.weights
     return {
-        "policy": "edrp", "mode": mode, "period_s": "60", "minimum_gain": "0", "edrp.headroom": "0",
+        "policy": "edrp", "mode": mode, "period_s": "60", "edrp.headroom": "0",
+        "minimum_gain": "0", "scale_down_s": "0", "no_return_s": "0",
         "edrp.w_r": f"{weights.r:g}", "edrp.w_c": f"{weights.c:g}", "edrp.w_d": f"{weights.d:g}",
     }  # fmt: skip
 
