@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from leeward.control.nodes_seen import NodesSeen
 from leeward.control.snapshot import ClusterSnapshot, Supervisor
+from leeward.core.learnt import StoreLink
 from leeward.core.model import Node
 from leeward.core.orders import Assigned
 from leeward.core.plan import Slot
@@ -29,7 +30,7 @@ def test_each_view_has_the_nodes_that_its_snapshot_says(found, eps_max):
     seen = NodesSeen()
     for supervisors, taken, draining in found:
         free = {one.node: tuple(port for port in one.ports if Slot(one.node, port) not in taken) for one in supervisors}
-        assert seen.of(snapshot(supervisors, taken), draining, eps_max) == tuple(
+        assert seen.of(snapshot(supervisors, taken), draining, eps_max, {}) == tuple(
             Node(
                 id=one.node, ports=free[one.node], capacity=eps_max * len(free[one.node]),
                 draining=one.node in draining, meta={},
@@ -41,6 +42,16 @@ def test_each_view_has_the_nodes_that_its_snapshot_says(found, eps_max):
 def test_nodes_of_plans_and_of_all_else_are_kept_side_by_side():
     seen, one = NodesSeen(), snapshot([Supervisor(node="n1", ports=(1, 2))], frozenset())
     other = snapshot(one.supervisors, frozenset({Slot("n1", 2)}))
-    first, second = seen.of(one, frozenset(), 4), seen.of(other, frozenset(), 4)
+    first, second = seen.of(one, frozenset(), 4, {}), seen.of(other, frozenset(), 4, {})
     assert first is not second
-    assert seen.of(one, frozenset(), 4) is first and seen.of(other, frozenset(), 4) is second
+    assert seen.of(one, frozenset(), 4, {}) is first and seen.of(other, frozenset(), 4, {}) is second
+
+
+def test_a_node_has_its_link_to_the_datastore_once_that_is_known():
+    seen, one = (
+        NodesSeen(),
+        snapshot([Supervisor(node="n1", ports=(1,)), Supervisor(node="n2", ports=(1,))], frozenset()),
+    )
+    link = StoreLink(trip_s=0.002)
+    assert [node.store for node in seen.of(one, frozenset(), 4, {})] == [StoreLink(), StoreLink()]
+    assert [node.store for node in seen.of(one, frozenset(), 4, {"n2": link})] == [StoreLink(), link]

@@ -82,7 +82,8 @@ class Learner:
         if journal.result != DONE:
             return
         if journal.kind == "handover":
-            self._costs.add(journal.exported, journal.waited)
+            if journal.old_tables != journal.new_tables:  # else warm tasks alone, for which no tuple waits
+                self._costs.add(journal.exported, journal.waited)
         elif (restart := restart_of(journal)) is not None:
             self._restarts.append(restart)
 
