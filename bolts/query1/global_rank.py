@@ -26,7 +26,7 @@ class GlobalRankSink(ResultSink):
         if routes is not None:
             row = result_row(pulse.data["pickup"], pulse.data["dropoff"], routes)
             self.publish(pulse.number, row, w0=pulse.data["w0"])
-        self.shown = picture(self.state["shown"], pulse.data["dropoff"])
+        self.shown = picture(self.state.get("shown", ()), pulse.data["dropoff"])
 
 
 def picture(routes: Sequence[str], note: str) -> View:

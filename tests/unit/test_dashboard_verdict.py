@@ -7,6 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from leeward.cli import _replayed
+from leeward.cli._replayed import Rows
 from leeward.dashboard.live import Operator, Screen, render, sparkline
 from leeward.dashboard.verdict import compare
 
@@ -68,10 +70,12 @@ def test_the_view_fits_a_terminal_and_shows_what_it_is_told():
         assert expected in text
 
 
-def test_the_maker_of_the_picture_knows_the_demo(tmp_path):
+def test_the_maker_of_the_picture_knows_the_demo(tmp_path, monkeypatch):
+    rows = Rows(data="none", slices=tmp_path, last=1, reference=())
+    monkeypatch.setattr(_replayed, "generated_rows", lambda options, data, folder: rows)
     picture = runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs/picture.py"))
     with ExitStack() as stack:
-        assert picture["filmed"](tmp_path, 6600, stack).options == ["mode=live"]
+        assert picture["filmed"](tmp_path, 3.0, 6600, stack).options[0] == "mode=live"
     image = picture["draw"](a_screen())
     assert image.size[0] > 1000 and len(image.getcolors()) > 4
     left = [image.getpixel((x, y)) for x in range(60) for y in range(image.size[1])]

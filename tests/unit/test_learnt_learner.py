@@ -88,6 +88,7 @@ CLOSED = Journal(
     result=DONE,
     exported=1000,
     waited=0.25,
+    new_tables={"count": {0: 1}},
     times={"handover": 5.0, "closed": 9.0},
 )
 
@@ -96,6 +97,8 @@ def test_a_reconfiguration_teaches_what_one_of_its_kind_costs():
     learner = Learner()
     learner.ended(replace(CLOSED, result=Outcome(Ending.UNDONE, "no room")))
     assert learner.handover_cost == HandoverCost()
+    learner.ended(replace(CLOSED, new_tables=CLOSED.old_tables))
+    assert learner.handover_cost == HandoverCost(), "warm tasks alone: no tuple waited"
     learner.ended(CLOSED)
     assert learner.handover_cost.constant_s == pytest.approx(0.25, abs=0.001)
     learner.ended(replace(CLOSED, kind="restart"))

@@ -71,7 +71,7 @@ class Calm:
         Back is to the replicas by node before the last change; after one that added replicas, to any fewer. It answers
         a load if some component gets more replicas that either is no return, or is busy for RELIEF of the time by now.
         """
-        if view.first or must_leave(view) or plan.estimate.objective_now == math.inf:  # what there is breaks a bound
+        if view.first or must_leave(view) or plan.estimate.objective_now == math.inf:  # the present one breaks a bound
             return ""
         wanted = changes(plan, view)
         back = {change.component: why for change in wanted if (why := self._return_of(change, now))}
@@ -82,7 +82,7 @@ class Calm:
         return f"{name!r} {back[name]}, less than no_return_s {self._settings.no_return_s:g}"
 
     def _return_of(self, change: Change, now: float) -> str:
-        """What it undoes, and since when that is in force; "" if it undoes nothing, or it is long ago."""
+        """The change that it undoes, and since when that is in force; "" if it undoes nothing, or it is long ago."""
         at, before = self._left.get(change.component, (-math.inf, {}))
         had, has = sum(before.values()), sum(change.before.values())
         if now - at >= self._settings.no_return_s or (

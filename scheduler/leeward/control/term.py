@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
-from leeward.control.clocks import REMEDY, clocks_off, response_s
-from leeward.control.clocks import told as clocks_told
+from leeward.control.clocks import clocks_off, response_s
 from leeward.control.consent import Consent, left_by
 from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.early import cluster_before, tasks_of
@@ -46,6 +45,7 @@ from leeward.control.requests import Requests
 from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.control.room import not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
+from leeward.control.warned import Warned
 from leeward.core.control import ControlRecord
 from leeward.core.coordinates import Delays
 from leeward.core.errors import ClusterRefusedError, NotReadyError, ProtocolError
@@ -55,7 +55,6 @@ from leeward.core.migration.failover import owners_of
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
 from leeward.core.outcome import Outcome, refused
-from leeward.core.outside import warning
 from leeward.core.placing import present_deployment
 from leeward.core.plan import Plan, Slot, restarting
 from leeward.core.policy import Policy
@@ -93,13 +92,12 @@ class Term:
         self._outside: dict[str, tuple[str, ...]] = {}
         self._delays = Delays({})
         self._samples: Mapping[int, TaskMetrics] = {}
-        self._warned: dict[str, tuple[str, ...]] = {}
+        self._warned = Warned(self._emit)
         self._liveness, self._lateness = Liveness(settings.silent_s), Lateness()
         self._at_once = bool(getattr(policy, "at_once", False))
         self._away = self._lacks = ""  # why Redis was not read, and why there are no measurements
         self._stale = ""  # why a plan that is being made goes by figures that are wrong by now
         self._measured_at = 0.0
-        self._clocks_off: Mapping[str, float] = {}
         self._measure_at = self._listen_at = 0.0
         self._consent = Consent(topology=structure.name, store=mine.control, settings=settings, emit=self._emit)
         self._requests = Requests(
@@ -397,11 +395,12 @@ class Term:
             self._stale = f"nothing was measured for {now - self._measured_at:.0f} s while it was made"
         self._measured_at, self._lacks = now, ""
         self._rates = self._monitor.observe(samples, now)
-        self._warn(samples)
+        self._outside = outside_of(samples)
+        self._warned.outside(self._outside)
         if coordinator.snapshot is not None:
             self._delays = delays_of(samples, coordinator.snapshot.assigned.slots)
             slots = coordinator.snapshot.assigned.slots
-            self._tell_clocks(clocks_off(samples, slots))
+            self._warned.clocks(clocks_off(samples, slots))
             if coordinator.idle and self._learner.observe(samples, slots, self._monitor.service, now):
                 self._emit("learnt", learnt_fields(self._learner))
         if coordinator.snapshot is not None and coordinator.machine.record.tables:
@@ -411,23 +410,6 @@ class Term:
         self._lacks, self._stale = why, f"no measurements: {why}"
         self._forget()  # nothing that comes is compared with what was before, or cannot be
         self._emit("measure_failed", {"why": why})
-
-    def _warn(self, samples: Mapping[int, TaskMetrics]) -> None:
-        """Of state outside of `self.state`: once for each component, and again when there is more of it."""
-        self._outside = outside_of(samples)
-        for name, attributes in self._outside.items():
-            if self._warned.get(name) == attributes:
-                continue
-            self._warned[name] = attributes
-            why, remedy = warning(name, attributes)
-            fields = {"component": name, "attributes": list(attributes), "why": why, "remedy": remedy}
-            self._emit("state_outside", fields)
-
-    def _tell_clocks(self, off: Mapping[str, float]) -> None:
-        """When other ones are off than before."""
-        if off.keys() != self._clocks_off.keys():
-            self._emit("clocks_off", {"nodes": off, "why": clocks_told(off), "remedy": REMEDY if off else ""})
-        self._clocks_off = off
 
     def _tell(self, coordinator: Coordinator, cluster: ClusterSnapshot, now: float) -> None:
         """One line for the live view."""

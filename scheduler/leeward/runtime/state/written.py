@@ -22,7 +22,7 @@ _MUTATORS = {
 }
 _FUNCTIONS = {"heappush", "heappop", "heappushpop", "heapreplace", "heapify", "insort", "insort_left", "insort_right"}
 _CONTAINERS = {"list", "dict", "set", "bytearray", "deque", "Counter", "defaultdict", "OrderedDict", "array"}
-_OURS = {"state", "counters", "logger"}
+_OURS = {"state", "counters", "logger", "shown"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ class Elastic(Output):
     kind = "stateless"
     reads = ""  #: a source sets it: the stream of the datastore that it reads; the service looks for backlog there
     writes = ""  #: a sink sets it: the stream that it writes, with the fields of `core/metrics.py`, for response times
+    shown: View | None = None  #: a sink sets it: its newest result as a picture, for the service's page
     #: The other parts; tests have their own.
     _pacing, _make_courier, _make_link, _make_beat, _make_distance = Pacing(), Courier, Link, Beat, Distance
     _task: Task  # there once Storm has told which task it is
@@ -95,7 +96,6 @@ class Elastic(Output):
         )  # fmt: skip
         self._open_output()
         self.counters: Counter[str] = Counter()  #: the user's own counts, published with the metrics
-        self.shown: View | None = None  #: a sink sets it: its newest result as a picture, for the service's page
         self._inbox: deque[Callable[[], None]] = deque()
         self._meter = Meter()
         self._timer_due = 0.0
