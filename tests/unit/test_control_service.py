@@ -14,6 +14,7 @@ from leeward.control.costs import PRIOR, estimate
 from leeward.control.loop import Inline
 from leeward.control.ports import ComponentFacts, Structure
 from leeward.control.report.knowledge import Knowledge
+from leeward.control.reservations import Reservations
 from leeward.control.service import Service
 from leeward.core.errors import ConfigError, PlanError
 from leeward.core.outcome import DONE
@@ -129,6 +130,41 @@ def test_its_events_make_the_whole_report_and_the_end_is_stored():
     assert {node.id for node in knowledge.nodes(NAME)} == {"n1", "n2", "n3"}
     (entry,) = MemoryHistory(cluster.world).read()
     assert (entry["kind"], entry["ending"], entry["epoch"]) == ("handover", "done", report.last.epoch)
+
+
+def test_while_a_plan_waits_for_its_turn_the_policy_is_not_asked_again():
+    policy, reservations = Script(replicas_of_work([2, 3])), Reservations(1)
+    reservations.turns.resume("another")
+    waited = []
+
+    def until(sink, _):
+        if sink.of("plan_refused") and not waited:
+            waited.append(clock.time + 20.0)
+        if waited and clock.time > waited[0]:
+            waited.append(len(policy.views))
+            reservations.turns.end("another")
+        return bool(sink.of("reconfiguration_ended"))
+
+    service, clock, sink, _ = stage(policy, until=until)
+    service._reservations = reservations
+    service.run(clock.stop)
+    assert waited[1] == 1, "asked once in twenty seconds, with a period of half a second"
+    assert len(sink.of("plan_refused")) == 1 and len(sink.of("reconfiguration_ended")) == 1
+
+
+def test_one_that_needs_no_turn_any_more_does_not_hold_up_the_others():
+    policy, reservations = Script(replicas_of_work([2, 3]), keep), Reservations(1)
+    reservations.turns.resume("another")
+
+    def until(sink, _):
+        if sink.of("plan_refused"):
+            reservations.turns.end("another")
+        return len(sink.of("plan_made")) >= 2
+
+    service, clock, _, _ = stage(policy, until=until)
+    service._reservations = reservations
+    service.run(clock.stop)
+    assert reservations.turns.begin("third", clock.time) == ""
 
 
 def test_cool_down_between_reconfigurations():

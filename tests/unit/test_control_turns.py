@@ -29,6 +29,18 @@ def test_one_that_asks_no_more_loses_its_place():
     assert turns.begin("c", FORGET_S) == ""
 
 
+def test_one_that_looks_whether_its_turn_has_come_keeps_its_place_until_it_leaves():
+    turns = Turns(1)
+    turns.begin("a", 0.0)
+    assert turns.begin("b", 0.0) != "" and turns.begin("c", 1.0) != ""
+    for now in range(1, int(3 * FORGET_S), 5):
+        assert "a is reconfigured" in turns.waits("b", float(now)) and "b asked before" in turns.waits("c", float(now))
+    turns.end("a")
+    assert turns.waits("b", 3 * FORGET_S) == turns.waits("b", 3 * FORGET_S) == "", "to look takes no turn"
+    turns.leave("b")
+    assert turns.begin("c", 3 * FORGET_S) == ""
+
+
 def test_no_limit_and_a_predecessors_reconfiguration():
     assert all(Turns(0).begin(name, 0.0) == "" for name in "abcdef")
     turns = Turns(1)

@@ -279,13 +279,21 @@ class Term:
         if goes_on and (coordinator.idle or coordinator.machine.state is State.HELD):
             self._requests.serve(coordinator, now)
             published = coordinator.snapshot is not None
-            if published and ready and coordinator.idle and self._loop.wants_view(now) and self._known(coordinator):
+            wants = published and ready and coordinator.idle and self._loop.wants_view(now) and self._known(coordinator)
+            if wants and not self._waits_for_turn(now):
                 self._plan(coordinator, now)
         self._busy = self._busy or not coordinator.idle
+
+    def _waits_for_turn(self, now: float) -> bool:
+        """A plan had to wait for its turn, and still has to: the policy is asked again when the turn comes."""
+        return bool(self._no_turn and self._reservations.turns.waits(self._structure.name, now))
 
     def _decided(self, coordinator: Coordinator, decision: Decision, now: float) -> None:
         """Carry out the policy's plan, or propose it."""
         if decision.plan is None:
+            if self._no_turn:  # by now there is nothing to carry out: others need not wait for it
+                self._no_turn = ""
+                self._reservations.turns.leave(self._structure.name)
             if decision.keeps:
                 self._consent.unwanted()
         elif self._presence.away and restarting(coordinator.machine.slots, decision.plan.placement):

@@ -23,17 +23,32 @@ class Turns:
     def begin(self, topology: str, now: float) -> str:
         """Take a turn; why there is none, naming the topologies before it, or empty."""
         with self._lock:
-            self._asked = {name: at for name, at in self._asked.items() if now - at < FORGET_S}
-            self._asked[topology] = now
-            before = list(self._asked)[: list(self._asked).index(topology)]
-            free = self._at_once - len(self._running - {topology})
-            if self._at_once and len(before) >= free:
-                others = [f"{name} is reconfigured" for name in sorted(self._running - {topology})]
-                others += [f"{name} asked before" for name in before]
-                return f"waits for its turn (at_once = {self._at_once}): {', '.join(others)}"
-            self._running.add(topology)
-            del self._asked[topology]
+            why = self._asks(topology, now)
+            if not why:
+                self._running.add(topology)
+                del self._asked[topology]
+            return why
+
+    def waits(self, topology: str, now: float) -> str:
+        """Why there is no turn to take now, or empty; it keeps its place among those that wait."""
+        with self._lock:
+            return self._asks(topology, now)
+
+    def leave(self, topology: str) -> None:
+        """It does not wait any more."""
+        with self._lock:
+            self._asked.pop(topology, None)
+
+    def _asks(self, topology: str, now: float) -> str:
+        self._asked = {name: at for name, at in self._asked.items() if now - at < FORGET_S}
+        self._asked[topology] = now
+        before = list(self._asked)[: list(self._asked).index(topology)]
+        free = self._at_once - len(self._running - {topology})
+        if not self._at_once or len(before) < free:
             return ""
+        others = [f"{name} is reconfigured" for name in sorted(self._running - {topology})]
+        others += [f"{name} asked before" for name in before]
+        return f"waits for its turn (at_once = {self._at_once}): {', '.join(others)}"
 
     def resume(self, topology: str) -> None:
         """A predecessor began its reconfiguration, which nobody can put off."""
