@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from hypothesis import given, settings
 
 from leeward.policies.edrp.methods import solve
@@ -54,6 +56,14 @@ def test_the_services_method_takes_it_where_the_programme_would_be_too_large():
     assert not is_large(small) and is_large(large)
     assert solve(large, method="both", time_limit_s=2.0).effort.method == "near"
     assert solve(small, method="both", time_limit_s=2.0).effort.method == "both"
+
+
+def test_searches_beside_each_other_find_what_they_find_alone():
+    some = [problem_from_json(reference_document(nodes, 2)) for nodes in (4, 4, 5, 5)]
+    alone = [solve(problem, method="exact", time_limit_s=30.0, gap=0.05) for problem in some]
+    with ThreadPoolExecutor(4) as threads:
+        beside = list(threads.map(lambda problem: solve(problem, method="exact", time_limit_s=30.0, gap=0.05), some))
+    assert [one.metrics.F for one in beside] == [one.metrics.F for one in alone]
 
 
 def test_its_time_is_limited():

@@ -19,16 +19,17 @@ STAMP = "kernels.stamp"
 Function = Callable[..., Any]
 
 
-def compiler(folder: Path, *types: str, leaf: bool = False) -> Callable[[Function], Function]:
+def compiler(folder: Path, *types: str, leaf: bool = False, nogil: bool = False) -> Callable[[Function], Function]:
     """The decorator for the kernels in `folder`: files `kernel_*.py`, which take the classes of the files `types`.
 
     A function is compiled at its first call, or loaded as an earlier process compiled it.  A `leaf` makes no array, and
     keeps no count of references to those that it is given: numba does so at each access to an array of a tuple, which
-    takes many times as long as the access.  numba refuses a leaf that makes one.
+    takes many times as long as the access.  numba refuses a leaf that makes one.  With `nogil` other threads run beside
+    it, so no two calls may be given the same arrays at a time.
     """
     elsewhere = cache_elsewhere(folder, types)
     # numba names no public option for this; its own helpers are compiled so
-    options = {"_nrt": False} if leaf else {}
+    options = ({"_nrt": False} if leaf else {}) | ({"nogil": True} if nogil else {})
 
     def kernel(function: Function) -> Function:
         if elsewhere is not None:

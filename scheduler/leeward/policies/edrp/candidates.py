@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from leeward.core.coordinates import Delays
 from leeward.core.model import ClusterView, Node
 
-#: Nodes that a search looks at, at most, beside those that something is known of.
-MOST = 32
+#: Nodes that a search looks at, at most, beside those that something is known of. Replicas on few nodes wait less for
+#: each other than on many that are alike, so more are of use only if these are full.
+MOST = 8
 
 
 @dataclass(frozen=True, slots=True)

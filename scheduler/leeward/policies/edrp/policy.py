@@ -37,7 +37,7 @@ from leeward.core.table import replicas
 from leeward.policies.edrp.candidates import candidates
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
-from leeward.policies.edrp.problem.evaluate import Metrics, evaluate, verify
+from leeward.policies.edrp.problem.evaluate import Metrics, assess, evaluate, verify
 from leeward.policies.edrp.problem.latency import MG1, MM1, ResponseCurve
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Outcome, found_in_words
 from leeward.policies.edrp.problem.problem import Problem
@@ -363,9 +363,12 @@ def _swap(
             del counts[node]
         counts[other] = counts.get(other, 0) + 1
         candidate = {**{key: dict(value) for key, value in best.items()}, name: counts}
-        if other not in problem.node_index or len(verify(problem, candidate)) > broken:
+        if other not in problem.node_index:
             continue
-        value = evaluate(problem, candidate).F
+        metrics, violations = assess(problem, candidate)
+        if metrics is None or len(violations) > broken:
+            continue
+        value = metrics.F
         if value <= most:
             return candidate
     return None

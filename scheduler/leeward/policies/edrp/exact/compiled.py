@@ -6,7 +6,8 @@ from pathlib import Path
 
 from leeward.policies.compiled import compiler
 
-#: Files of the classes that the kernels take.
-TYPES = ("arrays.py", "tree.py")
+#: Files of the classes that the kernels take, and this one, as code is compiled anew when the options change.
+TYPES = ("arrays.py", "tree.py", "compiled.py")
 
-kernel = compiler(Path(__file__).resolve().parent, *TYPES)
+#: A search takes seconds, and each has arrays of its own: the service of other topologies goes on meanwhile.
+kernel = compiler(Path(__file__).resolve().parent, *TYPES, nogil=True)
