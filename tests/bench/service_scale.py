@@ -362,15 +362,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.one:
         print(json.dumps(run(options.one, size, cycles=cycles, fill=not options.quick)))
         return 0
-    rows = []
+    out = ROOT / "out/bench" / ("service_scale_quick.json" if options.quick else "service_scale.json")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, Any]] = []
     for policy in options.policies:
         command = [sys.executable, __file__, "--one", policy, f"--cycles={cycles}", *["--quick"] * options.quick]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         rows.append(json.loads(done.stdout))
-    result = {"size": size._asdict(), "options": OPTIONS, "rows": rows, "machine": facts()}
-    out = ROOT / "out/bench" / ("service_scale_quick.json" if options.quick else "service_scale.json")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(result, indent=1) + "\n")
+        result = {"size": size._asdict(), "options": OPTIONS, "rows": rows, "machine": facts()}
+        out.write_text(json.dumps(result, indent=1) + "\n")
     console = Console(highlight=False, width=160)
     console.print(
         f"{size.nodes} nodes, {size.topologies} topologies x {size.components} components x {size.tasks} tasks"
