@@ -375,6 +375,41 @@ def test_the_served_api_reports_acts_and_ends(bots, tmp_path):
     assert finish(service)[0] == 0
 
 
+@pytest.mark.timeout(300)
+def test_questions_over_http_are_answered_as_by_the_commands(bots, tmp_path):
+    """Each by a process of its own below the service; the plan of the policy waits for approval all the while."""
+    file, document = tmp_path / "events.jsonl", tmp_path / "app.json"
+    settings = [word for one in ("policy=even", "window_s=1", "approval=true") for word in ("-o", one)]
+    service = leeward("serve", "app", *settings, "--events", file, "--http", "127.0.0.1:0")
+    wait_for(lambda: "plan_proposed" in actions(file))
+    (url,) = [event["url"] for event in events(file) if event["action"] == "http_listens"]
+    document.write_text(json.dumps({"topology": "app", "deployment": {"work": {"n2": 1}}}))
+
+    def told(*words: str):
+        code, out, err = finish(leeward(*words, "--output", "json"))
+        assert code in (0, 2), err
+        return json.loads(out)
+
+    with httpx.Client(base_url=url, timeout=120) as client:
+        planned = client.post("/api/topologies/app/plan", json={})
+        assert planned.status_code == 200, planned.text
+        assert planned.json() == told("plan", "app", *settings) and planned.json()["change"]
+        assert client.get("/api/topologies/app/diff").json() == told("diff", "app")
+        compared = client.post("/api/topologies/app/diff", json=json.loads(document.read_text()))
+        assert compared.json() == told("diff", "app", "--file", str(document))
+        assert client.get("/api/top").json() == told("top")
+        wrong = {"policy": "evn", "period": 3}
+        (tmp_path / "s.json").write_text(json.dumps(wrong))
+        found = finish(leeward("validate", str(tmp_path / "s.json"), "--output", "json", nimbus=False))
+        assert client.post("/api/validate", json={"settings": wrong}).json() == json.loads(found[1]) and found[0] == 2
+        silent = client.get("/api/topologies/app/explain")
+        assert silent.status_code == 409 and "no tuple was received for 1 s" in silent.json()["error"]
+        assert client.post("/api/topologies/app/apply", json={"deployment": {"work": {"n2": 1}}}).status_code == 403
+    service.send_signal(signal.SIGTERM)
+    assert finish(service)[0] == 0
+    assert "reconfiguration_started" not in actions(file)
+
+
 def test_a_killed_leaders_pause_is_finished_by_the_standby(bots, tmp_path):
     first_file, second_file = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
     options = ("-o", "policy=none", "-o", "pause_s=60", "-o", "session_s=3", "-o", "mode=restart")
