@@ -21,6 +21,7 @@ from kazoo.exceptions import NoNodeError
 from servers import RedisServer, ZooKeeperServer, free_port
 from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import FakeNimbus, serving
+from test_otlp import Receiver, attributes, received
 
 from leeward.core.control import (
     ControlRecord,
@@ -408,6 +409,27 @@ def test_questions_over_http_are_answered_as_by_the_commands(bots, tmp_path):
     service.send_signal(signal.SIGTERM)
     assert finish(service)[0] == 0
     assert "reconfiguration_started" not in actions(file)
+
+
+def test_a_reconfiguration_of_a_service_is_sent_as_a_trace(bots, tmp_path):
+    file, receiver = tmp_path / "events.jsonl", Receiver()
+    try:
+        service = leeward("serve", "app", "-o", "policy=none", "--events", file, "--otlp", receiver.url)
+        wait_for(lambda: "leading" in actions(file))
+        assert finish(leeward("reconfigure", "app", "--replicas", "work=n1:1,n2:1"))[:2] == (0, "done")
+        (end,) = [event for event in events(file) if event["action"] == "reconfiguration_ended"]
+        whole, *phases = received(receiver, 1 + len(end["phases"]))
+        told = attributes(whole)
+        assert (told["leeward.topology"], told["leeward.kind"], told["leeward.result"]) == ("app", end["kind"], "done")
+        assert told["leeward.epoch"] == end["epoch"]
+        for phase in phases:
+            took = (phase.end_time_unix_nano - phase.start_time_unix_nano) / 1e9
+            assert phase.parent_span_id == whole.span_id
+            assert took == pytest.approx(end["phases"][f"{phase.name}_s"], abs=1e-6)
+        service.send_signal(signal.SIGTERM)
+        assert finish(service)[0] == 0
+    finally:
+        receiver.close()
 
 
 def test_a_killed_leaders_pause_is_finished_by_the_standby(bots, tmp_path):

@@ -17,6 +17,7 @@ from leeward.__main__ import main
         ("starlette", "dssp", "dssp"),
         ("starlette", "http", "serve"),
         ("pydantic", "http", "serve"),
+        ("opentelemetry.sdk.trace", "otel", "serve"),
     ],
 )
 def test_a_missing_library_is_said_with_the_extra_that_has_it(library, extra, command, monkeypatch, capsys):

@@ -19,13 +19,14 @@ EXPLAIN = "leeward.policies.edrp.questions.running:explain_view"
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The options of the HTTP side."""
+    """The options of the HTTP side, and the collector of traces."""
 
     http: str | None = None
     certificate: Path | None = None
     key: Path | None = None
     insecure: bool = False
     names: tuple[str, ...] = ()
+    otlp: str | None = None
 
     @contextmanager
     def answering(self, addresses: Addresses, sink: EventSink) -> Iterator[tuple[EventSink, Desk | None]]:

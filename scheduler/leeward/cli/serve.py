@@ -52,6 +52,9 @@ HttpNameOption = Annotated[
     list[str] | None,
     typer.Option("--http-name", metavar="NAME", help="With --http: a name by which browsers ask; repeat for more."),
 ]
+OtlpOption = Annotated[
+    str | None, typer.Option("--otlp", metavar="URL", help="Send traces of reconfigurations to this collector (OTLP).")
+]
 EventsOption = Annotated[Path | None, typer.Option("--events", metavar="FILE", help="Append decisions as JSON lines.")]
 
 
@@ -88,6 +91,7 @@ def serve(
         bool, typer.Option("--insecure", help="With --http: other machines may connect without TLS.")
     ] = False,
     http_name: HttpNameOption = None,
+    otlp: OtlpOption = None,
 ) -> None:
     """Measure topologies, plan for them and reconfigure them, until stopped. Start it twice for a standby.
 
@@ -111,7 +115,7 @@ def serve(
             show(plan_once(topology, addresses, settings.of(topology), timeout), output)
             code = 0
         else:
-            beside = Beside(http, tls_cert, tls_key, insecure, tuple(http_name or ()))
+            beside = Beside(http, tls_cert, tls_key, insecure, tuple(http_name or ()), otlp)
             code = _serve(topology, addresses, settings, events, beside, reread=_rereading(config, options or []))
     raise typer.Exit(code)
 
@@ -142,6 +146,7 @@ def _serve(
     from leeward.adapters.reloading import Reloading
     from leeward.adapters.serving import serve_all, serve_one
     from leeward.adapters.wiring import sink_of
+    from leeward.cli._tracing import traced
     from leeward.control.registry import Policies
 
     def prepared(chosen: Chosen) -> tuple[Chosen, Policies]:
@@ -155,8 +160,11 @@ def _serve(
 
     configure_logs()
     first, (text, read) = prepared(chosen), reread
-    sink = sink_of(events, SystemClock())
-    with _signals() as (stop, interrupted), beside.answering(addresses, sink) as (sink, desk):
+    with (
+        _signals() as (stop, interrupted),
+        traced(beside.otlp, sink_of(events, SystemClock())) as sink,
+        beside.answering(addresses, sink) as (sink, desk),
+    ):
         opened = None if desk is None else desk.serving
 
         def serve(made: tuple[Chosen, Policies], over: threading.Event) -> None:
