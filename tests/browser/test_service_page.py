@@ -26,6 +26,7 @@ from leeward.core.outcome import refused
 from leeward.core.settings import settings_from
 from leeward.dashboard.service.page import routes
 from leeward.local import places
+from leeward.policies.edrp.exact.search import warm_up
 from leeward.sim.memory import ListSink
 from tests.browser.conftest import PROGRAMS
 from tests.browser.driver import Browser
@@ -245,6 +246,7 @@ def test_an_act_that_needs_no_field_is_a_button(browser, monkeypatch):
 @pytest.fixture
 def working(browser, monkeypatch) -> Iterator[Shown]:
     """A topology for which plans can be made; the time of a measurement passes at once."""
+    warm_up()  # as make setup does
     stage = Working()
     monkeypatch.setattr(server, "Studies", partial(Studies, sleep=stage.sleep))
     yield from serve(stage, browser, settings={"edrp": {"headroom": 1.2}})  # one replica is not enough
@@ -254,6 +256,7 @@ def answered(browser: Browser) -> None:
     browser.wait("document.getElementById('asked').textContent === 'Answered, below. Nothing was changed.'")
 
 
+@pytest.mark.timeout(600)
 def test_a_dry_run_shows_the_difference_and_acts_on_nothing(working):
     browser = working.topology()
     assert not browser.ask("document.getElementById('dry').checkVisibility()")
@@ -271,6 +274,7 @@ def test_a_dry_run_shows_the_difference_and_acts_on_nothing(working):
     assert browser.text("#asked") == "" and browser.faults == []
 
 
+@pytest.mark.timeout(600)
 def test_the_reasons_are_those_of_the_command_in_words_by_keyboard(working):
     browser = working.topology()
     browser.ask("document.querySelector('#explain-do').focus()")
@@ -293,6 +297,7 @@ def test_a_question_that_cannot_be_answered_says_why(working):
     assert not browser.ask("document.getElementById('dry').checkVisibility()")
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
 def test_answers_fit_the_window_and_axe_finds_no_serious_fault(working, width, scheme):
     browser = working.browser

@@ -14,6 +14,7 @@ from leeward.adapters.apart import NICE, call_apart
 from leeward.cli._beside import EXPLAIN
 from leeward.core.errors import ClusterRefusedError, NotReadyError
 from leeward.core.settings import settings_from
+from leeward.policies.edrp.exact.search import warm_up
 from tests.control_views import view
 
 ROOT = Path(__file__).parents[2]
@@ -85,8 +86,10 @@ def test_it_is_ended_after_its_limit_and_with_the_service(why, tmp_path):
         assert is_gone(int(file.read_text()))
 
 
+@pytest.mark.timeout(600)
 def test_a_view_is_explained_and_planned_for_apart():
     """Everything that the service sends is pickled, and all that these functions import is there."""
+    warm_up()  # as make setup does
     chosen = settings_from({"edrp": {"r_max_s": 0.2}})
     seen = view(rate=120.0, work=(2, 3))
     asked = {"method": "auto", "time_limit_s": 30.0, "seed": 0}

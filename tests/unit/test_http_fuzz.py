@@ -11,6 +11,7 @@ from schemathesis import checks
 
 from tests.http_api import ACTING, Working
 
+pytestmark = pytest.mark.timeout(600)  # the first explanation on a machine compiles the solver
 #: Live streams do not end by themselves; `tests/contract/test_http_served.py` has them.
 ENDLESS = "/api/events"
 NAMES = (
