@@ -78,6 +78,17 @@ def test_a_curve_is_not_sure_of_rates_that_were_not_seen():
     assert curve.growth == pytest.approx(1.0, abs=0.3), "no sample shows it: M/M/1's stays"
 
 
+def test_tuples_that_come_in_bursts_are_learnt_however_far_from_the_prior():
+    """Query 1's partial ranks get all tuples of a second at its pulse: at 14 % use they stay for 160 service times."""
+    learner = CurveLearner()
+    for at in range(12):
+        learner.add(line(0.02 + 0.01 * at, 1.0, 1000.0), 10.0 * at)
+    curve = learner.fit(SERVICE_S)
+    exact = SERVICE_S * (1 + 1000 * 0.1 / 0.9)
+    assert curve.response_s(0.1 / SERVICE_S) == pytest.approx(exact, rel=0.05)
+    assert curve.error(0.1 / SERVICE_S) < 0.2
+
+
 def test_what_was_is_forgotten():
     learner = CurveLearner()
     for at in range(100):

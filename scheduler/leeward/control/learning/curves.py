@@ -7,8 +7,10 @@ rho:
 
 A sample is one replica over one span: R, the mean sojourn time of its tuples (wait and service); s, its service time;
 rho, the share of the span in which it was busy. So b and g come from linear least squares with regressors between 0 and
-1, and noise is relative to the time itself. The prior is M/M/1 (b = g = 1); it counts like measurements that are off by
-PRIOR_ERROR, so that what no sample shows keeps the model's form, and says that it is not sure.
+1, and noise is relative to the time itself. The prior is M/M/1 (b = g = 1), so that rates that no sample shows keep the
+model's form, and say that it is not sure. It counts as known up to PRIOR_ERROR, or up to as much as the samples are off
+it: tuples that come in bursts stay a hundred times as long as M/M/1 has it, and the prior must not hold that back. The
+noise of the samples is what they are away from their own line, for the same reason.
 
 The estimate is kept as sums (information form), in which forgetting is a factor: it never diverges, and a direction in
 which nothing new is seen goes back to the prior.
@@ -27,6 +29,8 @@ HALF_LIFE_S = 3600.0
 PRIOR_ERROR = 0.5
 #: Relative noise of a sample that the prior expects, and the number of samples for which that expectation counts.
 NOISE, NOISE_WEIGHT = 0.2, 4.0
+#: Weight of the prior in the line that the noise is measured from: next to none.
+TRACE = 1e-6
 #: Over this utilisation a queue is not stationary within a span.
 MOST_BUSY = 0.95
 #: The wait grows at least by this much, so that the curve has its limit at full use.
@@ -95,18 +99,17 @@ class CurveLearner:
         """The curve for a service time of `service_s`; None before the first sample."""
         if not self.samples or not 0.0 < service_s < math.inf:
             return None
-        noise = NOISE
-        for _ in range(3):  # how much the prior counts depends on the noise, and the other way round
-            rest, growth, spread = self._solve(noise)
-            noise = self._noise(rest, growth)
+        rest, growth, _ = self._solve(NOISE, prior=TRACE)
+        noise = math.sqrt((NOISE_WEIGHT * NOISE**2 + self._left(rest, growth)) / (NOISE_WEIGHT + self.samples))
+        loose = max(PRIOR_ERROR, math.sqrt(self._left(1.0, 1.0) / self.samples))
+        rest, growth, spread = self._solve(noise, prior=max(TRACE, (noise / loose) ** 2))
         return LearntCurve(
             service_s=service_s, rest=rest, growth=growth, samples=self.samples, low=self.low, high=self.high,
             covariance=spread,
         )  # fmt: skip
 
-    def _solve(self, noise: float) -> tuple[float, float, tuple[float, float, float]]:
-        """(b, g, their covariance) for samples with this relative noise."""
-        prior = (noise / PRIOR_ERROR) ** 2
+    def _solve(self, noise: float, *, prior: float) -> tuple[float, float, tuple[float, float, float]]:
+        """(b, g, their covariance) for samples with this relative noise, and a prior that counts as so many samples."""
         a, b, d, u, v = self._sums[0] + prior, self._sums[1], self._sums[2] + prior, *self._sums[3:5]
         u, v = u + prior, v + prior
         det = a * d - b * b  # at least prior^2
@@ -118,8 +121,8 @@ class CurveLearner:
         scale = noise**2 / det
         return rest, growth, (scale * d, -scale * b, scale * a)
 
-    def _noise(self, rest: float, growth: float) -> float:
-        """Relative noise of the samples around this line."""
+    def _left(self, rest: float, growth: float) -> float:
+        """Sum of squares of what the samples are away from this line."""
         a, b, d, u, v, y = self._sums
         left = y - 2 * (rest * u + growth * v) + rest * rest * a + 2 * rest * growth * b + growth * growth * d
-        return math.sqrt((NOISE_WEIGHT * NOISE**2 + max(0.0, left)) / (NOISE_WEIGHT + self.samples))
+        return max(0.0, left)
