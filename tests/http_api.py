@@ -145,6 +145,7 @@ class Stage:
             "models": {"work": model}, "stores": {"n1": link, "n2": {**link, "down_rate": None, "downs": 0}},
             "selectivities": {"source>work": {"ratio": 1.0, "error": 0.01, "windows": 9.0}},
             "restarts": [{"started": 2, "pause_s": 9.5}],
+            "handover": {"constant_s": 0.02, "per_byte_s": 5e-8, "off_s": 0.003, "handovers": 4},
         }  # fmt: skip
 
     @staticmethod

@@ -138,7 +138,8 @@ def test_models_stand_beside_measurements(shown):
     assert "work 60 % 20.00 21.00 ± 1.00 31.00 40 20 % to 70 %" in browser.text("#models tbody")
     learnt = browser.text("#learnt")
     assert "n1: up 40.0 MB/s, down 60.0 MB/s, round trip 0.40 ms; n2: up 40.0 MB/s, down –" in learnt
-    assert "Pause of a restart: 9.500 s." in learnt and "source to work 1.000 ± 0.010" in learnt
+    assert "handover: 20.00 ms and 50.000 ms a MB, 3.00 ms off in the median of 4." in learnt
+    assert "Pause of a restart: 9.500 s, median of 1." in learnt and "source to work 1.000 ± 0.010" in learnt
     assert browser.faults == []
 
 

@@ -42,6 +42,14 @@ def test_neither_part_is_negative():
     assert constant == 0.0 and slope == pytest.approx(3e-4)
 
 
+def test_they_say_how_far_off_the_estimate_is():
+    costs = HandoverCosts()
+    assert costs.off_s() is None and len(costs) == 0
+    for size, off in ((0, 0.01), (1e6, -0.01), (2e6, 0.01), (3e6, -0.01)):
+        costs.add(size, 0.1 + 1e-8 * size + off)
+    assert costs.off_s() == pytest.approx(0.01, abs=0.005) and len(costs) == 4
+
+
 def test_only_the_newest_count():
     costs = HandoverCosts()
     for _ in range(KEEP):

@@ -79,6 +79,7 @@ LEARNT = {
     },
     "stores": {"n2": {"up_rate": None, "down_rate": 5e7, "trip_s": 0.001, "ups": 0, "downs": 3}},
     "selectivities": {"source>work": {"ratio": 0.9, "error": 0.02, "windows": 7.0}},
+    "handover": {"constant_s": 0.01, "per_byte_s": 1e-8, "off_s": -1.0, "handovers": 3},
     "restarts": [{"started": 1, "pause_s": 9.0}, {"started": 2, "pause_s": 11.0}, {"started": 2, "pause_s": None}],
 }  # fmt: skip
 
@@ -90,7 +91,8 @@ def test_what_was_learnt_stands_beside_what_was_measured():
     assert model["source"] is None and model["sink"] is None, "NaN is not told"
     assert [(store.node, store.down_rate, store.downs) for store in report.stores] == [("n2", 5e7, 3)]
     assert [(one.source, one.target, one.ratio) for one in report.selectivities] == [("source", "work", 0.9)]
-    assert report.restart_pause_s == 10.0
+    assert (report.restart_pause_s, report.restarts_seen) == (10.0, 2)
+    assert (report.handover.constant_s, report.handover.off_s, report.handover.handovers) == (0.01, None, 3)
     assert report.last_action != "learnt", "it is no deed"
 
 

@@ -45,3 +45,12 @@ class HandoverCosts:
     def fit(self) -> HandoverCost:
         """As estimated."""
         return estimate(self._seen)
+
+    def off_s(self) -> float | None:
+        """Median distance of the handovers from the estimate, s; None before the first."""
+        constant_s, per_byte_s = self.fit()
+        distances = [abs(wait - constant_s - per_byte_s * size) for size, wait in self._seen]
+        return median(distances) if distances else None
+
+    def __len__(self) -> int:
+        return len(self._seen)

@@ -113,6 +113,11 @@ class Learner:
         """As estimated."""
         return self._costs.fit()
 
+    @property
+    def handovers(self) -> tuple[int, float | None]:
+        """Number of handovers behind that, and their median distance from it, s."""
+        return len(self._costs), self._costs.off_s()
+
     def learnt(self, service: Mapping[str, float]) -> Learnt:
         """All the rest. `service`: component -> tuples/s of one busy replica, as last measured."""
         curves = {name: learner.fit(1.0 / service[name]) for name, learner in self._curves.items() if name in service}

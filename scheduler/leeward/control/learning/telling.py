@@ -9,7 +9,7 @@ from leeward.control.learning.learner import Learner
 
 def learnt_fields(learner: Learner) -> dict[str, object]:
     """As `control.report.reading` reads them; figures of streams are under FROM>TO."""
-    known, cost = learner.learnt({}), learner.handover_cost
+    known, cost, (handovers, off_s) = learner.learnt({}), learner.handover_cost, learner.handovers
     return {
         "models": {
             one.component: {name: _short(value) for name, value in asdict(one).items() if name != "component"}
@@ -22,7 +22,12 @@ def learnt_fields(learner: Learner) -> dict[str, object]:
             f"{source}>{target}": {name: _short(value) for name, value in ratio._asdict().items()}
             for (source, target), ratio in known.selectivities.items()
         },
-        "handover": {"constant_s": _short(cost.constant_s), "per_byte_s": _short(cost.per_byte_s)},
+        "handover": {
+            "constant_s": _short(cost.constant_s),
+            "per_byte_s": _short(cost.per_byte_s),
+            "off_s": _short(off_s),
+            "handovers": handovers,
+        },
         "restarts": [{"started": one.started, "pause_s": _short(one.pause_s)} for one in known.restarts],
     }
 

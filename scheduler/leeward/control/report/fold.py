@@ -181,6 +181,7 @@ def _learnt(known: Known, fields: Fields, _: float) -> Known:
     report = replace(
         known.report, selectivities=read.selectivities(fields.get("selectivities")),
         stores=read.stores(fields.get("stores")), restart_pause_s=median(pauses) if pauses else None,
+        restarts_seen=len(pauses), handover=read.handover(fields.get("handover")),
     )  # fmt: skip
     return replace(known, report=report, models=read.models(fields.get("models")))
 

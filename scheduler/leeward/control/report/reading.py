@@ -9,6 +9,7 @@ from typing import Any
 from leeward.control.report.values import (
     Change,
     ComponentSeen,
+    HandoverSeen,
     ModelSeen,
     NodeSeen,
     Places,
@@ -137,6 +138,18 @@ def selectivities(value: object) -> tuple[SelectivitySeen, ...]:
         )
         for name, each in _named(value)
     )  # fmt: skip
+
+
+def handover(value: object) -> HandoverSeen | None:
+    """The price of handovers."""
+    for each in _records([value]):
+        constant_s, per_byte_s = number(each.get("constant_s")), number(each.get("per_byte_s"))
+        if constant_s is not None and per_byte_s is not None:
+            return HandoverSeen(
+                constant_s=constant_s, per_byte_s=per_byte_s, off_s=number(each.get("off_s")),
+                handovers=whole(each.get("handovers")) or 0,
+            )  # fmt: skip
+    return None
 
 
 def pauses(value: object) -> list[float]:

@@ -136,6 +136,16 @@ class StoreSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandoverSeen:
+    """The longest wait of a tuple in a handover, by which plans are priced."""
+
+    constant_s: float
+    per_byte_s: float  #: s for each byte of state that moves
+    off_s: float | None  #: median distance of the handovers from that
+    handovers: int  #: that it was learnt from; 0: the defaults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SelectivitySeen:
     """Tuples on a stream for each tuple that its source component processes."""
 
@@ -202,7 +212,9 @@ class Report:
     before: Places = field(default_factory=dict)  #: before the newest reconfiguration that was done
     selectivities: tuple[SelectivitySeen, ...] = ()  #: by stream
     stores: tuple[StoreSeen, ...] = ()  #: by node
+    handover: HandoverSeen | None = None
     restart_pause_s: float | None = None  #: median of the restarts that plans are priced by
+    restarts_seen: int = 0  #: number of those
     plan: PlanSeen | None = None
     current: Reconfiguration | None = None  #: in progress
     last: Reconfiguration | None = None  #: the newest that is over

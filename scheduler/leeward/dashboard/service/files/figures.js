@@ -41,7 +41,10 @@ export function learntText(report) {
   const ratios = report.selectivities.map((one) => `${one.source} to ${one.target} ${fixed(3)(one.ratio)} ± ${fixed(3)(one.error)}`);
   return [
     stores.length ? `State to and from the DataStore, ${stores.join("; ")}.` : "",
-    known(report.restart_pause_s) ? `Pause of a restart: ${seconds(report.restart_pause_s)} s.` : "",
+    report.handover?.handovers ? `Longest wait in a handover: ${milliseconds(report.handover.constant_s)} ms and `
+      + `${fixed(3)(1e9 * report.handover.per_byte_s)} ms a MB, ${milliseconds(report.handover.off_s)} ms off in the median `
+      + `of ${report.handover.handovers}.` : "",
+    known(report.restart_pause_s) ? `Pause of a restart: ${seconds(report.restart_pause_s)} s, median of ${report.restarts_seen}.` : "",
     ratios.length ? `Tuples out for each in: ${ratios.join("; ")}.` : "",
   ].filter(Boolean).join(" ");
 }
