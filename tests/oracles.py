@@ -78,11 +78,14 @@ def _metrics(problem: Problem, choices: list[list[dict[str, int]]], picked: tupl
 
 
 def _fits(problem: Problem, choices: list[list[dict[str, int]]], picked: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Whether every node's capacity holds, for every deployment."""
+    """Whether every node's capacity holds, and no node hosts two that are to be apart, for every deployment."""
     fits = np.ones(len(picked[0]), dtype=bool)
     for node in problem.nodes:
         used = np.zeros(len(picked[0]))
         for i, operator in enumerate(problem.operators):
             used += np.array([u.get(node.id, 0) * operator.res for u in choices[i]])[picked[i]]
         fits &= used <= node.res + SLACK * max(1.0, node.res)
+        here = [np.array([node.id in u for u in choices[i]])[picked[i]] for i in range(len(choices))]
+        for names in problem.apart:
+            fits &= sum(here[problem.operator_index[name]] for name in set(names)) <= 1
     return fits

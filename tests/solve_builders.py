@@ -96,8 +96,13 @@ _WEIGHTS = st.sampled_from(
 
 
 @st.composite
-def documents(draw: st.DrawFn, *, deployments: int = 20_000, operators: int = 4, nodes: int = 4) -> dict[str, Any]:
-    """Random tiny instances: any DAG, all downtime models, with and without current, pins, traffic."""
+def documents(
+    draw: st.DrawFn, *, deployments: int = 20_000, operators: int = 4, nodes: int = 4, apart: bool = False
+) -> dict[str, Any]:
+    """Random tiny instances: any DAG, all downtime models, with and without current, pins, traffic.
+
+    `apart`: some of them with operators that may share no node.
+    """
     node_count = draw(st.sampled_from([1, *range(2, nodes + 1), *range(2, nodes + 1)]))
     operator_count = draw(st.sampled_from([1, *range(2, operators + 1), *range(2, operators + 1)]))
     ids = [f"n{u}" for u in range(node_count)]
@@ -133,6 +138,9 @@ def documents(draw: st.DrawFn, *, deployments: int = 20_000, operators: int = 4,
             for operator in document["operators"]
             if draw(st.integers(0, 4)) > 0
         }
+    if apart:
+        some = st.lists(st.sampled_from([f"op{j}" for j in range(operator_count)]), min_size=1, max_size=3)
+        document["apart"] = draw(st.lists(some, max_size=2))
     size = 1
     for operator in document["operators"]:
         n, k = len(operator["allowed"] or ids), operator["k"]

@@ -229,13 +229,31 @@ def test_bad_settings_are_refused(wrong):
         AgileDartSettings(**wrong)
 
 
+def test_components_are_kept_apart():
+    shown = view(rate=290.0, apart=(("sink", "work"),))  # all are on n1
+    plan = decide(shown)
+    assert "n1" not in counts(plan) and sum(counts(plan).values()) == 2 and counts(plan, "sink") == {"n1": 1}
+    with pytest.raises(PlanError, match=r"find no nodes of their own"):
+        decide(replace(shown, nodes=(node("n1"),), assignment=dict.fromkeys(shown.assignment, Slot("n1", 1))))
+
+
+def test_the_first_placement_by_dataflow_keeps_components_apart():
+    apart = (("sink", "work"), ("source", "sink"))
+    plan = decide(view(first=True, apart=apart), AgileDart(AgileDartSettings(place="dataflow")))
+    assert not counts(plan, "sink").keys() & (counts(plan).keys() | counts(plan, "source").keys())
+
+
+@pytest.mark.parametrize("apart", [(), (("sink", "work"),)])
 @pytest.mark.parametrize("rule", ["guarded", "secant"])
-def test_every_plan_of_random_views_passes_the_guard(rule):
+def test_every_plan_of_random_views_passes_the_guard(rule, apart):
     rng = random.Random(4)
     for _ in range(150):
         policy, names = AgileDart(AgileDartSettings(rule=rule, window=1)), ("n1", "n2", "n3")
         nodes = tuple(node(n, capacity=rng.randint(3, 5), draining=n != "n2" and rng.random() < 0.2) for n in names)
+        if apart and sum(not one.draining for one in nodes) < 2:
+            continue
         shown = view(nodes=nodes, rate=rng.uniform(0, 600), queued=rng.choice([0, 5_000]), first=rng.random() < 0.3)
+        shown = replace(shown, apart=apart)
         for _ in range(3):
             made = tuple(replace(c, stateful=rng.random() < 0.5) for c in shown.components)
             shown = replace(shown, components=made)
@@ -255,7 +273,8 @@ def test_it_follows_the_rate_in_the_simulated_cluster():
     world = load_world(Path(__file__).parents[2] / "storm_conf/worlds/query1.toml")
     trace = RateTrace((0.0, 300.0, 300.001, 900.0), (80.0, 80.0, 220.0, 220.0))
     policy = make_policy("leeward.policies.agiledart.policy:AgileDart", {})
-    outcome = simulate(world, trace, policy, Settings(period_s=10.0), hours=0.25)
+    settings = Settings(period_s=10.0, scale_down_s=0.0, no_return_s=0.0)
+    outcome = simulate(world, trace, policy, settings, hours=0.25)
     figures = outcome.figures
     assert figures.handovers + figures.restarts >= 1 and figures.failed == 0 and not figures.refused
     assert figures.restarts == 0, "warm tasks are there"

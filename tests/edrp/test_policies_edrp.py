@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 from control_views import node, view
 
-from leeward.control.guard import not_worth_it
+from leeward.control.guard import check_plan, not_worth_it
 from leeward.core.balance import excess
+from leeward.core.errors import PlanError
 from leeward.core.model import HandoverCost
 from leeward.core.plan import Slot, deployment
 from leeward.core.settings import Settings
@@ -270,6 +271,55 @@ def test_even_needs_load_only():
     plan = Even(EvenSettings(headroom=0.0)).decide(before, now=0.0, rng=random.Random(1))
     assert len(replicas(plan.tables["work"])) == 2
     assert plan.placement.keys() == before.assignment.keys()
+
+
+def even(shown, **settings):
+    plan = Even(EvenSettings(**({"headroom": 0.0} | settings))).decide(shown, now=0.0, rng=random.Random(1))
+    check_plan(plan, shown)
+    return deployment(plan.tables, plan.placement)
+
+
+def test_even_ends_a_replica_only_when_a_greater_load_needs_it_no_more():
+    two, boundary = view(rate=106.0, work=(2, 3)), 0.7 * 150.0
+    assert len(even(view(rate=boundary - 1))["work"]) == 1 and len(even(view(rate=boundary + 1))["work"]) == 2
+    for rate in (boundary + 1, boundary - 1, boundary / 1.15 + 1):
+        assert even(replace(two, measured=view(rate=rate).measured))["work"] == {"n1": 1, "n2": 1}
+    assert even(replace(two, measured=view(rate=boundary / 1.15 - 1).measured))["work"] == {"n2": 1}, (
+        "n1 holds the most"
+    )
+
+
+def test_even_leaves_others_where_they_are_when_one_grows():
+    """A turn that went on from component to component moved all that came after the one that grew."""
+    shown = view(rate=140.0, work=(2,))
+    shown = replace(shown, assignment=shown.assignment | {5: Slot("n3", 1), 1: Slot("n2", 1)})
+    grown = even(shown)
+    assert (grown["source"], grown["sink"]) == ({"n2": 1}, {"n3": 1})
+    assert sum(grown["work"].values()) == 2 and grown["work"]["n1"] >= 1
+
+
+@pytest.mark.parametrize("work", [(2,), (2, 3), (2, 3, 4)])
+def test_even_keeps_components_apart(work):
+    shown = view(rate=290.0, work=work, apart=(("sink", "work"),))
+    found = even(shown)
+    assert not found["sink"].keys() & found["work"].keys() and sum(found["work"].values()) >= 2
+    alone = replace(shown, nodes=(node("n1"),), assignment=dict.fromkeys(shown.assignment, Slot("n1", 1)))
+    with pytest.raises(PlanError, match=r"find no nodes of their own.*leeward\.apart"):
+        even(alone)
+
+
+@pytest.mark.parametrize("method", ["both", "restricted", "exact", "auto"])
+def test_edrp_keeps_components_apart(method):
+    shown = view(rate=140.0, apart=(("sink", "work"), ("source", "work")))  # all are on n1
+    plan = decide(shown, replace(SETTINGS, method=method))
+    check_plan(plan, shown)
+    assert "no deployment found" not in plan.reason
+
+
+def test_edrp_says_so_where_components_cannot_be_apart():
+    shown = view(nodes=(node("n1"),), apart=(("sink", "work"),))
+    shown = replace(shown, assignment=dict.fromkeys(shown.assignment, Slot("n1", 1)))
+    assert "leeward.apart" in decide(shown).reason
 
 
 def test_even_leaves_draining_nodes_alone():

@@ -82,7 +82,7 @@ class Calm:
         return f"{name!r} {back[name]}, less than no_return_s {self._settings.no_return_s:g}"
 
     def _return_of(self, change: Change, now: float) -> str:
-        """The change that it undoes, and since when that is in force; "" if it undoes nothing, or it is long ago."""
+        """The change that it undoes, and when that was; "" if it undoes nothing, or it is long ago."""
         at, before = self._left.get(change.component, (-math.inf, {}))
         had, has = sum(before.values()), sum(change.before.values())
         if now - at >= self._settings.no_return_s or (

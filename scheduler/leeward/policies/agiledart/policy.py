@@ -12,8 +12,9 @@ its replicas.
 
 Our own part: a replica is worth less than its service rate, as queues grow without bound at that; where the network
 limits a stateless component, a replica is worth what it then received, until one receives more; a move goes to no node
-that was found slow since the network last kept up.  The paper looks for the other node in the leaf set of its overlay,
-here any node may be it.  A source keeps its one replica.  The loop ends one reconfiguration before it begins another.
+that was found slow since the network last kept up; components of one list of `leeward.apart` share no node.  The paper
+looks for the other node in the leaf set of its overlay, here any node may be it.  A source keeps its one replica.  The
+loop ends one reconfiguration before it begins another.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import random
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from leeward.core.apart import barred, rivals_of, settle
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.placing import carry, places, present_deployment
@@ -79,6 +82,15 @@ class _Asked:
         return [node for node in nodes if self.site(node) in sites] if self.sites else sites
 
 
+class _Near(NamedTuple):
+    """A component's replicas by node, and the nodes for them."""
+
+    present: Counts  #: as they are
+    kept: Counts  #: those that may stay
+    ready: Mapping[str, int]  #: node -> replicas that it can have with no worker restarted
+    allowed: Collection[str]  #: nodes on which it may be
+
+
 class AgileDart:
     """See the module. Remembers measurements, so each topology has a policy of its own."""
 
@@ -99,9 +111,10 @@ class AgileDart:
         Raises PlanError if a component can have no replica at all, LeewardError if a dataflow finds no room.
         """
         if self.at_once and view.first and self._laid != view.topology_id:
-            wanted, reason = by_dataflow(view)
-            if wanted != present_deployment(view):
-                return carry(view, wanted, reason=reason)
+            laid, reason = by_dataflow(view)
+            laid = _apart(_Asked.of(view), laid)
+            if laid != present_deployment(view):
+                return carry(view, laid, reason=reason)
             self._laid = view.topology_id
         if view.topology_id != self._topology_id:
             self._known, self._queued, self._topology_id = {}, {}, view.topology_id
@@ -109,28 +122,35 @@ class AgileDart:
         room = asked.room
         kept: dict[str, Counts] = {}
         for component in view.components:
-            allowed = set(asked.allowed(component))
-            here = sorted((node, n) for node, n in present[component.id].items() if node in allowed)
+            mine = set(asked.allowed(component))
+            here = sorted((node, n) for node, n in present[component.id].items() if node in mine)
             kept[component.id] = {node: fit for node, n in here if (fit := min(n, room.free(node))) > 0}
             room.used.update(kept[component.id])
-        ready = places(view)
+        if view.apart:
+            kept = _apart(asked, kept)
+            room.used = Counter()
+            for counts in kept.values():
+                room.used.update(counts)
+        ready, rivals = places(view), rivals_of(view.apart)
         for component in view.components:  # each needs one, before any gets more
             if not kept[component.id]:
                 kept[component.id] = grow({}, 1, asked.allowed(component), room, ready=ready[component.id])
-        wanted, reasons = {}, []
+        wanted: dict[str, Counts] = {}
+        reasons: list[str] = []
         for component in view.components:
-            name = component.id
-            counts, reason = self._place(asked, component, present[name], kept[name], ready[name])
-            wanted[component.id] = counts
+            name, allowed = component.id, asked.allowed(component)
+            if away := barred(name, rivals, kept | wanted):
+                allowed = [node for node in allowed if node not in away]
+            at = _Near(present=present[name], kept=kept[name], ready=ready[name], allowed=allowed)
+            counts, reason = self._place(asked, component, at)
+            wanted[name] = counts
             reasons += [f"{component.id}: {reason}"] if reason else []
         self._queued = {name: measured.queued for name, measured in view.measured.items()}
         return carry(view, wanted, reason="; ".join(reasons) or "every component rests")
 
-    def _place(
-        self, asked: _Asked, component: Component, present: Counts, kept: Counts, ready: Mapping[str, int]
-    ) -> tuple[Counts, str]:
+    def _place(self, asked: _Asked, component: Component, at: _Near) -> tuple[Counts, str]:
         """Its replicas by node, and why they change; "" if they do not."""
-        view, room, allowed = asked.view, asked.room, asked.allowed(component)
+        view, room, present, kept, allowed = asked.view, asked.room, at.present, at.kept, at.allowed
         x = len(replicas(view.tables[component.id]))
         known = self._look(component, present)
         remedy = self._remedy(asked, component, known, x)
@@ -142,7 +162,7 @@ class AgileDart:
             counts, reason = shrink(kept, sum(kept.values()) - number, room), "scale in"
         elif number > sum(kept.values()):
             near = () if out else asked.near(kept, allowed)
-            counts = grow(kept, number - sum(kept.values()), allowed, room, out=out, ready=ready, near=near)
+            counts = grow(kept, number - sum(kept.values()), allowed, room, out=out, ready=at.ready, near=near)
             reason = _way_of(kept, counts) if number > x else ""
         if not counts:
             raise PlanError(
@@ -150,7 +170,7 @@ class AgileDart:
                 remedy=f"Of {list(allowed or component.pinned) or 'the nodes'} one needs room and must not drain.",
             )
         if remedy is Remedy.MOVE and counts == present:
-            counts, reason = self._move(asked, component, known, counts)
+            counts, reason = self._move(asked, allowed, known, counts)
         elif counts == present:
             reason = f"{number - x} more find no room" if number > x else ""
         elif not reason:
@@ -203,9 +223,9 @@ class AgileDart:
             known.through, known.rule = arriving / x if arriving > 0 else None, self._rule()
         return remedy
 
-    def _move(self, asked: _Asked, component: Component, known: _Known, counts: Counts) -> tuple[Counts, str]:
+    def _move(self, asked: _Asked, allowed: Collection[str], known: _Known, counts: Counts) -> tuple[Counts, str]:
         known.slow.update(counts)
-        others = [node for node in asked.allowed(component) if node not in known.slow]
+        others = [node for node in allowed if node not in known.slow]
         sites, room = {asked.site(node) for node in counts}, asked.room
         target = room.least_loaded([n for n in others if asked.site(n) not in sites]) or room.least_loaded(others)
         if target is None:
@@ -220,6 +240,20 @@ def _present(view: ClusterView) -> dict[str, Counts]:
         c.id: dict(Counter(view.assignment[t].node for t in replicas(view.tables[c.id]) if t in view.assignment))
         for c in view.components
     }
+
+
+def _apart(asked: _Asked, hosts: Mapping[str, Counts]) -> dict[str, Counts]:
+    """Those of the replicas that share no node with a rival, and one at least of each that has rivals."""
+    view = asked.view
+    allowed = {component.id: asked.allowed(component) for component in view.components}
+    capacity = {node.id: node.capacity for node in view.nodes if not node.draining}
+    settled = settle(view.apart, hosts, allowed, capacity)
+    if settled is None:
+        raise PlanError(
+            f"components {[list(names) for names in view.apart]} find no nodes of their own.",
+            remedy="Add nodes, end a drain, or change leeward.apart of the topology.",
+        )
+    return settled
 
 
 def _way_of(before: Mapping[str, int], after: Mapping[str, int]) -> str:

@@ -43,7 +43,7 @@ class Even:
             for _ in range(wanted[name].total() - number):
                 _end_one(wanted[name], used)
         rivals = rivals_of(view.apart)
-        for name, number in numbers.items():  # replicas that end make room for new ones
+        for name, number in numbers.items():  # replicas that go make room for others
             near = [node for node in allowed[name] if node not in barred(name, rivals, wanted)]
             while wanted[name].total() < number and (free := [node for node in near if used[node] < nodes[node]]):
                 node = _emptiest(free, used)

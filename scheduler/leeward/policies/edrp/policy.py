@@ -9,7 +9,8 @@ has to, with t_syn and t_s as restarts took; by setting A.2 or A.1 for all; w_d 
 Our own part: the paper's replicas share an operator's load evenly, ours own key groups, so where one gets clearly more
 than its share a plan changes owners only; rates are raised by a head-room and by what a backlog needs; an operator that
 no number of replicas can serve is planned as if it could at 95 %; bounds that cannot be met are widened, and the reason
-says so; among (nearly) equal deployments the one that finds warm tasks in place is taken.
+says so; components of one list of `leeward.apart` share no node; among (nearly) equal deployments the one that finds
+warm tasks in place is taken.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ class Edrp:
         present = problem.current
         result = self._search(problem, remarks, seed=self._settings.seed)
         if result is None:
-            return _keep(view, "; ".join((*remarks, "no deployment found: the present one stays")))
+            apart = ("components of leeward.apart find no nodes of their own, perhaps",) if view.apart else ()
+            return _keep(view, "; ".join((*remarks, "no deployment found: the present one stays", *apart)))
         wanted = settle_on_warm(view, problem, result.deployment)
         metrics = result.metrics if wanted == result.deployment else evaluate(problem, wanted)
         now_F = math.inf if present is None else metrics.F if wanted == present else evaluate(problem, present).F
@@ -177,6 +179,7 @@ def build_problem(view: ClusterView, settings: EdrpSettings) -> tuple[Problem, t
         link_cost=settings.link_cost,
         operators=operators,
         streams=streams,
+        apart=view.apart,
         weights=weights,
         bounds=Bounds(r=settings.r_max_s, c=settings.c_max, d=settings.t_d_max_s),
         current=present_deployment(view),

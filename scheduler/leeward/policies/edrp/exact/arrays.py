@@ -44,6 +44,7 @@ class Arrays(NamedTuple):
     held: np.ndarray  # [G] replicas that have their place already: 1 for a pinned operator, else 0
     latency: np.ndarray  # [G, kmax + 1] on the reference processor
     allowed: np.ndarray  # [G, n]
+    rivals: np.ndarray  # [G, most] operators that may not share a node with it, then -1
     edge_from: np.ndarray  # [E]
     edge_to: np.ndarray  # [E]
     rate: np.ndarray  # [E]
@@ -101,6 +102,7 @@ def arrays_of(problem: Problem) -> Arrays:
         held=held,
         latency=_latencies(problem, int(k.max())),
         allowed=allowed,
+        rivals=_rivals(problem),
         edge_from=np.ascontiguousarray(edges[:, 0]),
         edge_to=np.ascontiguousarray(edges[:, 1]),
         rate=np.array([stream.rate for stream in problem.streams], dtype=float),
@@ -163,6 +165,12 @@ def _allowed(problem: Problem) -> np.ndarray:
     for position, nodes in enumerate(problem.candidates):
         allowed[position, list(nodes)] = True
     return allowed
+
+
+def _rivals(problem: Problem) -> np.ndarray:
+    most = max(map(len, problem.rivals))
+    rows = [[*others, *[-1] * (most - len(others))] for others in problem.rivals]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), most)
 
 
 def units(problem: Problem) -> tuple[np.ndarray, np.ndarray]:

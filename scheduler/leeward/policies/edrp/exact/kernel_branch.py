@@ -9,13 +9,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from leeward.policies.edrp.exact.arrays import Arrays
 from leeward.policies.edrp.exact.compiled import kernel
 from leeward.policies.edrp.exact.kernel_bound import spread_state, state_of
 from leeward.policies.edrp.exact.kernel_downtime import config_seconds
 from leeward.policies.edrp.exact.kernel_paths import ends
-from leeward.policies.edrp.exact.kernel_state import Branching, Children, Incumbent, Scratch, Search, cutoff
+from leeward.policies.edrp.exact.kernel_state import Branching, Children, Incumbent, Scratch, Search, State, cutoff
 
 NONE = -1
+
+
+@kernel
+def barred(p: Arrays, s: State, i: int, w: int) -> bool:
+    """An operator that may not share a node with i is fixed on w."""
+    for place in range(p.rivals.shape[1]):
+        q = p.rivals[i, place]
+        if q == NONE:
+            break
+        if s.fixed[q]:
+            for a in range(s.size[q]):
+                if s.nodes[q, a] == w:
+                    return True
+    return False
 
 
 @kernel
@@ -151,7 +166,7 @@ def bound_by_node(search: Search, at: Branching) -> None:
     h.budget[0] -= p.speed.shape[0]
     for w in range(p.speed.shape[0]):
         scratch.whole[w], scratch.bound[w] = np.inf, np.inf
-        if not p.allowed[i, w] or s.rest[w] < (1 - p.held[i]) * p.res[i]:
+        if not p.allowed[i, w] or s.rest[w] < (1 - p.held[i]) * p.res[i] or barred(p, s, i, w):
             continue
         finish = scratch.ready[w] + p.latency[i, size] / p.speed[w]
         response = max(s.response[level], finish + scratch.onward[w])

@@ -42,9 +42,29 @@ def occupy_nodes(p: Arrays, d: Draft, i: int, sign: int) -> bool:
 
 
 @kernel
+def are_apart(p: Arrays, d: Draft) -> bool:
+    """No operator shares a node with one of its rivals."""
+    for i in range(p.rivals.shape[0]):
+        for place in range(p.rivals.shape[1]):
+            q = p.rivals[i, place]
+            if q < i:  # -1, or a pair that was looked at
+                continue
+            for a in range(d.size[i]):
+                for c in range(d.size[q]):
+                    if d.nodes[i, a] == d.nodes[q, c]:
+                        return False
+    return True
+
+
+@kernel
 def worth(p: Arrays, d: Draft) -> float:
-    """F of the draft; infinite if it breaks a bound.  Capacity is not looked at."""
+    """F of the draft; infinite if it breaks a bound or shares a node that is not to be shared.
+
+    Capacity is not looked at.
+    """
     d.budget[0] -= 1
+    if not are_apart(p, d):
+        return np.inf
     cost, downtime, response = 0.0, 0.0, 0.0
     for i in range(p.k.shape[0]):
         worst = 0.0

@@ -149,6 +149,12 @@ def capacities(model: Compact) -> list[cp.Constraint]:
     return [used <= np.array([node.res for node in model.problem.nodes])]
 
 
+def components_apart(model: Compact) -> list[cp.Constraint]:
+    """b_iu + b_ju <= 1 for two operators that are to be apart."""
+    here = [p.hosts() @ v for p, v in zip(model.placements, model.v, strict=True)]
+    return [here[i] + here[j] <= 1 for i, rivals in enumerate(model.problem.rivals) for j in rivals if i < j]
+
+
 def stream_delays(model: Compact, e: int, delay: np.ndarray) -> list[cp.Constraint]:
     """D >= d_uv (b_iu + b_jv - 1) for the nodes that may host (3)."""
     i, j = model.problem.edges[e]
@@ -241,6 +247,7 @@ def build(model: Compact) -> cp.Problem:
         *downtime(model),
         *worst_cases(model),
         *capacities(model),
+        *components_apart(model),
     ]
     beside: dict[int, list[Any]] = {i: [] for i in range(len(problem.operators))}
     for e, stream in enumerate(problem.streams):

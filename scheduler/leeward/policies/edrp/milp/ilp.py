@@ -167,6 +167,13 @@ def capacities(model: Model) -> list[cp.Constraint]:
     return [used <= np.array([node.res for node in model.problem.nodes])]
 
 
+def components_apart(model: Model) -> list[cp.Constraint]:
+    """Of two operators that are to be apart one at most chooses a configuration with a replica on a node."""
+    hosts = [(c.counts > 0).T.astype(float) for c in model.configurations]  # [nodes, configurations]
+    here: list[cp.Expression] = [h @ x for h, x in zip(hosts, model.x, strict=True)]
+    return [here[i] + here[j] <= 1 for i, rivals in enumerate(model.problem.rivals) for j in rivals if i < j]
+
+
 def one_configuration_each(model: Model) -> list[cp.Constraint]:
     """(19)."""
     import cvxpy as cp
@@ -231,6 +238,7 @@ def build(model: Model) -> cp.Problem:
         + downtime(model)
         + worst_cases(model)
         + capacities(model)
+        + components_apart(model)
         + one_configuration_each(model)
         + links_leave(model)
         + links_arrive(model)

@@ -193,6 +193,9 @@ def _check_references(problem: Statement) -> None:
         if pair in seen:
             raise FieldError(field, pair, "a second stream between these two", remedy="add the rates up in one")
         seen.add(pair)
+    for number, names in enumerate(problem.apart):
+        for place, name in enumerate(names):
+            _check_known(f"apart[{number}][{place}]", name, problem.operator_index, "operator")
     _check_current(problem)
 
 

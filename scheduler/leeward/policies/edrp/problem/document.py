@@ -41,7 +41,7 @@ CURVES = ("mu", "queue", "latency", "polynomial")
 TOP_KEYS = frozenset(
     (
         *("name", "nodes", "delay", "link_cost", "operators", "streams", "current", "weights", "bounds"),
-        *("t_syn", "downtime_model", "live", "seed", "optimum"),
+        *("t_syn", "downtime_model", "live", "apart", "seed", "optimum"),
     )
 )
 
@@ -68,6 +68,7 @@ def problem_from_json(document: object) -> Problem:
         link_cost=_link_cost(top.get("link_cost", 0.0)),
         operators=fields.each("operators", top["operators"], _operator),
         streams=fields.each("streams", top["streams"], _stream),
+        apart=fields.each("apart", top.get("apart", []), _names),
         current=_deployment("current", top.get("current")),
         weights=Weights(**_numbers("weights", top["weights"], ("r", "c", "d"))),
         bounds=Bounds(**_numbers("bounds", top["bounds"], ("r", "c", "d"))),
@@ -95,6 +96,8 @@ def problem_to_json(problem: Problem) -> dict[str, Any]:
         "t_syn": problem.sync_s,
         "downtime_model": problem.downtime_model,
     }
+    if problem.apart:
+        document["apart"] = [list(names) for names in problem.apart]
     if problem.current is not None:
         document["current"] = {name: dict(placed) for name, placed in problem.current.items()}
     if problem.live is not None:
@@ -185,6 +188,10 @@ def _stream(field: str, value: object) -> Stream:
         target=fields.text(f"{field}.to", entry["to"]),
         rate=fields.number(f"{field}.rate", entry["rate"]),
     )
+
+
+def _names(field: str, value: object) -> tuple[str, ...]:
+    return fields.each(field, value, fields.text)
 
 
 def _live(value: object) -> LiveDowntime:

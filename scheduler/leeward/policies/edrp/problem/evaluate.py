@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from leeward.policies.edrp.problem.downtime import downtime_of
 from leeward.policies.edrp.problem.problem import Problem
@@ -153,7 +154,7 @@ def assess(problem: Problem, deployment: Deployment) -> tuple[Metrics | None, tu
         for kind, where, value, limit in limits
         if not value <= limit * (1 + TOLERANCE)
     )
-    return metrics, over + _capacity_violations(problem, deployment)
+    return metrics, over + _capacity_violations(problem, deployment) + _apart_violations(problem, deployment)
 
 
 def _shape_violations(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
@@ -188,4 +189,14 @@ def _capacity_violations(problem: Problem, deployment: Deployment) -> tuple[Viol
         Violation(kind="capacity", where=node.id, value=used[node.id], limit=node.res)
         for node in problem.nodes
         if used[node.id] > node.res + TOLERANCE * max(1.0, node.res)
+    )
+
+
+def _apart_violations(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
+    """A node that hosts replicas of two operators that are to be apart; each pair and node once."""
+    pairs = {tuple(sorted(pair)) for names in problem.apart for pair in combinations(set(names), 2)}
+    return tuple(
+        Violation(kind="apart", where=f"{first} and {second} on {node}", value=2, limit=1)
+        for first, second in sorted(pairs)
+        for node in sorted(deployment[first].keys() & deployment[second].keys())
     )

@@ -116,6 +116,8 @@ class Statement:
     name: str = ""
     #: C_(u,v), $/h per tuple/s: a matrix like `delay_s`, or one number for all u != v.
     link_cost: float | tuple[tuple[float, ...], ...] = 0.0
+    #: No node may host replicas of two operators of one of these.  Ours; the paper has pins alone.
+    apart: tuple[tuple[str, ...], ...] = ()
     #: The present deployment U_0, or None before the first.
     current: Deployment | None = None
     #: t_syn, s.
@@ -154,6 +156,16 @@ class Statement:
             everywhere if op.allowed is None else tuple(sorted({self.node_index[node] for node in op.allowed}))
             for op in self.operators
         )
+
+    @cached_property
+    def rivals(self) -> tuple[tuple[int, ...], ...]:
+        """For each operator the positions of those that may not share a node with it, ascending."""
+        at = self.operator_index
+        found: list[set[int]] = [set() for _ in self.operators]
+        for names in self.apart:
+            for name in names:
+                found[at[name]].update(at[other] for other in names if other != name)
+        return tuple(tuple(sorted(others)) for others in found)
 
     @cached_property
     def topological_order(self) -> tuple[int, ...]:

@@ -54,10 +54,19 @@ def with_reasons(problem: Problem, outcome: Infeasible, *, limit_s: float) -> In
         why = "{} cannot keep up with {:g} tuples/s, however many replicas it has: change its response-time curve"
         return replace(outcome, why=tuple(why.format(name, rate) for name, rate in load.items()))
     found = relaxations(problem, Budget(deadline=time.monotonic() + limit_s))
+    if not found and problem.apart and relaxations_without_apart(problem, limit_s):
+        lists = "; ".join(", ".join(names) for names in problem.apart)
+        return replace(outcome, why=(f"no deployment keeps these apart ({lists}): allow some to share a node",))
     if not found:
         why = "no deployment meets all bounds and capacities; there was no time to find out what would help"
         return replace(outcome, why=(why,))
     return replace(outcome, why=tuple(map(str, found)), relaxations=found)
+
+
+def relaxations_without_apart(problem: Problem, limit_s: float) -> bool:
+    """With all bounds as wide as any deployment needs, only operators that are to be apart are in the way."""
+    wide = replace(problem, bounds=greatest(problem), apart=())
+    return isinstance(solve_exact(wide, time_limit_s=limit_s), Optimal | Feasible)
 
 
 def relaxations(problem: Problem, budget: Budget) -> tuple[Relaxation, ...]:

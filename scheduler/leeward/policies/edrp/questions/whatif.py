@@ -167,6 +167,8 @@ def thinning(problem: Problem, operator: Operator, node: str, most: int) -> Vari
     They get a twin of the node to themselves, without delay or cost between the two, and with just the room for
     `most` replicas, which the node gives up.  Deployments with fewer are only in it as far as that room is spare.
     """
+    if problem.rivals[problem.operator_index[operator.id]]:
+        return None  # a rival would have to keep away from both nodes, which no list of operators says
     twin = _unused(node, problem.node_index)
     at = problem.node_index[node]
     room = most * operator.res
