@@ -13,9 +13,10 @@ import io
 import json
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -77,9 +78,9 @@ class Unmanned:
         `accepted_s` from Nimbus' acceptance to the assignment, and `status`.  Clients are connected before.
         """
         start = Event()
-        with ExitStack() as stack, ThreadPoolExecutor(len(names)) as pool:
+        with ThreadPoolExecutor(len(names)) as pool, ExitStack() as stack:
             clients = [stack.enter_context(self._client()) for _ in names]
-            stack.callback(start.set)  # no thread is left waiting
+            stack.callback(start.set)  # before the pool waits for its threads, whatever has happened
             calls = [pool.submit(self._submit, start, *one) for one in zip(clients, names, strict=True)]
             began = time.time()
             start.set()
@@ -105,9 +106,22 @@ class Unmanned:
 
     # --- inside
 
-    def _client(self) -> Any:
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        from thriftpy2.thrift import TException
+
         layout = self._cluster.layout
-        return nimbus_client(layout.host, layout.nimbus, timeout_ms=int(CALL_S * 1000))
+        try:
+            with nimbus_client(layout.host, layout.nimbus, timeout_ms=int(CALL_S * 1000)) as client:
+                yield client
+        except TException as error:
+            raise ClusterRefusedError(
+                f"Nimbus refuses, or does not answer: {error}.", remedy=f"See {self._log}."
+            ) from error
+
+    @property
+    def _log(self) -> Path:
+        return self._cluster.dir / "logs" / "nimbus.log"
 
     def _upload(self) -> str:
         """The smallest jar, once: Nimbus copies it for each topology, and nobody looks into it."""
@@ -121,17 +135,9 @@ class Unmanned:
         return place
 
     def _submit(self, start: Event, client: Any, name: str) -> None:
-        from thriftpy2.thrift import TException
-
         conf = json.dumps({"topology.workers": 1})
         start.wait()
-        try:
-            client.submitTopology(name, self._jar, conf, self._chain)
-        except (OSError, TException) as error:
-            raise ClusterRefusedError(
-                f"Nimbus has not accepted topology {name!r}: {error}.",
-                remedy=f"See {self._cluster.dir / 'logs' / 'nimbus.log'}.",
-            ) from error
+        client.submitTopology(name, self._jar, conf, self._chain)
 
     def _ids(self) -> dict[str, str]:
         """Name of each topology -> Storm's id of it, which adds two numbers."""
@@ -146,13 +152,11 @@ class Unmanned:
         )
         return {"seconds": assigned - began, "accepted_s": assigned - accepted}
 
-    def _await(self, condition: Any, what: str) -> None:
+    def _await(self, condition: Callable[[], bool], what: str) -> None:
         until = time.monotonic() + WAIT_S
         while not condition():
             if time.monotonic() > until:
-                raise ClusterRefusedError(
-                    f"waited {WAIT_S:g} s for {what}.", remedy=f"See {self._cluster.dir / 'logs' / 'nimbus.log'}."
-                )
+                raise ClusterRefusedError(f"waited {WAIT_S:g} s for {what}.", remedy=f"See {self._log}.")
             time.sleep(LOOK_S)
 
 
