@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,12 @@ def free_number() -> int:
 class Agents:
     """By the numbers of their addresses."""
 
-    def __init__(self, folder: Path, *, heartbeat_s: float = 1.0, secrets: Path | None = None) -> None:
-        """`secrets`: a cluster's file; None: one of its own."""
-        self.folder, self.heartbeat_s = folder, heartbeat_s
+    def __init__(
+        self, folder: Path, *, heartbeat_s: float = 1.0, secrets: Path | None = None, base_port: int = 0
+    ) -> None:
+        """`secrets`: a cluster's file; None: one of its own. `base_port`: of ports one after another, for agents that
+        also listen by TCP; 0: any that is free for datagrams."""
+        self.folder, self.heartbeat_s, self._ports = folder, heartbeat_s, count(base_port) if base_port else None
         self.running: dict[int, subprocess.Popen[bytes]] = {}
         self.names: dict[int, str] = {}
         self.secrets = secrets or folder / "overlay-secrets.json"
@@ -45,7 +49,7 @@ class Agents:
 
     def start(self, name: str, *, capacity: int, zone: str = "north", options: Sequence[str] = ()) -> int:
         """One more, which joins by the first."""
-        number = free_number()
+        number = number_of("127.0.0.1", next(self._ports)) if self._ports else free_number()
         command = [str(Path(sys.executable).with_name("leeward")), "overlay", "serve", self.address(number)]
         command += ["--secrets", str(self.secrets), "--name", name, "--capacity", str(capacity), "--zone", zone]
         command += ["--heartbeat", str(self.heartbeat_s), *options]

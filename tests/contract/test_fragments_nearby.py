@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 import signal
@@ -12,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from redis import Redis
+from typer.testing import CliRunner
 
 from leeward.adapters.datagrams import DatagramClient
 from leeward.adapters.fragment_agent import FragmentAgent, FragmentFiles
 from leeward.adapters.redis import RedisSnapshots
+from leeward.cli import _build
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.secrets import Secrets
 from leeward.policies.agiledart.overlay.ids import id_of, nearness
@@ -28,7 +31,7 @@ from leeward.runtime.state.store import TaskStore
 from leeward.wire.fragments import AgentClient
 from tests.fragment_agents import wait_for
 from tests.overlay_agents import Agents, joined
-from tests.servers import RedisServer
+from tests.servers import RedisServer, port_block
 
 SECRET = b"of this test"
 STATE = {group: {"bytes": random.Random(group).randbytes(20_000 + group)} for group in range(8)}
@@ -37,7 +40,7 @@ M, K = 4, 2
 
 @pytest.fixture
 def overlay(tmp_path: Path) -> Iterator[Agents]:
-    started = Agents(tmp_path, heartbeat_s=0.5)
+    started = Agents(tmp_path, heartbeat_s=0.5, base_port=port_block())
     yield started
     started.end_all()
 
@@ -93,6 +96,9 @@ def test_state_is_at_the_nearest_agents_and_outlives_k_of_them(
     overlay.ask(lambda client: _joined(client, overlay))
     expected = [overlay.address(number) for number in by_distance(overlay, first) if number != plain]
     wait_for(lambda: near(overlay, first) == expected)
+    status = ["overlay", "status", overlay.address(first), "--secrets", str(overlay.secrets), "--output", "json"]
+    shown = CliRunner().invoke(_build(), status)
+    assert json.loads(shown.output)["fragments_near"] == expected
     writer, reader = (store(overlay, server, tmp_path, first, task=task) for task in (1, 2))
     writer.export(7, 1, blobs(7), STATE, {})
     assert {one.decode() for one in client.smembers("leeward:t-1:agents")} == set(expected)

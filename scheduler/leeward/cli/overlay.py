@@ -105,6 +105,8 @@ def serve(
 def status(address: Address, secrets: Secrets, output: OutputOption = Output.table) -> None:
     """Show one agent: its neighbours, its scheduler's part, the operators that it holds and the applications it owns.
 
+    Those of its neighbours that keep fragments are in the order in which tasks use them.
+
     Example: leeward overlay status 10.0.0.7:6800
     """
     from leeward.policies.agiledart.deployment.messages import AskRooms, RoomsAre
@@ -123,6 +125,7 @@ def status(address: Address, secrets: Secrets, output: OutputOption = Output.tab
         "id": state.me.node.hex(), "state": state.state, "zone": state.zone, "scheduler": state.schedules,
         "applications_served": state.served,
         "neighbours": ["{}:{}".format(*address_of(leaf.at)) for leaf in state.leaves],
+        "fragments_near": ["{}:{}".format(*address_of(leaf.at)) for leaf in state.keeping],
     }  # fmt: skip
     if rooms is not None:
         document |= {

@@ -285,7 +285,10 @@ class AskState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateIs:
-    """The answer. `state`: see `Peer`; `schedules`: it is a scheduler of its zone, and serves so many."""
+    """The answer. `state`: see `Peer`; `schedules`: it is a scheduler of its zone, and serves so many.
+
+    `keeping`: the nodes of its leaf set that keep fragments, the nearest first.
+    """
 
     me: Contact
     state: str
@@ -293,6 +296,7 @@ class StateIs:
     zone: str
     schedules: bool
     served: int
+    keeping: tuple[Contact, ...] = ()
 
 
 #: All types, in the order of their numbers in frames.

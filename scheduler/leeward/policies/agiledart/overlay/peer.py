@@ -211,7 +211,7 @@ class Peer:
         schedulers = self.schedulers
         return StateIs(
             me=self.contact, state=self.state, leaves=self.neighbours.leaves(), zone=schedulers.zone,
-            schedules=schedulers.active, served=len(schedulers.served),
+            schedules=schedulers.active, served=len(schedulers.served), keeping=self.neighbours.keeping(),
         )  # fmt: skip
 
     def _of_schedulers(self, sender: int, message: Any, now: float) -> None:
