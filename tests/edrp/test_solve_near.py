@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from hypothesis import given, settings
 
+from leeward.policies.edrp.exact import search
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.methods.near import is_large, serving, solve_near
 from leeward.policies.edrp.problem.document import problem_from_json
@@ -64,6 +66,15 @@ def test_searches_beside_each_other_find_what_they_find_alone():
     with ThreadPoolExecutor(4) as threads:
         beside = list(threads.map(lambda problem: solve(problem, method="exact", time_limit_s=30.0, gap=0.05), some))
     assert [one.metrics.F for one in beside] == [one.metrics.F for one in alone]
+
+
+def test_of_threads_that_begin_at_once_one_compiles(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(search, "improve", lambda *_: (time.sleep(0.05), compiled.append(True)))
+    search._compile.cache_clear()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: search.warm_up(), range(4)))
+    assert compiled == [True]
 
 
 def test_its_time_is_limited():

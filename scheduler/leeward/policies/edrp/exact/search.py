@@ -9,6 +9,7 @@ least bound first, a sharper bound, a wider beam and depth first to the end.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -102,9 +103,20 @@ def climb(
     return None if search.best is None or search.metrics is None else (search.best, search.metrics)
 
 
-@cache
 def warm_up() -> None:
-    """Compiles what the search runs, or loads it from disk, on a toy problem; once for each process."""
+    """Compiles what the search runs, or loads it from disk, on a toy problem; once for each process.
+
+    Of several threads that want it one compiles, and the others wait.
+    """
+    with _COMPILING:
+        _compile()
+
+
+_COMPILING = threading.Lock()
+
+
+@cache
+def _compile() -> None:
     chain = ("a", "b", "c")
     problem = Problem(
         nodes=tuple(Node(id=f"n{u}") for u in range(3)),
