@@ -3,10 +3,10 @@
     leeward demo --no-drain --out out/models            # or any leeward serve --events FILE
     python tests/bench/models.py out/models/events.jsonl
 
-Each event `learnt` has, for each component, the mean time of its tuples over a span, and their rate. Before a span is a
-sample, its time is predicted by the curve of the spans before it, as a plan would, and by M/M/1 with the measured service
-rate. Prints how far off both were; spans for which the curve was not sure (5 samples, 20 %) are left out, as S-EDRP then
-plans by M/M/1 too.
+Each event `learnt` has, for each component, the mean time of its tuples over a span, and their rate. Before a span is
+a sample, its time is predicted by the curve of the spans before it, as a plan would, and by M/M/1 with the measured
+service rate. Prints how far off both were. Spans for which the curve was not sure (5 samples, 20 %) are left out, as
+S-EDRP then plans by M/M/1 too.
 """
 
 from __future__ import annotations
