@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leeward.control.learning.transfers import LEAST_BYTES, TransferLearner
+from leeward.control.observe import datastore_of
 from leeward.core.learnt import StoreLink
 from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot
@@ -44,3 +45,8 @@ def test_a_new_process_counts_from_its_start_and_a_task_without_a_slot_not_at_al
     learner.add({3: task(down_bytes=9 * size, down_s=9.0)}, {3: task(pid=2, down_bytes=size, down_s=0.5)}, SLOTS)
     learner.add({}, {9: task(down_bytes=size, down_s=0.5)}, SLOTS)
     assert learner.fit() == {"n2": StoreLink(down_rate=pytest.approx(2 * size), downs=1)}
+
+
+def test_a_status_tells_the_transfers_since_the_processes_began():
+    told = datastore_of({3: task(up_bytes=5_000_000, up_s=0.1, trip_s=0.0005)}, SLOTS)
+    assert told == {"n2": {"up_mb_per_s": 50.0, "down_mb_per_s": None, "trip_ms": 0.5}}
