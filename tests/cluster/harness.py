@@ -279,6 +279,7 @@ class Pilot:
         mode: str = "restart",
         handover_s: float = 60.0,
         ahead_bytes: int = 4096,
+        spares: bool = False,
     ) -> None:
         self.running, self._fault = running, fault
         self._settings = Settings(
@@ -290,6 +291,7 @@ class Pilot:
             window_s=1.0,
             checkpoint_every_s=checkpoint_every_s,
             mode=mode,
+            spares=spares,
             handover_s=handover_s,
             ahead_bytes=ahead_bytes,
             pause_s=60.0,

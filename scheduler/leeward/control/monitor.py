@@ -304,7 +304,7 @@ def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None)
         restarts=facts.learnt.restarts,
         selectivity=facts.learnt.selectivities,
         live=settings.mode == "live",
-        warm_apart=settings.warm_apart,
+        warm_apart=settings.warm_apart or settings.spares,
         replica_cost=settings.replica_cost,
         # an earlier topology of this name may have left its placement behind
         first=facts.wanted is None or facts.wanted.topology_id != facts.structure.id,

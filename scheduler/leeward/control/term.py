@@ -16,7 +16,7 @@ from leeward.control.lateness import LATE_S, Lateness, told
 from leeward.control.learning.learner import Learner
 from leeward.control.learning.telling import learnt_fields
 from leeward.control.liveness import Liveness
-from leeward.control.loop import Decision, Loop
+from leeward.control.loop import Decision, Loop, refusal
 from leeward.control.monitor import (
     Facts,
     Monitor,
@@ -45,6 +45,7 @@ from leeward.control.requests import Requests
 from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.control.room import not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
+from leeward.control.spares import spare
 from leeward.control.warned import Warned
 from leeward.core.control import ControlRecord
 from leeward.core.coordinates import Delays
@@ -54,7 +55,7 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.migration.failover import owners_of
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
-from leeward.core.outcome import Outcome, refused
+from leeward.core.outcome import Ending, Outcome, refused
 from leeward.core.placing import present_deployment
 from leeward.core.plan import Plan, Slot, restarting
 from leeward.core.policy import Policy
@@ -68,6 +69,8 @@ MEASURE_S = 1.0
 LISTEN_S = 0.25
 #: Time between two questions whether the plugin has published the topology, seconds.
 PUBLISHED_S = 0.1
+#: Time from a spare that is brought to the next one, seconds.
+SPARE_S = 30.0
 #: A plan that has to wait for its turn is made again after so long, seconds.
 TURN_S = 1.0
 
@@ -104,7 +107,8 @@ class Term:
             led=self, store=mine.requests, consent=self._consent, settings=settings, emit=self._emit
         )
         self._busy = False
-        self._planned_first = False
+        self._planned_first = self._brings = False
+        self._spare_at = 0.0
         self._waits_for = self._no_turn = ""
         self._draining: frozenset[str] = frozenset()
         self._news, self._nodes = News(), NodesSeen()
@@ -259,12 +263,7 @@ class Term:
             self._first_placement(coordinator.machine.tasks, coordinator.snapshot)
         busy = not coordinator.idle
         if self._busy and not busy:
-            self._forget()
-            self._lateness.forget()
-            self._loop.ended(now, left_by(coordinator.machine.journal))
-            self._reservations.release(self._structure.name)
-            self._learn(coordinator)
-            self._requests.look_again()  # one that came meanwhile was not looked at
+            self._over(coordinator, now)
         self._ended.keep(self._mine.history, now)
         self._busy = busy
         if now >= self._measure_at:
@@ -288,6 +287,19 @@ class Term:
         """A plan had to wait for its turn, and still has to: the policy is asked again when the turn comes."""
         return bool(self._no_turn and self._reservations.turns.waits(self._structure.name, now))
 
+    def _over(self, coordinator: Coordinator, now: float) -> None:
+        """A reconfiguration is over. After a spare, brought or not, no plan has to wait, and the rates still hold."""
+        journal = coordinator.machine.journal
+        was_reset = journal.result is not None and journal.result.ending is Ending.RESET
+        if not self._brings or was_reset:
+            self._forget()
+            self._loop.ended(now, left_by(journal))
+            self._learn(coordinator)
+        self._brings = False
+        self._lateness.forget()
+        self._reservations.release(self._structure.name)
+        self._requests.look_again()  # one that came meanwhile was not looked at
+
     def _decided(self, coordinator: Coordinator, decision: Decision, now: float) -> None:
         """Carry out the policy's plan, or propose it."""
         if decision.plan is None:
@@ -296,12 +308,26 @@ class Term:
                 self._reservations.turns.leave(self._structure.name)
             if decision.keeps:
                 self._consent.unwanted()
+                self._bring_spare(coordinator, now)
         elif self._presence.away and restarting(coordinator.machine.slots, decision.plan.placement):
             self._emit("plan_refused", {"why": f"it moves executors, and {self._presence.away}"})
         elif self._settings.approval:
             self._consent.propose(decision.plan, decision.view, now)
         elif not self.submit(coordinator, decision.plan, now):
             self._loop.again(now + TURN_S)
+
+    def _bring_spare(self, coordinator: Coordinator, now: float) -> None:
+        """The policy wants no change: a warm task goes to a node that has none, if the settings want spares."""
+        wanted = self._settings.spares and self._settings.mode == "live" and now >= self._spare_at
+        quiet = coordinator.idle and coordinator.machine.whole and not self._consent.objection()
+        if not (wanted and quiet) or self._why_unplaced(view := self.view()) or view.first:
+            return
+        plan = spare(view)
+        if plan is None or refusal(plan, view, self._settings):
+            return
+        self._spare_at = now + SPARE_S
+        self.submit(coordinator, plan, now)
+        self._brings = not coordinator.idle
 
     def _first_placement(self, tasks: Mapping[int, str], cluster: ClusterSnapshot) -> None:
         """Nimbus has made its first pass: other topologies see the slots now. Raises ProtocolError."""

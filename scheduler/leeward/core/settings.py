@@ -52,6 +52,10 @@ class Settings:
         False, "", "with the first plan, and when workers restart anyway, warm tasks go to slots of their own, from "
         "where they can be brought to any node while the stream goes on",
     )  # fmt: skip
+    spares: bool = setting(
+        False, "", "while the policy wants no change, warm tasks are brought, one at a time, to nodes with a free slot "
+        "that have none; includes `warm_apart`",
+    )  # fmt: skip
     replica_cost: float = setting(1.0, "$/h", "cost of a replica (C_i)")
     seed: int = setting(0, "", "seed of the policy's random numbers")
     network: str = setting("", "", "network file, whose sites and links policies see; see operations.md", local=True)
