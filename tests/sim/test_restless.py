@@ -16,7 +16,9 @@ from leeward.cli import _build
 from leeward.cli._experiment_service import cut, generated, study_of
 from leeward.control.registry import policy_of
 from leeward.core.errors import ConfigError
+from leeward.core.plan import Plan
 from leeward.core.settings import Chosen, Settings
+from leeward.core.table import even_table
 from leeward.sim.world.description import load_world
 from leeward.sim.world.ledger import Event
 from leeward.sim.world.rates import RateTrace
@@ -69,7 +71,21 @@ def test_errors_of_forecasts_on_a_trace_that_repeats_and_grows():
     assert errors_of(day, 20.0, ("last",)) == {}, "yesterday is not over"
 
 
-def study(hours, policy="even"):
+class Toggle:
+    """Wants two replicas of the parser in every other minute, and one in between, whatever the load."""
+
+    def __init__(self, settings):
+        pass
+
+    def decide(self, view, *, now, rng):
+        tasks = view.component("parser").tasks[: 1 + int(now // 60) % 2]
+        return Plan(tables={**view.tables, "parser": even_table(tasks)}, placement=view.assignment)
+
+
+TOGGLE = "tests.sim.test_restless:Toggle"
+
+
+def study(hours, policy=TOGGLE):
     trace = generated(hours).from_hour(10.0)
     return Restless(
         world=WORLD, trace=trace.scaled(220.0 / trace.peak), source="generated", hours=hours, forecast_hours=hours,
@@ -81,12 +97,12 @@ def test_guards_keep_a_restless_policy_from_going_back_and_forth():
     mine = study(3.0)
     measured = {part: mine.measure(part) for part in mine.parts(seed=1, quick=True)}
     by = {part.name: figures for part, figures in measured.items()}
-    assert by["even, none"]["within the cool-down"] > 10, "else this shows nothing"
-    assert by["even, calm"]["within the cool-down"] == 0
-    assert by["even, calm"]["least time between"] >= COOL_DOWN_S
-    assert by["even, calm"]["reconfigurations"] < by["even, none"]["reconfigurations"] / 3
+    assert by[f"{TOGGLE}, none"]["within the cool-down"] > 10, "else this shows nothing"
+    assert by[f"{TOGGLE}, default"]["within the cool-down"] == 0 == by[f"{TOGGLE}, calm"]["within the cool-down"]
+    assert by[f"{TOGGLE}, calm"]["least time between"] >= COOL_DOWN_S
+    assert by[f"{TOGGLE}, calm"]["reconfigurations"] < by[f"{TOGGLE}, none"]["reconfigurations"] / 3
     finding = mine.conclude(measured)
-    assert {row.setting for row in finding.rows} == {f"even, guards: {guards}" for guards in GUARDS}
+    assert {row.setting for row in finding.rows} == {f"{TOGGLE}, guards: {guards}" for guards in GUARDS}
     assert all(row.met in (True, None) for row in finding.rows)
     assert [curve.name for curve in finding.panels[0].curves] == list(GUARDS)
 
@@ -136,8 +152,8 @@ def test_a_trace_that_is_too_short_is_refused():
 
 def test_refusals_are_counted_without_their_numbers():
     mine = study(3.0)
-    (calm,) = (part for part in mine.parts(seed=0, quick=True) if part.name == "even, calm")
-    settings = Settings(policy="even", period_s=60.0, window_s=60.0, cool_down_s=0.0, scale_down_s=900.0, most_moves=1)
+    (calm,) = (part for part in mine.parts(seed=0, quick=True) if part.name == f"{TOGGLE}, calm")
+    settings = Settings(policy=TOGGLE, period_s=60.0, window_s=60.0, cool_down_s=0.0, scale_down_s=900.0, most_moves=1)
     outcome = simulate(WORLD, mine.trace, policy_of(Chosen(service=settings, policies={})), settings, hours=3.0)
     assert sum(outcome.figures.refused.values()) > 3
     assert set(outcome.figures.refused) <= {"wanted for less than scale_down_s", "over most_moves"}
