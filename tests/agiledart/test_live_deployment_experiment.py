@@ -57,7 +57,7 @@ def test_nimbus_grows_more_than_the_agents_or_the_row_is_not_met():
         assert rows[where, "each one more, Nimbus over agents"].met is met
         first = "Nimbus of 60 nodes, 1 at once, mean of 1"
         assert rows[first, "a topology, from its acceptance on"].ours == pytest.approx(250)
-        assert len(found.panels[0].curves) == 4 and len(found.notes) == 4
+        assert len(found.panels[0].curves) == 4 and len(found.notes) == 5
 
 
 def test_without_nimbus_there_is_no_row_and_no_note_of_it():

@@ -163,4 +163,6 @@ OF_NIMBUS = (
     "(storm_conf/storm.yaml; Storm's default is ten), begun at a moment drawn by chance. The agents' time begins when "
     "one client sends all announcements, and ends when it has the owner's answer; agents copy no code. Neither has "
     "in it how hosts learn of it, or a worker's start.",
+    "The last over the first is no measure of growth for Nimbus, whose one topology waits for a pass as well; so the "
+    "two are compared by what each further application adds until all are placed.",
 )
