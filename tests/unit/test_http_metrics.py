@@ -14,7 +14,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from leeward.adapters.http import metrics
-from leeward.adapters.http.metrics import Metrics
+from leeward.adapters.http.metrics import MISSING, Metrics
 from tests.http_api import Stage
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +72,19 @@ def test_models_and_links_are_metrics_beside_what_was_measured():
     }  # fmt: skip
     assert values(found["leeward_store_round_trip_seconds"]) == {("taxi", "n1"): 0.0004, ("taxi", "n2"): 0.0004}
     assert values(found["leeward_restart_pause_seconds"]) == {("taxi",): 9.5}
+
+
+def test_everything_that_can_be_missing_is_a_value_of_the_label():
+    """That of ZooKeeper, say, would not be seen by an alert."""
+    stage = Stage()
+    for server in ("Nimbus", "ZooKeeper"):
+        stage.knowledge.emit("server_away", {"topology": "taxi", "server": server, "why": "no answer"})
+    for action in ("measure_failed", "waiting", "leadership_lost", "held", "tasks_left_out", "service_failed"):
+        stage.knowledge.emit(action, {"topology": "taxi", "why": "a test"})
+    stage.knowledge.emit("clocks_off", {"topology": "taxi", "nodes": {"n1": 60.0}, "why": "a test"})
+    report = stage.knowledge.report("taxi")
+    assert report is not None and {one.what for one in report.missing} == set(MISSING)
+    assert {values(families(stage)["leeward_missing"])["taxi", what] for what in MISSING} == {1}
 
 
 def test_names_have_units_and_no_label_is_without_bound():

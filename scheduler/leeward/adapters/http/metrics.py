@@ -20,7 +20,7 @@ from leeward.control.report.values import Component, Report
 #: Of the service; components, and nodes with replicas, of each topology.
 TOPOLOGIES, COMPONENTS, NODES = 200, 200, 200
 #: Values of the label `what` of `leeward_missing`.
-MISSING = ("leader", "measurements", "server", "service", "state", "tasks")
+MISSING = ("Nimbus", "ZooKeeper", "clocks", "leader", "measurements", "server", "service", "state", "tasks")
 
 
 @dataclass(frozen=True, slots=True)
