@@ -27,7 +27,7 @@ from test_control_nimbus import serving
 from leeward.core.metrics import TaskMetrics
 from leeward.wire.redis import client
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 
 #: s. The pipeline has the short ones; an outage of a minute is what people ask about.
 AWAY_S = [12.0, pytest.param(60.0, marks=pytest.mark.slow)]
