@@ -175,7 +175,7 @@ def test_a_plan_waits_for_its_turn():
         if (
             len(sink.of("plan_refused")) == 1
             and reservations.turns._running == {"other"}
-            and len(sink.of("plan_made")) > 2
+            and len(sink.of("measured")) > 4
         ):
             reservations.release("other")
         return bool(sink.of("reconfiguration_ended"))

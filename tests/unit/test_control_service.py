@@ -152,6 +152,27 @@ def test_while_a_plan_waits_for_its_turn_the_policy_is_not_asked_again():
     assert len(sink.of("plan_refused")) == 1 and len(sink.of("reconfiguration_ended")) == 1
 
 
+def test_a_slot_that_another_topology_has_taken_while_the_plan_was_made_is_not_asked_for():
+    slot = Slot("n3", 2)
+
+    def answer(view):
+        world = cluster.world
+        document = json.loads(world.snapshot)
+        executor = {"component": "c", "tasks": [1, 1], "node": slot.node, "port": slot.port}
+        other = {**document["topologies"][0], "id": "other-1", "name": "other", "executors": [executor]}
+        world.snapshot = json.dumps({**document, "topologies": [document["topologies"][0], other]})
+        world.changed()
+        return Plan(tables=view.tables, placement={**view.assignment, 4: slot}, reason="script")
+
+    cluster = Cluster()
+    policy = Script(answer, keep)
+    service, clock, sink, _ = stage(policy, until=lambda sink, _: len(policy.views) > 1, cluster=cluster)
+    service.run(clock.stop)
+    (refused,) = sink.of("plan_refused")
+    assert refused["why"] == "slot n3:2 is about to be used by topology 'other'"
+    assert not sink.of("reconfiguration_started") and cluster.world.placement is None
+
+
 def test_one_that_needs_no_turn_any_more_does_not_hold_up_the_others():
     policy, reservations = Script(replicas_of_work([2, 3]), keep), Reservations(1)
     reservations.turns.resume("another")

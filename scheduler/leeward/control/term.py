@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -375,7 +375,8 @@ class Term:
             self._no_turn = why
             return False
         self._no_turn = ""
-        conflict = self._reservations.claim(name, set(plan.placement.values()))
+        slots = set(plan.placement.values())
+        conflict = self._reservations.claim(name, slots) or self._lost(coordinator, slots)
         if conflict is not None:
             self._reservations.release(name)
             other, slot = conflict
@@ -387,6 +388,14 @@ class Term:
         self._busy = True
         coordinator.submit(plan, request)
         return True
+
+    def _lost(self, coordinator: Coordinator, slots: Collection[Slot]) -> tuple[str, Slot] | None:
+        """(Topology, slot) of those that another one has taken since the view of the plan was made; None if none is."""
+        if coordinator.snapshot is None:
+            return None
+        cluster = self._without_others(coordinator.snapshot)
+        lost = min(cluster.taken.intersection(slots), default=None)
+        return None if lost is None else (cluster.owners.get(lost, "another"), lost)
 
     def _plan(self, coordinator: Coordinator, now: float) -> None:
         view, self._stale = self.view(), ""
