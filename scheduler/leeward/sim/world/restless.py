@@ -211,7 +211,8 @@ def _guard_rows(policy: str, guards: str, mine: Mapping[str, float], free: Mappi
     figures: list[tuple[str, str, float, float | None, float | None]] = [
         ("reconfigurations", "a day", mine["reconfigurations"], None,
          free["reconfigurations"] if guards != "none" else None),
-        (f"returns within {COOL_DOWN_S:g} s", "times", mine["within the cool-down"], None, 0.0 if calm else None),
+        (f"returns within {COOL_DOWN_S:g} s", "times", mine["within the cool-down"], None,
+         None if guards == "none" else 0.0),
         ("returns within an hour", "times", mine["within an hour"], None, None),
         ("least time between two", "s", mine["least time between"],
          None if guards == "none" else COOL_DOWN_S if calm else 20.0, None),
