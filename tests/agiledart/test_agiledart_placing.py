@@ -266,10 +266,11 @@ def test_storms_first_placement_is_that_of_the_dataflow():
 def test_the_simulated_cluster_is_laid_by_dataflow_and_then_scales():
     world = load_world(Path(__file__).parents[2] / "storm_conf/worlds/query1.toml")
     trace = RateTrace((0.0, 300.0, 300.001, 900.0), (80.0, 80.0, 220.0, 220.0))
+    settings = Settings(period_s=10.0, scale_down_s=0.0, no_return_s=0.0)
 
     def run():
         policy = make_policy("leeward.policies.agiledart.policy:AgileDart", {"place": "dataflow"})
-        return simulate(world, trace, policy, Settings(period_s=10.0), hours=0.25)
+        return simulate(world, trace, policy, settings, hours=0.25)
 
     outcome = run()
     made = [event for event in outcome.events if event.action == "plan_made"]
