@@ -80,3 +80,37 @@ def test_no_cool_down_follows_a_spare_and_the_rates_are_still_known():
 @pytest.mark.parametrize("changes", [{}, {"spares": True, "mode": "restart"}])
 def test_none_is_brought_where_none_is_wanted_or_workers_would_stop(changes):
     assert ended(run(**changes)[0], "a spare") == []
+
+
+class AtRandom:
+    """Mostly wants no change, else one to three replicas of `work` on random nodes."""
+
+    def __init__(self):
+        self.views = []
+
+    def decide(self, view, *, now, rng):
+        self.views.append(view)
+        present = present_deployment(view)
+        if view.first:
+            return carry(view, present, reason="apart")
+        if rng.random() < 0.8:
+            return Plan(tables=view.tables, placement=view.assignment)
+        nodes = [rng.choice(view.nodes).id for _ in range(rng.randint(1, 3))]
+        return carry(view, present | {"work": {node: nodes.count(node) for node in nodes}}, reason="at random")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_beside_a_policy_that_moves_at_random_spares_change_no_table(seed):
+    settings = Settings(
+        period_s=10.0, window_s=10.0, cool_down_s=0.0, scale_down_s=0.0, no_return_s=0.0, spares=True, seed=seed
+    )
+    policy = AtRandom()
+    outcome = simulate(parse_world(WORLD), STEADY, policy, settings, hours=600 / 3600)
+    assert (outcome.figures.lost, outcome.figures.resets) == (0.0, 0)
+    slots = {(node.id, port) for node in policy.views[0].nodes for port in node.ports}
+    assert all((slot.node, slot.port) in slots for view in policy.views for slot in view.assignment.values())
+    brought = ended(outcome, "a spare")
+    assert brought and ended(outcome, "at random")
+    for end in brought:
+        assert (end.fields["kind"], end.fields["result"], end.fields["changes"]) == ("handover", "done", [])
+        assert (end.fields["steps"], end.fields["bytes_exported"]) == (0, 0)
