@@ -7,56 +7,36 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
-from leeward.control.clocks import clocks_off, response_s
 from leeward.control.consent import Consent, left_by
 from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.early import cluster_before, tasks_of
 from leeward.control.errors import LostLeadershipError
-from leeward.control.lateness import LATE_S, Lateness, told
-from leeward.control.learning.learner import Learner
-from leeward.control.learning.telling import learnt_fields
 from leeward.control.liveness import Liveness
 from leeward.control.loop import Decision, Loop, refusal
+from leeward.control.measuring import Measuring
 from leeward.control.monitor import (
-    Facts,
-    Monitor,
-    Rates,
-    build_view,
-    delays_of,
     members,
-    outside_of,
-    read_samples,
     sinks,
     sources,
-    streams_of,
 )
-from leeward.control.nodes_seen import NodesSeen
-from leeward.control.plausible import implausible
 from leeward.control.ports import (
     Ports,
-    StreamFacts,
     Structure,
     TopologyPorts,
 )
 from leeward.control.presence import Presence
 from leeward.control.report.history import Ended
-from leeward.control.report.telling import News
 from leeward.control.requests import Requests
 from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.control.room import not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
 from leeward.control.spares import spare
-from leeward.control.warned import Warned
 from leeward.core.control import ControlRecord
-from leeward.core.coordinates import Delays
 from leeward.core.errors import ClusterRefusedError, NotReadyError, ProtocolError
 from leeward.core.journal import StepName
-from leeward.core.metrics import TaskMetrics
-from leeward.core.migration.failover import owners_of
 from leeward.core.model import ClusterView
 from leeward.core.orders import State
 from leeward.core.outcome import Ending, Outcome, refused
-from leeward.core.placing import present_deployment
 from leeward.core.plan import Plan, Slot, restarting
 from leeward.core.policy import Policy
 from leeward.core.settings import Settings
@@ -88,19 +68,10 @@ class Term:
         self._structure, self._ports, self._mine, self._settings = structure, ports, mine, settings
         self._fault = fault
         self._loop = Loop(settings=settings, policy=policy, sink=ports.sink, topology=structure.name, executor=executor)
-        self._monitor = Monitor(settings)
-        self._learner = Learner((source, entry.id) for entry in structure.components for source in entry.inputs)
-        self._rates = Rates()
-        self._streams = StreamFacts()
-        self._outside: dict[str, tuple[str, ...]] = {}
-        self._delays = Delays({})
-        self._samples: Mapping[int, TaskMetrics] = {}
-        self._warned = Warned(self._emit)
-        self._liveness, self._lateness = Liveness(settings.silent_s), Lateness()
+        self._measuring = Measuring(structure, ports, settings, self._emit)
+        self._liveness = Liveness(settings.silent_s)
         self._at_once = bool(getattr(policy, "at_once", False))
-        self._away = self._lacks = ""  # why Redis was not read, and why there are no measurements
-        self._stale = ""  # why a plan that is being made goes by figures that are wrong by now
-        self._measured_at = 0.0
+        self._away = ""  # why Redis was not read
         self._measure_at = self._listen_at = 0.0
         self._consent = Consent(topology=structure.name, store=mine.control, settings=settings, emit=self._emit)
         self._requests = Requests(
@@ -111,7 +82,6 @@ class Term:
         self._spare_at = 0.0
         self._waits_for = self._no_turn = ""
         self._draining: frozenset[str] = frozenset()
-        self._news, self._nodes = News(), NodesSeen()
         self.coordinator: Coordinator | None = None
 
     def work(self, stop: threading.Event, until: str | None = None) -> Outcome | None:
@@ -149,30 +119,8 @@ class Term:
         self, cluster: ClusterSnapshot, record: ControlRecord, sizes: Mapping[str, int] | None = None
     ) -> ClusterView:
         self._draining = self._ports.cluster.draining()
-        facts = replace(
-            self._facts(self._without_others(cluster), record, sizes or {}),
-            rates=self._learner.completed(self._rates),
-            learnt=self._learner.learnt(self._monitor.service),
-            draining=self._draining,
-            wanted=self._mine.control.read_placement(),
-        )
-        return build_view(facts, self._settings, self._nodes)
-
-    def _facts(self, cluster: ClusterSnapshot, record: ControlRecord, sizes: Mapping[str, int]) -> Facts:
-        """Facts that are in memory; no server is asked."""
-        return Facts(
-            structure=self._structure,
-            cluster=cluster,
-            record=record,
-            rates=self._rates,
-            service=self._monitor.service,
-            sizes=sizes,
-            outside=self._outside,
-            streams=self._streams,
-            handover_cost=self._learner.handover_cost,
-            delay_s=self._delays,
-            network=self._ports.network,
-        )
+        wanted = self._mine.control.read_placement()
+        return self._measuring.planning_view(self._without_others(cluster), record, sizes or {}, self._draining, wanted)
 
     def _without_others(self, cluster: ClusterSnapshot) -> ClusterSnapshot:
         """With the slots taken that other topologies use, want or are about to use."""
@@ -270,7 +218,7 @@ class Term:
             self._measure_at = now + MEASURE_S
             self._measure(coordinator, now)
         ready = coordinator.idle and coordinator.machine.whole
-        hold = self._consent.objection() or self._stale
+        hold = self._consent.objection() or self._measuring.stale
         decision = self._loop.take(coordinator.machine.record.epoch, ready, now, hold=hold)
         if decision is not None:
             self._decided(coordinator, decision, now)
@@ -292,11 +240,11 @@ class Term:
         journal = coordinator.machine.journal
         was_reset = journal.result is not None and journal.result.ending is Ending.RESET
         if not self._brings or was_reset:
-            self._forget()
+            self._measuring.forget()
             self._loop.ended(now, left_by(journal))
             self._learn(coordinator)
         self._brings = False
-        self._lateness.forget()
+        self._measuring.moved()
         self._reservations.release(self._structure.name)
         self._requests.look_again()  # one that came meanwhile was not looked at
 
@@ -355,12 +303,7 @@ class Term:
         """Record the cost of the last reconfiguration, and the deployment before it."""
         journal = coordinator.machine.journal
         self._consent.ended(journal)
-        self._learner.ended(journal)
-
-    def _forget(self) -> None:
-        """Measurements from before and after are not compared."""
-        self._monitor.forget()
-        self._learner.forget()
+        self._measuring.learn(journal)
 
     def submit(self, coordinator: Coordinator, plan: Plan, now: float, request: str = "") -> bool:
         """Begin; it may also end at once, if Redis refuses, and the next round finds that out.
@@ -398,7 +341,7 @@ class Term:
         return None if lost is None else (cluster.owners.get(lost, "another"), lost)
 
     def _plan(self, coordinator: Coordinator, now: float) -> None:
-        view, self._stale = self.view(), ""
+        view, self._measuring.stale = self.view(), ""
         self._consent.look(view)
         why = self._why_unplaced(view)
         if not why:
@@ -415,67 +358,12 @@ class Term:
 
     def _known(self, coordinator: Coordinator) -> bool:
         """There are figures to plan by: of each task that works, unless the policy needs no rates."""
-        return not self._lacks and (self._at_once or not self._monitor.unknown(owners_of(coordinator.machine)))
+        return self._measuring.known(coordinator, rates=not self._at_once)
 
     def _measure(self, coordinator: Coordinator, now: float) -> None:
-        try:
-            if self._away:  # a moment ago: another look would wait as long
-                raise ClusterRefusedError(self._away)
-            lines = self._ports.snapshots.metrics(self._structure.id)
-            samples = read_samples(lines)
-            self._streams = self._ports.snapshots.streams(*streams_of(samples.values()))
-        except ClusterRefusedError as error:
-            self._unmeasured(str(error))
-            return
-        why, self._samples = implausible(lines, samples, self._samples), samples
-        self._lateness.observe(samples, now)
-        if not why and coordinator.idle:  # else Storm may have stopped them
-            why = told(self._lateness.late(owners_of(coordinator.machine), now), coordinator.machine.tasks)
-        if why:
-            self._unmeasured(why)
-            return
-        if now - self._measured_at > self._settings.window_s + LATE_S:
-            self._stale = f"nothing was measured for {now - self._measured_at:.0f} s while it was made"
-        self._measured_at, self._lacks = now, ""
-        self._rates = self._monitor.observe(samples, now)
-        self._outside = outside_of(samples)
-        self._warned.outside(self._outside)
-        if coordinator.snapshot is not None:
-            self._delays = delays_of(samples, coordinator.snapshot.assigned.slots)
-            slots = coordinator.snapshot.assigned.slots
-            self._warned.clocks(clocks_off(samples, slots))
-            if coordinator.idle and self._learner.observe(samples, slots, self._monitor.service, now):
-                self._emit("learnt", learnt_fields(self._learner))
-        if coordinator.snapshot is not None and coordinator.machine.record.tables:
-            self._tell(coordinator, coordinator.snapshot, now)
-
-    def _unmeasured(self, why: str) -> None:
-        self._lacks, self._stale = why, f"no measurements: {why}"
-        self._forget()  # nothing that comes is compared with what was before, or cannot be
-        self._emit("measure_failed", {"why": why})
-
-    def _tell(self, coordinator: Coordinator, cluster: ClusterSnapshot, now: float) -> None:
-        """One line for the live view."""
-        facts = self._facts(cluster, coordinator.machine.record, coordinator.machine.sizes)
-        view = build_view(replace(facts, draining=self._draining), self._settings, self._nodes)
-        if (news := self._news.of(view, cluster)) is not None:
-            self._emit("cluster_seen", news)
-        record = coordinator.machine.record
-        placed = present_deployment(view)
-        cost = sum(sum(c.values()) for c in placed.values()) * self._settings.replica_cost if placed else None
-        self._emit(
-            "measured",
-            {
-                "state": str(coordinator.machine.state), "phase": str(record.phase), "epoch": record.epoch,
-                "rates": {n: round(m.arrival_rate, 1) for n, m in view.measured.items()} if self._rates.span_s else {},
-                "service_rates": {name: round(rate, 1) for name, rate in self._monitor.service.items()},
-                "response_s": response_s(self._streams, now, self._samples, owners_of(coordinator.machine)),
-                "cost_per_h": cost, "deployment": placed or {},
-                "queued": {name: m.queued for name, m in view.measured.items()},
-                "backlog": self._streams.last - self._streams.done,
-                "state_bytes": sum(coordinator.machine.sizes.values()),
-            },
-        )  # fmt: skip
+        looked = self._measuring.look(coordinator, now, self._away)
+        if looked and coordinator.snapshot is not None and coordinator.machine.record.tables:
+            self._measuring.tell(coordinator, coordinator.snapshot, now, self._draining)
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._structure.name, **fields})
