@@ -137,13 +137,13 @@ class Running:
         self.url = ""
 
     def fill(self) -> None:
-        """Rings as they are after a day."""
+        """Rings as they are after a day: a point a minute fills both of a figure."""
         names = [f"c{number:02}" for number in range(self.size.components)]
         for name in self.names:
             started = {"topology": name, "topology_id": self.cluster.tenants[name].id, "policy": ""}
             self.knowledge.emit("service_started", started)
-        for point in range(COARSE + FINE):
-            self.clock.ahead += 60.0 if point < COARSE else 1.0
+        for point in range(max(COARSE, FINE)):
+            self.clock.ahead += 60.0
             for at, name in enumerate(self.names):
                 self.knowledge.emit("measured", measured(name, names, at + point, self.size.nodes))
 
@@ -252,8 +252,10 @@ def run(policy: str, size: Size, *, cycles: int, fill: bool, steady_s: float = S
         running.fill()
     with running.serving():
         first_s = running.cycle(rng)  # compiles, and places all topologies by a plan for the first time
-        running.await_quiet()
-        taken = [running.cycle(rng) for _ in range(cycles)]
+        taken: list[float] = []
+        for number in range(cycles):
+            taken.append(running.cycle(rng))
+            print(f"{policy}: cycle {number + 1} {taken[-1]:.2f} s, {memory_mb():.0f} MB", file=sys.stderr, flush=True)
         service_cpu, stand_in_cpu = running.steady(steady_s)
         asked = clients(running.url, running.names[0], running.clock.ahead, steady_s)
         listened_cpu, _ = running.steady(steady_s)
