@@ -812,14 +812,13 @@ def test_sojourn_times_are_published(keyed_bolt, monkeypatch):
         next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 5),
         keyed_bolt.component.process,
     )
-    monkeypatch.setattr(keyed_bolt.component, "process", lambda tup: time.sleep(0.01) or count(tup))
-    keyed_bolt.beat()
-    for _ in range(3):
+    monkeypatch.setattr(keyed_bolt.component, "process", lambda tup: time.sleep(0.002) or count(tup))
+    for _ in range(20):
         keyed_bolt.tuple("pass", 3, [key])
-    keyed_bolt.beat()
+        keyed_bolt.beat()
     metrics = json.loads(keyed_bolt.link.metrics())
-    assert metrics["sojourns"] == metrics["processed"] == 3
-    assert metrics["sojourn_s"] >= metrics["busy_s"] >= 0.03, "a tuple waits for those before it"
+    assert 0 < metrics["sojourns"] < metrics["processed"] == 20, "of some reads"
+    assert metrics["sojourn_s"] >= 0.002 * metrics["sojourns"]
 
 
 def test_a_step_of_the_wall_clock_does_not_reach_the_rates(keyed_bolt, monkeypatch):

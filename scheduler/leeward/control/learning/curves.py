@@ -36,7 +36,7 @@ MOST_BUSY = 0.95
 #: The wait grows at least by this much, so that the curve has its limit at full use.
 LEAST_GROWTH = 0.02
 #: A mean of fewer tuples says little.
-LEAST_TUPLES = 20
+LEAST_TUPLES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

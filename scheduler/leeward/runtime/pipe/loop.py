@@ -27,6 +27,9 @@ from leeward.runtime.pipe.waiting import Waiting
 from leeward.runtime.state.keyed import NO_GROUP, KeyedState
 from leeward.runtime.state.sampling import GroupLoad
 
+#: Of so many reads the tuples of one are timed.
+SAMPLED = 8
+
 
 class Source:
     """One upstream task's stream, or one key group of it, as the pipe numbers it."""
@@ -104,6 +107,7 @@ class Loop:
         self._sources: dict[int, Source] = {}
         self._numbers = itertools.count(1)  # ids of tuples that Storm has given none
         self._rest: Iterator[Any] | None = None  # of the input read last
+        self._reads = 0  # modulo SAMPLED
         self._clear: dict[int, Channel] = {}  # by upstream task; until the protocol has something to carry out
         self.at: Tuple | None = None  #: the tuple whose processing raised an exception
 
@@ -114,17 +118,26 @@ class Loop:
         if self._rest is None:
             pipe, blocks = self._pipe, self._pipe.blocks
             batch = pipe.batch()
-            self._meter.sojourns.read(pipe.flushed_at, there=pipe.blocks == blocks)  # it flushes before it reads
+            self._reads = (self._reads + 1) % SAMPLED
+            if self._reads < 2:  # a read is timed from the one before it
+                self._meter.sojourns.read(pipe.flushed_at, there=pipe.blocks == blocks)  # it flushes before it reads
             self._rest = iter(batch)
             self._bolt.attend()
             if self._load is not None:
                 self._load.sample(batch, self._sources)
+        if self._reads == 1:
+            self._timed(self._rest)
+        else:
+            self._loop(self._rest)
+        self._rest = None
+
+    def _timed(self, batch: Iterator[Any]) -> None:
+        """As `_loop`; the sojourn times of these tuples count."""
         meter = self._meter
         tuples, busy_s = meter.tuples, meter.busy_s
-        self._loop(self._rest)
+        self._loop(batch)
         if meter.tuples > tuples:
             meter.sojourns.processed(meter.tuples - tuples, meter.busy_s - busy_s)
-        self._rest = None
 
     def changing(self) -> None:
         """The protocol has decided something: which channels were clear is not known any more."""

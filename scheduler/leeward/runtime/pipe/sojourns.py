@@ -3,7 +3,7 @@
 A read takes all that has come. If the bolt had to wait for it, its tuples had not. If it was there, its tuples have
 come at any time since the read before, while the bolt was busy: on average half of that time ago. Then they are
 processed one after the other; where a tuple takes as long as any other on average, those of a batch of n are done after
-(n + 1) / 2n of its time. So the times cost a few additions for each read, and none for each tuple.
+(n + 1) / 2n of its time. So the times cost a few additions for some reads, and none for each tuple.
 
 Tuples that still wait in the worker or in the network are not seen: over a queue of about 64 KiB the time is too short.
 """
