@@ -301,7 +301,7 @@ class ZooLock:
                 self._drop_remains()
             self._tried = True
             try:
-                self._held = self._lock.acquire(timeout=timeout_s)
+                self._held = self._lock.acquire(blocking=timeout_s > 0, timeout=timeout_s or None)
             except LockTimeout:
                 self._held = False
         return self._held

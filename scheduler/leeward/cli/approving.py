@@ -156,7 +156,10 @@ def _request(topology: str, body: Mapping[str, Any], addresses: Addresses, timeo
     from leeward.adapters.wiring import open_ports
 
     settings = _settings(None, ["policy=none"]).service
-    with _signals() as (stop, interrupted), open_ports(topology, addresses, quiet=True) as ports:
+    with (
+        _signals() as (stop, interrupted),
+        open_ports(topology, addresses, quiet=True, session_s=settings.session_s) as ports,
+    ):
         answer = _ask(topology, ports, settings, body, stop, timeout)
     if interrupted.is_set():
         raise typer.Exit(EXIT_INTERRUPTED)

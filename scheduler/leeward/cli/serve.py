@@ -245,7 +245,10 @@ def reconfigure(
 
             show(preview_once(topology, wanted, addresses, settings, timeout, force=force), output)
             return
-        with _signals() as (stop, interrupted), open_ports(topology, addresses, events=events, quiet=True) as ports:
+        with (
+            _signals() as (stop, interrupted),
+            open_ports(topology, addresses, events=events, quiet=True, session_s=settings.session_s) as ports,
+        ):
             answer = _ask(topology, ports, settings, {"replicas": wanted, "force": force}, stop, timeout)
     _tell(answer, interrupted, timeout)
 
@@ -293,7 +296,10 @@ def recover(
             )
         settings = _settings(None, ["policy=none"]).service
         addresses = _addresses(nimbus, zookeeper, redis, cluster)
-        with _signals() as (stop, interrupted), open_ports(topology, addresses, quiet=True) as ports:
+        with (
+            _signals() as (stop, interrupted),
+            open_ports(topology, addresses, quiet=True, session_s=settings.session_s) as ports,
+        ):
             answer = _ask(topology, ports, settings, {"recover": from_cut or 0}, stop, timeout)
     _tell(answer, interrupted, timeout)
 
@@ -319,9 +325,10 @@ def _ask(
             answer = mine.requests.answer_to(name)
             if answer is not None:
                 return answer
-            if mine.lock.acquire(0.2):
+            if mine.lock.acquire(0.0):  # it does not queue for it: a standby is to lead first
                 mine.lock.release()
                 return Service(topology=topology, ports=ports, settings=settings, policy=None).run(stop, until=name)
+            stop.wait(0.2)
         return None
     finally:
         timer.cancel()

@@ -63,7 +63,7 @@ class LeaderLock(Protocol):
     """At most one holder at a time works on a topology."""
 
     def acquire(self, timeout_s: float) -> bool:
-        """Wait up to `timeout_s` for the lock; True if it is held now."""
+        """Wait up to `timeout_s` for the lock; True if it is held now. 0: only if nobody has it or waits for it."""
 
     def held(self) -> bool:
         """False once the session was lost: another process may hold the lock from then on."""
