@@ -17,6 +17,7 @@ import pytest
 from starlette.routing import BaseRoute
 
 from leeward.adapters.organisations.serving import application, listen, serve
+from tests.browser.driver import Browser
 
 #: Names of the program on Debian, Ubuntu, and the machines of GitHub; scripts/packages.sh looks for the same.
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -114,3 +115,14 @@ def show(tmp_path: Path) -> Callable[..., Shown]:
         return Shown(done.stdout, tuple(line for line in done.stderr.splitlines() if ":CONSOLE:" in line))
 
     return show
+
+
+@pytest.fixture
+def browser(tmp_path) -> Iterator[Browser]:
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip("no Chromium; make test-browser installs it")
+    browser = Browser(program, tmp_path / "chromium")
+    browser.size(1280, 900)
+    yield browser
+    browser.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +27,6 @@ from leeward.dashboard.service.page import routes
 from leeward.local import places
 from leeward.policies.edrp.exact.search import warm_up
 from leeward.sim.memory import ListSink
-from tests.browser.conftest import PROGRAMS
 from tests.browser.driver import Browser
 from tests.http_api import CHANGE, DEPLOYMENT, TOKEN, Stage, Working
 
@@ -48,17 +46,6 @@ class Shown:
         self.browser.wait("document.body?.dataset.state === 'live' && !document.getElementById('one').hidden")
         self.browser.wait("document.querySelectorAll('.replica').length === 4")
         return self.browser
-
-
-@pytest.fixture
-def browser(tmp_path) -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if program is None:
-        pytest.skip("no Chromium; make test-browser installs it")
-    browser = Browser(program, tmp_path / "chromium")
-    browser.size(1280, 900)
-    yield browser
-    browser.close()
 
 
 def serve(

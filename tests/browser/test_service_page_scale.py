@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ from leeward.control.report.knowledge import Knowledge
 from leeward.dashboard.service.page import routes
 from leeward.local import places
 from leeward.sim.memory import ListSink
-from tests.browser.conftest import PROGRAMS
 from tests.browser.driver import Browser
 
 TOPOLOGIES, COMPONENTS, NODES, REPLICAS = 50, 40, 1000, 3
@@ -92,17 +90,6 @@ def url() -> Iterator[str]:
         measuring(knowledge),
     ):
         yield sink.of("http_listens")[0]["url"]
-
-
-@pytest.fixture
-def browser(tmp_path) -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if program is None:
-        pytest.skip("no Chromium; make test-browser installs it")
-    browser = Browser(program, tmp_path / "chromium")
-    browser.size(1280, 900)
-    yield browser
-    browser.close()
 
 
 def longest_task_s(browser: Browser, seconds: float) -> float:

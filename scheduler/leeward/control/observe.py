@@ -109,7 +109,14 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "delay_error": None if (off := delays.error()) is None else round(off, 3),
         "frozen": (standing.why or "yes") if standing.frozen else "",
         "proposal": proposal_fields(standing.proposal) if standing.proposal else {},
+        "shown": shown_by(samples),
     }
+
+
+def shown_by(samples: Mapping[int, TaskMetrics]) -> dict[str, object] | None:
+    """The newest result that a sink of the topology shows; None if none does."""
+    views = [(sample.t, task, sample.view) for task, sample in samples.items() if sample.view is not None]
+    return max(views, key=lambda one: one[:2])[2].document() if views else None
 
 
 def datastore_of(samples: Mapping[int, TaskMetrics], slots: Mapping[int, Slot]) -> dict[str, dict[str, float | None]]:

@@ -13,7 +13,18 @@ from leeward.dashboard import BASE
 
 FILES = Path(__file__).parent / "files"
 #: Files of the page, those of every page, and those of uPlot, which the set-up fetches.
-OWN = ("page.css", "page.js", "figures.js", "graph.js", "charts.js", "acts.js", "asks.js", "views.js", "icon.svg")
+OWN = (
+    "page.css",
+    "page.js",
+    "figures.js",
+    "graph.js",
+    "charts.js",
+    "acts.js",
+    "asks.js",
+    "shown.js",
+    "views.js",
+    "icon.svg",
+)
 SHARED, LIBRARY = ("base.css",), ("uPlot.iife.min.js", "uPlot.min.css")
 #: A newer release of the page under the same address is taken at once.
 HEADERS = {"Cache-Control": "no-cache"}

@@ -149,6 +149,21 @@ export function layout(names, dots, width) {
   return { boxes, at, height: Math.max(0, top - GAP) };
 }
 
+// --- a view: arrows over a grid
+
+const MARGIN = 2; // cells around the arrows
+const LEAST = 12; // cells of a window, at least
+
+// The square part of a view's grid that holds all its arrows: {left, top, side}, whole cells.
+export function windowOf(view) {
+  const xs = view.arrows.flatMap(([x1, , x2]) => [x1, x2]);
+  const ys = view.arrows.flatMap(([, y1, , y2]) => [y1, y2]);
+  if (!xs.length) return { left: 0, top: 0, side: Math.max(view.width, view.height) };
+  const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const side = Math.max(LEAST, Math.ceil(Math.max(right - left, bottom - top)) + 2 * MARGIN);
+  return { left: Math.floor((left + right - side) / 2), top: Math.floor((top + bottom - side) / 2), side };
+}
+
 // --- tables
 
 // Rows of the plan: [component, before, now, plan, difference]

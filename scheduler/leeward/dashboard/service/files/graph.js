@@ -5,7 +5,7 @@ import { COLOURS, drawnNodes, layout, placed } from "./figures.js";
 const SVG = "http://www.w3.org/2000/svg";
 const LINES = 300; // of streams, at most
 
-function svg(tag, attributes = {}, ...children) {
+export function svg(tag, attributes = {}, ...children) {
   const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);

@@ -5,6 +5,7 @@ import { Asks } from "./asks.js";
 import { Charts, FIGURES } from "./charts.js";
 import { clockTime, joined, topologyOf } from "./figures.js";
 import { Graph } from "./graph.js";
+import { ShownResult } from "./shown.js";
 import { say, showList, showNav, showNodes, showPoints, showReport, showTimeline } from "./views.js";
 
 const PATIENCE_MS = 5000; // a service that takes longer does not answer
@@ -18,6 +19,7 @@ const charts = new Charts();
 let shown = null; // name of the topology; null: the list
 const acts = new Acts(() => shown);
 const asks = new Asks(() => shown);
+const result = new ShownResult(() => shown);
 let told = null; // the list
 let report = null;
 let nodes = [];
@@ -160,6 +162,7 @@ function choose() {
   graph.dots = [];
   charts.drop();
   asks.drop();
+  result.drop();
   askAt = 0;
   news(["list", "nodes", "history"]);
   listen();
