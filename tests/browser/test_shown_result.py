@@ -45,6 +45,7 @@ def test_arrows_are_drawn_named_and_follow_the_topology(browser):
         )
         assert left < 154.5 and top < 159.5 and left + side > 156.5 and top + side > 162.5 and side < 20
         assert serious(browser) == []
+        browser.ask("document.getElementById('shown').scrollIntoView()")
         browser.screenshot(SHOTS / "shown-result.png")
         publish(stage, 2.0, replace(VIEW, arrows=VIEW.arrows[:1]))
         browser.wait("document.querySelectorAll('#shown .arrow').length === 1")
