@@ -43,7 +43,29 @@ def fill(browser: Browser, name: str, value: str) -> None:
     browser.ask(f"document.getElementById('{name}').value = {json.dumps(value)}")
 
 
-@pytest.mark.timeout(600)
+def check_questions(url: str, cluster: Path) -> None:
+    """A dry run and its reasons, of what runs now; `leeward plan` makes the same plan."""
+    at, options = f"{url}api/topologies/{NAME}", ["policy=edrp", "window_s=3"]
+    planned = httpx.post(f"{at}/plan", json={"options": options, "limit_s": 120}, timeout=LONG_S + 200)
+    assert planned.status_code == 200, planned.text
+    words = [word for option in options for word in ("-o", option)]
+    told = subprocess.run(
+        [Path(sys.executable).with_name("leeward"), "plan", NAME, *words, "--output", "json", "--cluster", cluster],
+        capture_output=True, text=True, timeout=LONG_S + 200,
+    )  # fmt: skip
+    by_command = json.loads(told.stdout)
+    for key in ("topology", "policy", "change", "epoch", "deployment", "changes"):
+        assert planned.json()[key] == by_command[key], key
+    assert any(rate > 0 for rate in planned.json()["rates"].values())
+    asked = {"option": "window_s=3", "limit_s": 60}
+    explained = httpx.get(f"{at}/explain", params=asked, timeout=LONG_S + 200)
+    assert explained.status_code == 200, explained.text
+    assert explained.json()["name"] == NAME and explained.json()["alternatives"]
+    in_words = httpx.get(f"{at}/explain", params=asked | {"output": "text"}, timeout=LONG_S + 200)
+    assert "Critical path" in in_words.text and "$/h" in in_words.text
+
+
+@pytest.mark.timeout(900)
 def test_a_migration_by_click_is_seen_live_and_kept(stage_: Stage, tmp_path: Path):
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
@@ -78,6 +100,7 @@ def test_a_migration_by_click_is_seen_live_and_kept(stage_: Stage, tmp_path: Pat
             browser.screenshot(Path("out/screenshots/served.png"))
             metrics = httpx.get(f"{url}metrics").text
             assert 'leeward_reconfigurations_total{ending="done"' in metrics.replace(f'topology="{NAME}",', "")
+            check_questions(url, stage_.cluster.dir)
             running.stream.flow(100)
             told = leeward("history", NAME, "--output", "json", "--cluster", str(stage_.cluster.dir))
             (entry,) = json.loads(told.stdout)["reconfigurations"]
