@@ -219,6 +219,21 @@ def test_zookeeper_away(world: World, tmp_path: Path, away_s: float):
     served.end()
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_service_ends_though_zookeeper_is_away(world: World, tmp_path: Path, number: int, code: int):
+    """Its calls wait for ZooKeeper for as long as that takes; the wish to end does not."""
+    served = Served(tmp_path)
+    world.zoo.process.send_signal(signal.SIGSTOP)
+    try:
+        wait_for(lambda: served.missing())
+        served.process.send_signal(number)
+        ended, _, err = finish(served.process, timeout=60)
+    finally:
+        world.zoo.process.send_signal(signal.SIGCONT)
+    assert ended == code and "Traceback" not in err, err
+    wait_for(lambda: world.bots.client.connected)
+
+
 def test_a_clock_that_is_off_by_a_minute_is_told_and_disturbs_nobody(world: World, tmp_path: Path):
     served, began = Served(tmp_path), time.time()
     world.tellers.ahead_s = dict.fromkeys((3, 4), -60.0)  # both are on n2

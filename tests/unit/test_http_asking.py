@@ -51,7 +51,7 @@ def command(stage, monkeypatch):
     monkeypatch.setattr(wiring, "open_ports", open_ports)
     monkeypatch.setattr(nimbus, "NimbusClient", lambda _: stage.ports.nimbus)
     monkeypatch.setattr(_once, "time", SimpleNamespace(sleep=stage.sleep))
-    monkeypatch.setattr(top, "_signals", signals)
+    monkeypatch.setattr(top, "signals", signals)
 
     def run(*words: str):
         done = CliRunner().invoke(_build(), [*words, "--output", "json"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from leeward.cli._output import Output, OutputOption, show
+from leeward.cli._signals import signals
 from leeward.cli.serve import (
     EXIT_BAD_INPUT,
     EXIT_INTERRUPTED,
@@ -26,7 +27,6 @@ from leeward.cli.serve import (
     _ask,
     _errors,
     _settings,
-    _signals,
 )
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _request(topology: str, body: Mapping[str, Any], addresses: Addresses, timeo
 
     settings = _settings(None, ["policy=none"]).service
     with (
-        _signals() as (stop, interrupted),
+        signals() as (stop, interrupted),
         open_ports(topology, addresses, quiet=True, session_s=settings.session_s) as ports,
     ):
         answer = _ask(topology, ports, settings, body, stop, timeout)

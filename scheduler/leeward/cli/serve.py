@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import typer
 from leeward.cli._beside import Beside
 from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
 from leeward.cli._output import Output, OutputOption, show
+from leeward.cli._signals import signals
 
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
@@ -161,7 +161,7 @@ def _serve(
     configure_logs()
     first, (text, read) = prepared(chosen), reread
     with (
-        _signals() as (stop, interrupted),
+        signals() as (stop, interrupted),
         traced(beside.otlp, sink_of(events, SystemClock())) as sink,
         beside.answering(addresses, sink) as (sink, desk),
     ):
@@ -246,7 +246,7 @@ def reconfigure(
             show(preview_once(topology, wanted, addresses, settings, timeout, force=force), output)
             return
         with (
-            _signals() as (stop, interrupted),
+            signals() as (stop, interrupted),
             open_ports(topology, addresses, events=events, quiet=True, session_s=settings.session_s) as ports,
         ):
             answer = _ask(topology, ports, settings, {"replicas": wanted, "force": force}, stop, timeout)
@@ -297,7 +297,7 @@ def recover(
         settings = _settings(None, ["policy=none"]).service
         addresses = _addresses(nimbus, zookeeper, redis, cluster)
         with (
-            _signals() as (stop, interrupted),
+            signals() as (stop, interrupted),
             open_ports(topology, addresses, quiet=True, session_s=settings.session_s) as ports,
         ):
             answer = _ask(topology, ports, settings, {"recover": from_cut or 0}, stop, timeout)
@@ -375,26 +375,6 @@ def _errors() -> Iterator[None]:
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
-
-
-@contextmanager
-def _signals() -> Iterator[tuple[threading.Event, threading.Event]]:
-    """(stop, interrupted): SIGTERM and the first Ctrl-C end the work in order, a second Ctrl-C at once."""
-    stop, interrupted = threading.Event(), threading.Event()
-
-    def handle(number: int, _frame: object) -> None:
-        if stop.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        if number == signal.SIGINT:
-            interrupted.set()
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop, interrupted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _settings(config: Path | None, options: Sequence[str]) -> Chosen:

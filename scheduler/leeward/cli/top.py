@@ -16,6 +16,7 @@ import typer
 
 from leeward.cli._common import EXIT_INTERRUPTED
 from leeward.cli._output import Output, OutputOption, show
+from leeward.cli._signals import signals
 from leeward.cli.serve import (
     ClusterOption,
     ConfigOption,
@@ -26,7 +27,6 @@ from leeward.cli.serve import (
     _addresses,
     _errors,
     _settings,
-    _signals,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def top(
             _settings(config, ["policy=none", *(options or [])]),
             _addresses(nimbus, zookeeper, redis, cluster),
         )
-        with _signals() as (stop, interrupted), Topologies(addresses, chosen) as topologies:
+        with signals() as (stop, interrupted), Topologies(addresses, chosen) as topologies:
             if once or output is not Output.table:
                 topologies.lines()
                 stop.wait(interval)
