@@ -39,6 +39,7 @@ from leeward.adapters.clock import SystemClock
 from leeward.adapters.events import Fan
 from leeward.adapters.http.server import Where, answering
 from leeward.adapters.post import PeerPost
+from leeward.cli._beside import EXPLAIN
 from leeward.control.fleet import Fleet
 from leeward.control.registry import Policies
 from leeward.control.report.knowledge import Knowledge
@@ -57,7 +58,15 @@ POLICIES = ("edrp", "agiledart", "even")
 CYCLE_S, MEMORY_MB = 5.0, 500
 PERIOD_S, STEADY_S, PATIENCE_S, TIMES = 60.0, 10.0, 300.0, 20
 #: `at_once=0`: all topologies may be reconfigured at the same time, so that cycles do not wait for each other.
-OPTIONS = (f"period_s={PERIOD_S:g}", "cool_down_s=0", "at_once=0", "edrp.r_max_s=5", "edrp.c_max=400")
+OPTIONS = (
+    f"period_s={PERIOD_S:g}",
+    "cool_down_s=0",
+    "scale_down_s=0",
+    "no_return_s=0",
+    "at_once=0",
+    "edrp.r_max_s=5",
+    "edrp.c_max=400",
+)
 
 
 class Size(NamedTuple):
@@ -152,7 +161,7 @@ class Running:
         """While the fleet leads all topologies and the API answers."""
         stop, where = threading.Event(), Where(host="127.0.0.1", port=0)
         both = _Listens(self, self.sink)
-        with answering(where, "", self.knowledge, both, pages=lambda: routes(places.web())) as desk:
+        with answering(where, "", self.knowledge, both, explain=EXPLAIN, pages=lambda: routes(places.web())) as desk:
 
             def serve(name: str, stop: threading.Event) -> None:
                 ports = self.cluster.ports(name, self.sink)

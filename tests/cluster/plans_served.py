@@ -42,6 +42,7 @@ class PlansServed:
         (folder / "seesaw.py").write_text(SEESAW)
         self.running, self.file = running, folder / f"{name}.jsonl"
         settings = ["policy=seesaw:Seesaw", "period_s=3", "cool_down_s=1", "window_s=3", "minimum_gain=0", *options]
+        settings += ["scale_down_s=0", "no_return_s=0"]  # its policy goes back and forth
         command = [str(Path(sys.executable).with_name("leeward")), "serve", running.name, "--http", "127.0.0.1:0"]
         command += ["--cluster", str(running.cluster.dir), "--events", str(self.file)]
         command += [word for seed in nimbus for word in ("--nimbus", seed)]

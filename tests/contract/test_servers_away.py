@@ -49,7 +49,7 @@ class Seesaw:
 """
 OPTIONS = (
     "policy=seesaw:Seesaw", "period_s=1", "cool_down_s=0", "window_s=2", "minimum_gain=0", "session_s=3",
-    "ahead_bytes=100000",
+    "ahead_bytes=100000", "scale_down_s=0", "no_return_s=0",
 )  # fmt: skip
 
 

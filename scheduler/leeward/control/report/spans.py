@@ -11,6 +11,10 @@ from leeward.control.report.values import Reconfiguration
 DONE = "done"
 
 
+#: Names of attributes begin so, as OpenTelemetry asks of those that it does not define.
+OURS = "leeward."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """A named stretch of time, s since 1970."""
@@ -29,17 +33,18 @@ def spans_of(topology: str, entry: Reconfiguration) -> tuple[Span, tuple[Span, .
     """
     ended = entry.ended or 0.0
     about: dict[str, str | int | float] = {
-        "leeward.topology": topology, "leeward.kind": entry.kind, "leeward.result": entry.ending,
-        "leeward.epoch": entry.epoch,
+        f"{OURS}topology": topology, f"{OURS}kind": entry.kind, f"{OURS}result": entry.ending,
+        f"{OURS}epoch": entry.epoch,
     }  # fmt: skip
     phases = []
     at = begun = ended - sum(entry.phases.values())
     for name, seconds in entry.phases.items():
-        phases.append(Span(name=name, begun=at, ended=at + seconds, attributes={"leeward.phase": name, **about}))
-        at += seconds
+        end = min(at + seconds, ended)  # a sum of floats may be a little more than the whole
+        phases.append(Span(name=name, begun=at, ended=end, attributes={f"{OURS}phase": name, **about}))
+        at = end
     whole = about | {
-        "leeward.reason": entry.reason, "leeward.pause_s": entry.pause_s, "leeward.bytes_moved": entry.bytes_moved,
-        "leeward.components": ", ".join(change.component for change in entry.changes),
+        f"{OURS}reason": entry.reason, f"{OURS}pause_s": entry.pause_s, f"{OURS}bytes_moved": entry.bytes_moved,
+        f"{OURS}components": ", ".join(change.component for change in entry.changes),
     }  # fmt: skip
     first = min(begun, entry.begun if entry.begun is not None else begun)
     failed = "" if entry.ending == DONE else entry.result or entry.ending
