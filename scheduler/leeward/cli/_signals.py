@@ -22,8 +22,8 @@ def signals(
     """(stop, interrupted): SIGTERM and the first Ctrl-C end the work in order, a second Ctrl-C at once.
 
     Where a server is away, a call of it may wait for ever, and so may each that gives something back. `orderly_s` after
-    `stop` the process ends all the same, with 128 and the signal's number as `leave` gets it: what it held at servers
-    goes with its sessions. In the main thread.
+    `stop` the process ends all the same, with 128 and the signal's number as `leave` gets it: its locks go with its
+    sessions. In the main thread.
     """
     stop, interrupted = threading.Event(), threading.Event()
     told: list[int] = []
