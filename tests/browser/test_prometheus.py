@@ -106,7 +106,7 @@ def test_prometheus_scrapes_answers_the_dashboard_and_fires(prometheus):
                 expression = target["expr"].replace("$topology", ".*")
                 wait_for(lambda e=expression: asked(server, e) or "increase(" in e)  # that needs two scrapes
         rules = httpx.get(f"{server}/api/v1/rules").json()["data"]["groups"][0]["rules"]
-        assert [rule["health"] for rule in rules if rule["health"] == "err"] == [] and len(rules) == 11
+        assert [rule["health"] for rule in rules if rule["health"] == "err"] == [] and len(rules) == 13
         stage.knowledge.emit("held", {"topology": "taxi", "why": "no cut can be read", "remedy": "leeward recover"})
 
         def firing():

@@ -13,6 +13,7 @@ import pytest
 from leeward.adapters.clock import SystemClock
 from leeward.adapters.events import Fan
 from leeward.adapters.http.server import Where, answering
+from leeward.cli._beside import EXPLAIN
 from leeward.control.report.knowledge import Knowledge
 from leeward.dashboard.service.page import routes
 from leeward.local import places
@@ -86,7 +87,7 @@ def url() -> Iterator[str]:
             knowledge.emit("measured", measured(topology, 0))
     where = Where(host="127.0.0.1", port=0)
     with (
-        answering(where, "", knowledge, Fan(sink, knowledge), pages=lambda: routes(places.web())),
+        answering(where, "", knowledge, Fan(sink, knowledge), explain=EXPLAIN, pages=lambda: routes(places.web())),
         measuring(knowledge),
     ):
         yield sink.of("http_listens")[0]["url"]

@@ -64,6 +64,7 @@ def test_state_comes_back_from_fragments_when_k_agents_have_failed(stage_: Stage
         await_(lambda: not first & cuts(agents), "the first cuts to be deleted at the agents")
 
 
+@pytest.mark.slow  # tests/contract/test_fragments_nearby.py does it with processes
 def test_state_comes_back_from_the_leaf_set_of_an_agent_and_goes_to_one_that_joins(stage_: Stage, tmp_path):
     overlay = overlay_agents.Agents(
         tmp_path, heartbeat_s=0.5, secrets=stage_.cluster.secrets_file, base_port=port_block()

@@ -90,7 +90,7 @@ def test_frequent_routes(stage_: Stage, rows: Path, tmp_path: Path):
         equal_through_handovers(running, Notes(tmp_path / "notes"), reference, components)
 
 
-@pytest.mark.slow  # the last test of this file loses and restarts the same topology on the pipeline
+@pytest.mark.slow  # test_migration_query1 goes through the same handovers
 def test_profitable_areas(stage_: Stage, rows: Path, tmp_path: Path):
     reference = list(areas([rows], per="pulse", pulse_s=PULSE_S))
     with submitted(stage_, "query2", tmp_path / "notes", f"query2.pulse_s={PULSE_S}") as running:
@@ -98,7 +98,7 @@ def test_profitable_areas(stage_: Stage, rows: Path, tmp_path: Path):
         equal_through_handovers(running, Notes(tmp_path / "notes"), reference, components)
 
 
-@pytest.mark.slow  # the two others of this file and test_migration_query1 go through the same handovers
+@pytest.mark.slow  # the same
 def test_urban_sensing(stage_: Stage, tmp_path: Path):
     """70 sensors report twice a second each, so that an order that changed would show in what is smoothed."""
     sensors, pulse_s, window_s = 70, 60, 180
@@ -110,6 +110,7 @@ def test_urban_sensing(stage_: Stage, tmp_path: Path):
         equal_through_handovers(running, Notes(tmp_path / "notes"), reference, components)
 
 
+@pytest.mark.slow  # test_migration_query1 loses a task and a worker, too
 def test_areas_after_a_task_and_a_worker_died_and_a_restart(stage_: Stage, rows: Path, tmp_path: Path):
     """The source makes the lost rows again, each by its number."""
     reference = list(areas([rows], per="pulse", pulse_s=PULSE_S))

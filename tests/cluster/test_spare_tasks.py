@@ -46,7 +46,8 @@ def test_the_next_replica_on_a_node_with_a_spare_starts_no_worker(counting: Runn
 
         def scaled(view: ClusterView) -> Plan:
             present = present_deployment(view)
-            return carry(view, present | {"count": present["count"] | {node: 1}}, reason=f"one more on {node}")
+            counts = present["count"] | {node: present["count"].get(node, 0) + 1}
+            return carry(view, present | {"count": counts}, reason=f"one more on {node}")
 
         ended = pilot.reconfigure(scaled)
         assert (ended["kind"], ended["result"]) == ("handover", "done"), pilot.events.all

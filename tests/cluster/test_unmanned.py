@@ -6,6 +6,8 @@ import gzip
 import time
 from pathlib import Path
 
+import pytest
+
 from leeward.local import ClusterSpec, LocalCluster
 from leeward.local.unmanned import ASSIGNMENTS, STORMS, unmanned
 from leeward.wire import zookeeper as wire
@@ -40,6 +42,7 @@ def test_chains_are_assigned_to_nodes_that_nobody_serves(tmp_path: Path):
             client.close()
 
 
+@pytest.mark.slow  # the test above has the Nimbus, tests/contract the agents
 def test_the_experiment_measures_nimbus_beside_agents(tmp_path: Path):
     figures = play("agiledart-live-deployment", tmp_path, "--quick", timeout_s=240)
     assert figures["applications that are placed"] == 100

@@ -44,6 +44,7 @@ class TopologyAnswer:
 
     report: Report
     event: int
+    served: bool  #: its status can be asked here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

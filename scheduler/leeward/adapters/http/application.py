@@ -110,7 +110,8 @@ class Api:
 
     async def _topology(self, request: Request) -> answers.TopologyAnswer:
         event = self._knowledge.newest_id
-        return answers.TopologyAnswer(report=self._report(request), event=event)
+        report = self._report(request)
+        return answers.TopologyAnswer(report=report, event=event, served=report.topology in self._desk.served())
 
     async def _status(self, request: Request) -> Mapping[str, object]:
         name = self._report(request).topology

@@ -19,7 +19,8 @@ const charts = new Charts();
 let shown = null; // name of the topology; null: the list
 const acts = new Acts(() => shown);
 const asks = new Asks(() => shown);
-const result = new ShownResult(() => shown);
+let served = false; // its status can be asked here
+const result = new ShownResult(() => (served ? shown : null));
 let told = null; // the list
 let report = null;
 let nodes = [];
@@ -54,6 +55,7 @@ async function refresh() {
   ]);
   if (name !== shown) return; // another one was chosen meanwhile
   report = fresh.report;
+  served = fresh.served;
   series = joined(series, more, MOST);
   if (seen) nodes = seen.nodes;
   if (history) showTimeline(history);
@@ -157,6 +159,7 @@ function draw() {
 function choose() {
   shown = topologyOf(location.hash);
   report = null;
+  served = false;
   nodes = [];
   series = { t: [], values: {} };
   graph.dots = [];

@@ -3,12 +3,12 @@
 import { windowOf } from "./figures.js";
 import { svg } from "./graph.js";
 
-const EVERY_MS = 3000; // between two questions
+const EVERY_MS = 2000; // between two questions
 const LINES = 60; // cells of the window up to which the grid is drawn
 
 export class ShownResult {
   constructor(topology) {
-    this.topology = topology; // () -> name of the topology that is shown, or null
+    this.topology = topology; // () -> name of the topology that is shown and served here, or null
     this.section = document.getElementById("shown");
     setInterval(() => this.ask(), EVERY_MS);
   }
@@ -27,7 +27,6 @@ export class ShownResult {
   // Another topology was chosen.
   drop() {
     this.section.hidden = true;
-    this.ask();
   }
 
   show(view) {
