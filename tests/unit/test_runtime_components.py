@@ -693,13 +693,13 @@ def asked(worker, what):
     return details
 
 
-def begin_handover(worker, count_table):
-    """Markers of handover 1 on both channels; what the bolt said, before them too: it may have been about to."""
+def begin_handover(worker, count_table, *, before=False):
+    """Markers of handover 1 on both channels; what the bolt said, with `before` also what it was about to say."""
     record = ControlRecord(epoch=1, handover=1, tables=TABLES | {"count": count_table})
     said = worker.beat()
     for task in (3, 4):
         worker.marker("pass", task, "route", 1, body=record.to_json())
-    return said + worker.beat()
+    return (said if before else []) + worker.beat()
 
 
 def test_a_lost_group_leaves_the_state_at_once_and_its_receiver_is_named(keyed_bolt):

@@ -352,7 +352,7 @@ def test_key_groups_leave_behind_all_tuples_that_came_before_the_marker(start):
     twin = Twin(ids=False, keyed={("pass", "default"): [0]})
     worker = start(Keyed, twin, grouping=keyed("key"), courier=FakeCourier)
     send(worker, ("a", 9.0), ("b", 5.0), ("a", 1.0))
-    messages = begin_handover(worker, even_table([6])) + worker.beat()
+    messages = begin_handover(worker, even_table([6]), before=True) + worker.beat()
     while worker.component.state.groups:
         messages += worker.beat()
     assert emitted(messages) == [["b", 5.0], ["a", 9.0], ["a", 1.0]]
