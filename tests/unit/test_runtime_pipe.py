@@ -280,6 +280,26 @@ def test_another_thread_wakes_a_pipe_that_waits(ends):
     ends.write = os.open(os.devnull, os.O_WRONLY)
 
 
+def test_posted_work_that_raises_loses_no_input_that_comes_at_the_same_time(ends):
+    poll = ends.pipe._poll
+
+    class Both:
+        def poll(self, timeout_ms):
+            os.write(ends.write, ends.twin.tuple("1", "a", "default", 1, ["x"]))
+            ends.pipe.wake()
+            ends.pipe._poll = poll
+            return poll.poll(timeout_ms)
+
+    def fail_once():
+        ends.pipe.on_idle = lambda: None
+        raise ValueError("of the user")
+
+    ends.pipe._poll, ends.pipe.on_idle = Both(), fail_once
+    with pytest.raises(ValueError, match="of the user"):
+        ends.pipe.batch()
+    assert ends.pipe.batch() == [-1, [0, "a", "default", 1, None], 0, ["x"]]
+
+
 def test_output_of_slow_code_leaves_by_itself(ends):
     for _ in range(8):
         ends.pipe.late(1)

@@ -135,16 +135,13 @@ class PipeSerializer:
             self.waits_since = time.monotonic()
         ready = self._poll.poll(self.timer_s * 1000)
         self.flushed_at = time.perf_counter()
-        woken = not ready
-        for fd, _ in ready:
-            if fd == self._wake_read:
-                os.read(fd, 4096)
-                woken = True
-            else:
-                piece = self._read()
-        if woken:
+        fds = [fd for fd, _ in ready]
+        if self._wake_read in fds:
+            os.read(self._wake_read, 4096)
+            self.on_idle()  # before input is read, as an exception of what was posted would lose it
+        elif not fds:
             self.on_idle()
-        return piece
+        return self._read() if self._read_fd in fds else piece
 
     def _read(self) -> bytes:
         """Input that is there. Raises StormWentAwayError at its end."""
