@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leeward.policies.edrp.problem.latency import MM1
-from leeward.policies.edrp.problem.values import Operator, Stream
+from leeward.policies.edrp.problem.values import Operator, Stream, Weights
 
 #: Service rate mu_i (tuples/s) and state I_S,i (bytes) of Table II, in the order of the stream.
 TABLE_II = {
@@ -25,6 +25,13 @@ TABLE_II = {
 #: Never replicated.
 SINGLE = ("data_source", "metronome", "global_rank")
 SOURCE, SINK = "data_source", "global_rank"
+#: Weights of the objectives of Tables III and V.
+WEIGHTS = {
+    "baseline": Weights(r=0.5, c=0.5, d=0.0),
+    "balanced": Weights(r=0.3, c=0.3, d=0.4),
+    "response time": Weights(r=0.6, c=0.0, d=0.4),
+    "cost": Weights(r=0.0, c=0.6, d=0.4),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from leeward.policies.edrp.experiments.network import Network, scaled_delays_s
-from leeward.policies.edrp.experiments.reference import SINK, SOURCE, Ratios, reference_operators, reference_streams
+from leeward.policies.edrp.experiments.reference import (
+    SINK,
+    SOURCE,
+    WEIGHTS,
+    Ratios,
+    reference_operators,
+    reference_streams,
+)
 from leeward.policies.edrp.problem.evaluate import evaluate
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Bounds, Deployment, Node, Weights
@@ -43,12 +50,12 @@ class Objective:
 
 
 OBJECTIVES = tuple(
-    Objective(name=name, weights=Weights(r=r, c=c, d=d), paper_response_ms=ms, paper_cost=cost, paper_downtime_s=s)
-    for name, (r, c, d), ms, cost, s in (
-        ("baseline", (0.5, 0.5, 0.0), 120.8, 9.6, 12.0),
-        ("balanced", (0.3, 0.3, 0.4), 121.7, 9.9, 2.4),
-        ("response time", (0.6, 0.0, 0.4), 121.5, 10.3, 2.4),
-        ("cost", (0.0, 0.6, 0.4), 136.0, 9.2, 4.9),
+    Objective(name=name, weights=WEIGHTS[name], paper_response_ms=ms, paper_cost=cost, paper_downtime_s=s)
+    for name, ms, cost, s in (
+        ("baseline", 120.8, 9.6, 12.0),
+        ("balanced", 121.7, 9.9, 2.4),
+        ("response time", 121.5, 10.3, 2.4),
+        ("cost", 136.0, 9.2, 4.9),
     )
 )
 

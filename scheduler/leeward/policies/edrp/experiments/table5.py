@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from leeward.core.experiment import Curve, Finding, Panel, Row
+from leeward.policies.edrp.experiments.reference import WEIGHTS
 from leeward.policies.edrp.problem.values import Weights
 
 FIGURE = "Table V"
@@ -40,12 +41,12 @@ class Objective:
 
 
 OBJECTIVES = tuple(
-    Objective(name=name, weights=Weights(r=r, c=c, d=d), paper_response_ms=ms, paper_cost=cost, paper_downtime=share)
-    for name, (r, c, d), ms, cost, share in (
-        ("baseline", (0.5, 0.5, 0.0), 103.6, 9.3, 10.18),
-        ("balanced", (0.3, 0.3, 0.4), 90.0, 9.8, 2.36),
-        ("response time", (0.6, 0.0, 0.4), 88.8, 9.9, 1.27),
-        ("cost", (0.0, 0.6, 0.4), 116.6, 8.9, 4.00),
+    Objective(name=name, weights=WEIGHTS[name], paper_response_ms=ms, paper_cost=cost, paper_downtime=share)
+    for name, ms, cost, share in (
+        ("baseline", 103.6, 9.3, 10.18),
+        ("balanced", 90.0, 9.8, 2.36),
+        ("response time", 88.8, 9.9, 1.27),
+        ("cost", 116.6, 8.9, 4.00),
     )
 )
 
