@@ -30,16 +30,12 @@ class Body(BaseModel):
     wait_s: Wait = Field(30.0, description="Seconds to wait for the end; then 202 with the path of the request.")
 
 
-class Change(Body):
-    """A deployment by hand."""
+class Reconfigure(Body):
+    """Scale or move components by hand."""
 
+    replicas: Replicas
     force: bool = Field(False, strict=True, description="Also if state outside of self.state is lost.")
     dry_run: bool = Field(False, strict=True, description="Tell what would move and its price; change nothing.")
-
-    @property
-    def wanted(self) -> Replicas:
-        """Component -> node -> replicas, of those that change."""
-        raise NotImplementedError
 
     @property
     def named(self) -> str:
@@ -47,27 +43,11 @@ class Change(Body):
         return ""
 
 
-class Reconfigure(Change):
-    """Scale or move components by hand."""
-
-    replicas: Replicas
-
-    @property
-    def wanted(self) -> Replicas:
-        """As it is given."""
-        return self.replicas
-
-
-class Apply(Change):
+class Apply(Reconfigure):
     """Carry out a deployment document."""
 
     topology: str = Field("", max_length=200, description="That of the path, if it is given.")
-    deployment: Replicas
-
-    @property
-    def wanted(self) -> Replicas:
-        """Of the document."""
-        return self.deployment
+    replicas: Replicas = Field(alias="deployment")
 
     @property
     def named(self) -> str:
@@ -127,8 +107,8 @@ class Act:
 
 
 ACTS = (
-    Act("reconfigure", Reconfigure, lambda body: {"replicas": body.wanted, "force": body.force}),
-    Act("apply", Apply, lambda body: {"replicas": body.wanted, "force": body.force}),
+    Act("reconfigure", Reconfigure, lambda body: {"replicas": body.replicas, "force": body.force}),
+    Act("apply", Apply, lambda body: {"replicas": body.replicas, "force": body.force}),
     Act("recover", Recover, lambda body: {"recover": body.cut}),
     Act("approve", Approve, lambda body: {"approve": body.plan}),
     Act("freeze", Freeze, lambda body: {"freeze": True, "why": body.why}),

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from leeward.adapters.http import answers
 from leeward.adapters.http.access import Guard, may_act
-from leeward.adapters.http.acts import ACTS, NODE_ACTS, Act, Change, NodeAct
+from leeward.adapters.http.acts import ACTS, NODE_ACTS, Act, NodeAct, Reconfigure
 from leeward.adapters.http.asking import Asking, check_named
 from leeward.adapters.http.desk import Desk
 from leeward.adapters.http.given import body_of, query_of, said
@@ -75,7 +75,9 @@ class Api:
         found += [(EVENTS, self._events), *self._asking.paths()]
         told = TypeAdapter(answers.RequestAnswer)
         for act in ACTS:
-            answered = TypeAdapter(answers.RequestAnswer | dict[str, Any]) if issubclass(act.body, Change) else told
+            answered = (
+                TypeAdapter(answers.RequestAnswer | dict[str, Any]) if issubclass(act.body, Reconfigure) else told
+            )
             path = Path(f"{TOPOLOGY}/{act.name}", act.about, answered, "POST", body=act.body, later=True,
                         statuses=(404,), acting=True)  # fmt: skip
             found.append((path, self._act(act, path)))
@@ -187,10 +189,10 @@ class Api:
             name = self._report(request).topology
             query_of(request, path.query)
             body = await body_of(request, act.body)
-            if isinstance(body, Change):
+            if isinstance(body, Reconfigure):
                 check_named(body.named, name)
                 if body.dry_run:
-                    return said(path, await self._asking.preview(name, body.wanted, force=body.force))
+                    return said(path, await self._asking.preview(name, body.replicas, force=body.force))
             asked = await self._call(lambda: self._desk.ask(name, act.name, act.request(body)))
             return self._told(path, name, asked, await self._answer(name, asked, body.wait_s))
 
