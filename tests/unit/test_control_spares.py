@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.control.guard import check_plan
-from leeward.control.observe import spares_fields
-from leeward.control.spares import idle_tasks, spare, standing_spares
+from leeward.control.spares import idle_tasks, spare, spares_fields, standing_spares
 from leeward.core.model import Component, Measured
 from leeward.core.plan import Slot, restarting
 from leeward.core.table import even_table, replicas

@@ -20,7 +20,7 @@ from leeward.control.monitor import (
 from leeward.control.ports import Ports, Structure
 from leeward.control.room import not_placed
 from leeward.control.snapshot import read_snapshot
-from leeward.control.spares import idle_tasks, standing_spares
+from leeward.control.spares import spares_fields
 from leeward.core.control import ControlRecord
 from leeward.core.coordinates import Delays
 from leeward.core.errors import ClusterRefusedError, NotReadyError
@@ -36,9 +36,6 @@ from leeward.core.settings import Settings
 from leeward.core.standing import Proposal, Standing
 from leeward.core.table import first_tables
 from leeward.core.topology_conf import REPLICAS
-
-#: Of a warm task, MB resident and share of a processor; of a worker, share of a processor.
-TASK_MB, TASK_PROCESSORS, WORKER_PROCESSORS = 40.0, 0.001, 0.035
 
 
 def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[[float], None]) -> ClusterView:
@@ -131,21 +128,6 @@ def datastore_of(samples: Mapping[int, TaskMetrics], slots: Mapping[int, Slot]) 
         }
         for node, link in transfers.fit().items()
     }
-
-
-def spares_fields(view: ClusterView) -> dict[str, object]:
-    """Warm tasks that stand ready in workers of their own, by node, and what they cost as measured elsewhere.
-
-    Figures of docs/measurements.md, "Idle topologies". `memory_mb` is that of the Python processes; a worker's JVM
-    takes what the cluster's settings give it.
-    """
-    standing = standing_spares(view)
-    tasks = sum(sum(counts.values()) for counts in standing.values())
-    workers = len({view.assignment[task] for task in idle_tasks(view) if task in view.assignment})
-    return {
-        "nodes": standing, "tasks": tasks, "workers": workers, "memory_mb": round(tasks * TASK_MB),
-        "processors": round(tasks * TASK_PROCESSORS + workers * WORKER_PROCESSORS, 3),
-    }  # fmt: skip
 
 
 def delays_ms(delays: Delays) -> dict[str, dict[str, float]]:

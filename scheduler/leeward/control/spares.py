@@ -15,6 +15,10 @@ from leeward.core.model import ClusterView, Component, Node
 from leeward.core.plan import Plan, Slot, deployment
 from leeward.core.table import replicas
 
+#: Of a warm task, MB resident and share of a processor; of a worker, share of a processor (docs/measurements.md, "Idle
+#: topologies").
+TASK_MB, TASK_PROCESSORS, WORKER_PROCESSORS = 40.0, 0.001, 0.035
+
 
 def spare(view: ClusterView) -> Plan | None:
     """The plan that brings one warm task to a node with a free slot and no warm task; None if there is none to bring.
@@ -74,3 +78,18 @@ def _free_slot(view: ClusterView, node: Node) -> Slot | None:
     """The first slot of the node in which no task is. The ports of a view are without those that others use."""
     taken = set(view.assignment.values())
     return next((slot for port in sorted(node.ports) if (slot := Slot(node.id, port)) not in taken), None)
+
+
+def spares_fields(view: ClusterView) -> dict[str, object]:
+    """Warm tasks that stand ready in workers of their own, by node, and what they cost as measured elsewhere.
+
+    `memory_mb` is that of the Python processes; a worker's JVM
+    takes what the cluster's settings give it.
+    """
+    standing = standing_spares(view)
+    tasks = sum(sum(counts.values()) for counts in standing.values())
+    workers = len({view.assignment[task] for task in idle_tasks(view) if task in view.assignment})
+    return {
+        "nodes": standing, "tasks": tasks, "workers": workers, "memory_mb": round(tasks * TASK_MB),
+        "processors": round(tasks * TASK_PROCESSORS + workers * WORKER_PROCESSORS, 3),
+    }  # fmt: skip
