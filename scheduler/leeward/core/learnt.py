@@ -15,6 +15,11 @@ from typing import NamedTuple
 PAUSE_NOISE_S = 1.0
 
 
+def sojourn_s(rho: float, service_s: float, rest: float, growth: float) -> float:
+    """Mean time in a queue at utilisation `rho`, s: service_s (rest + growth rho / (1 - rho)), infinite from 1 on."""
+    return math.inf if rho >= 1.0 else service_s * (rest + growth * rho / (1.0 - rho))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearntCurve:
     """The response time of one replica: R(x) = s (b + g rho / (1 - rho)) with rho = s x, infinite from rho = 1 on.
@@ -35,8 +40,7 @@ class LearntCurve:
 
     def response_s(self, rate: float) -> float:
         """R at `rate` tuples/s into one replica, s."""
-        rho = rate * self.service_s
-        return math.inf if rho >= 1.0 else self.service_s * (self.rest + self.growth * rho / (1.0 - rho))
+        return sojourn_s(rate * self.service_s, self.service_s, self.rest, self.growth)
 
     def error_s(self, rate: float) -> float:
         """Standard error of R at this rate, s; beyond the rates that were seen it is that of the model's form."""

@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from leeward.core.learnt import sojourn_s
+
 
 class ResponseCurve(Protocol):
     """R_i(load / replicas) in seconds at speed-up 1."""
@@ -47,8 +49,7 @@ class MG1:
     growth: float = 1.0
 
     def response_s(self, load_tps: float, replicas: int) -> float:
-        rho = load_tps / replicas / self.mu
-        return (self.rest + self.growth * rho / (1.0 - rho)) / self.mu if rho < 1.0 else math.inf
+        return sojourn_s(load_tps / replicas / self.mu, 1.0 / self.mu, self.rest, self.growth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
