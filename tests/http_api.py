@@ -201,7 +201,7 @@ class Working(Stage):
         self.measure()
 
     def measure(self) -> None:
-        """What the tasks say now."""
+        """The newest measurements of the tasks."""
         done, at = round(100 * (self.clock.time - 1_000_000)), self.clock.time
         share = done // 2
 

@@ -60,7 +60,7 @@ class PlansServed:
         return [event for event in map(json.loads, lines) if event["action"] == action and event["t"] > since]
 
     def missing(self) -> dict[str, dict[str, Any]]:
-        """What `GET /api/topologies/NAME` says is missing, by what it is."""
+        """The missing things of `GET /api/topologies/NAME`, by name."""
         (told,) = self.events("http_listens")
         report = httpx.get(f"{told['url']}api/topologies/{self.running.name}", timeout=10).json()["report"]
         return {one["what"]: one for one in report["missing"]}

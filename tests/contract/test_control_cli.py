@@ -156,6 +156,14 @@ class App(FakeNimbus):
         })  # fmt: skip
 
 
+def end_started():
+    """The commands that a test that failed has left."""
+    for process in STARTED:
+        process.kill()
+        process.communicate()
+    STARTED.clear()
+
+
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory):
     state = NimbusState()
@@ -173,10 +181,7 @@ def servers(tmp_path_factory):
 def bots(servers):
     bots = Bots(servers.hosts)
     yield bots
-    for process in STARTED:  # of a test that failed
-        process.kill()
-        process.communicate()
-    STARTED.clear()
+    end_started()
     bots.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 from control_twins import SLOTS
 from servers import RedisServer, ZooKeeperServer, free_port
 from streamparse.thrift import storm_thrift
-from test_control_cli import NIMBUS, STARTED, App, Bots, actions, events, finish, leeward, wait_for
+from test_control_cli import NIMBUS, App, Bots, actions, end_started, events, finish, leeward, wait_for
 from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import serving
 
@@ -71,10 +71,7 @@ def bots(servers) -> Iterator[Placed]:
     state.leader, state.calls = NIMBUS, []
     bots = Placed(zoo.hosts, state)
     yield bots
-    for process in STARTED:  # of a test that failed
-        process.kill()
-        process.communicate()
-    STARTED.clear()
+    end_started()
     bots.close()
 
 

@@ -20,7 +20,7 @@ import redis
 from control_twins import TASKS
 from kazoo.exceptions import KazooException
 from servers import RedisServer, ZooKeeperServer
-from test_control_cli import NIMBUS, STARTED, App, Bots, actions, events, finish, leeward, wait_for
+from test_control_cli import NIMBUS, App, Bots, actions, end_started, events, finish, leeward, wait_for
 from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import serving
 
@@ -114,10 +114,7 @@ class World:
         self.bots, self.tellers = Hands(zoo.hosts), Tellers(server.url)
 
     def close(self) -> None:
-        for process in STARTED:  # of a test that failed
-            process.kill()
-            process.communicate()
-        STARTED.clear()
+        end_started()
         self.tellers.close()
         self.bots.close()
 
@@ -158,7 +155,7 @@ class Served:
         (self.url,) = [event["url"] for event in events(self.file) if event["action"] == "http_listens"]
 
     def missing(self) -> dict[str, dict]:
-        """What the report says is missing, by what it is."""
+        """The missing things of the report, by name."""
         report = httpx.get(f"{self.url}api/topologies/app", timeout=10).json()["report"]
         return {one["what"]: one for one in report["missing"]}
 

@@ -1,4 +1,4 @@
-"""What a topology shows travels as JSON, and what is no view counts as none."""
+"""A view travels as JSON, and a document that is no view counts as none."""
 
 from __future__ import annotations
 

@@ -7,22 +7,21 @@ import pytest
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.keys import key_group
 from leeward.core.table import even_table
-from leeward.runtime import ElasticBolt, StatefulBolt
+from leeward.runtime import StatefulBolt
 from tests.pipe_twin import Twin
-from tests.unit.test_runtime_components import BOLT, TABLES, FakeCourier, Worker, asked, begin_handover, emitted
+from tests.unit.test_runtime_components import (
+    BOLT,
+    TABLES,
+    Failing,
+    FakeCourier,
+    Worker,
+    asked,
+    begin_handover,
+    emitted,
+)
 
 
-class Careless(ElasticBolt):
-    outputs = ["key"]
-    exit_on_exception = False
-
-    def process(self, tup):
-        if tup.values.key == "bad":
-            raise ValueError("of the user")
-        self.emit([tup.values.key])
-
-
-class Unprepared(Careless):
+class Unprepared(Failing):
     """The first of its cuts cannot be prepared."""
 
     def before_checkpoint(self, cut):
@@ -53,7 +52,7 @@ def errors(messages):
 
 def test_tuples_that_waited_for_a_marker_are_all_processed_and_in_order(tmp_path, twin):
     """Those behind the one that raised were lost: a count was wrong, and the stream went back to a cut."""
-    worker = Worker(Careless, tmp_path, twin, conf={"leeward.replicas": {"pass": 2}}, **BOLT)
+    worker = Worker(Failing, tmp_path, twin, conf={"leeward.replicas": {"pass": 2}}, **BOLT)
     worker.beat()
     worker.marker("pass", 3, "pulse", 1, body={})
     for key in ("a", "bad", "b"):

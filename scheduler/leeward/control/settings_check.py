@@ -42,7 +42,7 @@ def refuse_local(options: Sequence[str]) -> None:
 
 
 def with_asked_options(chosen: Chosen, options: Sequence[str]) -> Chosen:
-    """The settings in force, with the options of somebody who asks over HTTP. Raises ConfigError."""
+    """The settings in force, with the options of a request over HTTP. Raises ConfigError."""
     refuse_local(options)
     return with_options(chosen, options)
 

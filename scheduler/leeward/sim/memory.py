@@ -396,22 +396,10 @@ def supervisor_entries(nodes: Mapping[str, Iterable[int]]) -> list[dict[str, obj
     return [{"id": f"sup-{node}", "node": node, "ports": sorted(nodes[node]), "meta": {}} for node in sorted(nodes)]
 
 
-def snapshot_text(
-    *,
-    nodes: Mapping[str, Iterable[int]],
-    topology_id: str,
-    name: str,
-    tasks: Mapping[int, str],
-    slots: Mapping[int, Slot],
-    managed: bool = False,
-    epoch: int | None = None,
-    reason: str = "no plan",
-) -> str:
-    """The plugin's snapshot of a cluster with one topology. `nodes`: node -> ports; `tasks`: task -> component."""
-    topology = topology_entry(
-        topology_id=topology_id, name=name, tasks=tasks, slots=slots, managed=managed, epoch=epoch, reason=reason
-    )
-    return json.dumps({"version": 1, "supervisors": supervisor_entries(nodes), "topologies": [topology]})
+def snapshot_text(*, nodes: Mapping[str, Iterable[int]], **topology: Any) -> str:
+    """The plugin's snapshot of a cluster with one topology. `nodes`: node -> ports; the rest as of `topology_entry`."""
+    document = {"version": 1, "supervisors": supervisor_entries(nodes), "topologies": [topology_entry(**topology)]}
+    return json.dumps(document)
 
 
 def memory_ports(
