@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from leeward.core.errors import PlanError
+
 Rivals = Mapping[str, frozenset[str]]  #: component -> those that it may share no node with
 
 #: Nodes that are tried for all components together, before it is given up.
@@ -52,6 +54,20 @@ def settle(
         if seats is not None:
             return {name: dict(mine) | ({seats[name]: 1} if name in seats else {}) for name, mine in counts.items()}
     return None
+
+
+def seated(
+    apart: Collection[Collection[str]], hosts: Mapping[str, Mapping[str, int]],
+    allowed: Mapping[str, Collection[str]], room: Mapping[str, int],
+) -> dict[str, dict[str, int]]:  # fmt: skip
+    """As `settle`. Raises PlanError where it finds no answer."""
+    settled = settle(apart, hosts, allowed, room)
+    if settled is None:
+        raise PlanError(
+            f"components {[list(names) for names in apart]} find no nodes of their own.",
+            remedy="Add nodes, end a drain, or change leeward.apart of the topology.",
+        )
+    return settled
 
 
 def one_each(

@@ -25,7 +25,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from leeward.core.apart import barred, rivals_of, settle
+from leeward.core.apart import barred, rivals_of, seated
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.placing import carry, places, present_deployment
@@ -247,13 +247,7 @@ def _apart(asked: _Asked, hosts: Mapping[str, Counts]) -> dict[str, Counts]:
     view = asked.view
     allowed = {component.id: asked.allowed(component) for component in view.components}
     capacity = {node.id: node.capacity for node in view.nodes if not node.draining}
-    settled = settle(view.apart, hosts, allowed, capacity)
-    if settled is None:
-        raise PlanError(
-            f"components {[list(names) for names in view.apart]} find no nodes of their own.",
-            remedy="Add nodes, end a drain, or change leeward.apart of the topology.",
-        )
-    return settled
+    return seated(view.apart, hosts, allowed, capacity)
 
 
 def _way_of(before: Mapping[str, int], after: Mapping[str, int]) -> str:

@@ -12,8 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from leeward.core.apart import barred, rivals_of, settle
-from leeward.core.errors import PlanError
+from leeward.core.apart import barred, rivals_of, seated
 from leeward.core.model import ClusterView, Component
 from leeward.core.placing import carry, present_deployment
 from leeward.core.plan import Plan
@@ -76,13 +75,7 @@ def _staying(
         here = [(node, n) for node, n in present.get(component.id, {}).items() if node in allowed[component.id]]
         kept[component.id] = Counter({node: max(0, min(n, nodes[node] - used[node])) for node, n in here})
         used.update(kept[component.id])
-    settled = settle(view.apart, kept, allowed, nodes)
-    if settled is None:
-        raise PlanError(
-            f"components {[list(names) for names in view.apart]} find no nodes of their own.",
-            remedy="Add nodes, end a drain, or change leeward.apart of the topology.",
-        )
-    return {name: Counter(counts) for name, counts in settled.items()}
+    return {name: Counter(counts) for name, counts in seated(view.apart, kept, allowed, nodes).items()}
 
 
 def _end_one(counts: Counter[str], used: Counter[str]) -> None:
