@@ -64,6 +64,26 @@ def test_one_that_moves_nothing_copies_nothing_ahead(cluster, clock, sink):
     assert results(sink) == [("handover", "done")]
 
 
+def test_the_deadline_of_tasks_counts_from_when_redis_had_answered(cluster, clock, sink, running, monkeypatch):
+    """The tries of the fence may take as long as the tasks have; a reset would then follow for nothing."""
+    limits = running.machine.limits
+
+    def late(*arguments):
+        raised(*arguments)
+        clock.time += limits.handover_s + 1 if cluster.world.record.handover else 0
+
+    raised = running._snapshots.raise_fence
+    monkeypatch.setattr(running._snapshots, "raise_fence", late)
+    running.submit(plan([2, 3]))
+    running.work()
+    assert running.machine.state is State.HANDING and not sink.of("reset")
+    clock.time += limits.handover_s - 1
+    running.work()
+    assert not sink.of("reset")
+    settle(cluster, clock, running)
+    assert results(sink) == [("handover", "done")]
+
+
 def test_the_next_one_leaves_the_placement_alone(cluster, clock, sink, running):
     running.submit(plan([2, 3]))
     settle(cluster, clock, running)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 
 from leeward.control.ports import BarrierStore, Clock, ClusterStore, ControlStore, EventSink, Nimbus, SnapshotStore
@@ -211,12 +212,16 @@ class Coordinator:
     def _feed(self, event: Event) -> None:
         events: deque[Event] = deque([event])
         while events:
-            self.machine, todo = step(self.machine, events.popleft(), now=self._clock.now())
+            began, before = self._clock.now(), self.machine.due
+            self.machine, todo = step(self.machine, events.popleft(), now=began)
             for instruction in todo:
                 failure = self._carry_out(instruction)
                 if failure is not None:
                     events.append(failure)
                     break
+            due = self.machine.due
+            if due is not None and due != before:  # the tasks' time: that of a server which let us wait is not theirs
+                self.machine = replace(self.machine, due=due + (self._clock.now() - began))
 
     def _carry_out(self, instruction: Instruction) -> Event | None:
         """Do it; an event if what failed is not ours and the rest of the batch must not follow."""
