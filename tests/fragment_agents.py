@@ -17,6 +17,12 @@ from leeward.wire.secrets import read_secrets, write_secrets
 SECRET = "of the agents in tests"
 
 
+def fragments(folder: Path) -> list[Path]:
+    """That an agent keeps there. It may delete a cut meanwhile, over which `Path.glob` would fail."""
+    found = [Path(at, name) for at, _, names in os.walk(folder) for name in names]
+    return sorted(path for path in found if path.parents[2] == folder)
+
+
 class Agents:
     """So many of them, as a context manager."""
 
@@ -43,7 +49,7 @@ class Agents:
 
     def files(self, number: int) -> list[Path]:
         """Of its fragments."""
-        return sorted(path for path in self.folder(number).glob("*/*/*") if path.is_file())
+        return fragments(self.folder(number))
 
     def folder(self, number: int) -> Path:
         """Where it keeps them."""

@@ -14,7 +14,7 @@ from leeward.core.control import Phase
 from tests import overlay_agents
 from tests.cluster.harness import COUNTING, Pilot, Running, Stage, await_
 from tests.cluster.tally import KEYS, Stream
-from tests.fragment_agents import Agents
+from tests.fragment_agents import Agents, fragments
 from tests.servers import port_block
 
 pytestmark = pytest.mark.timeout(400)
@@ -74,7 +74,7 @@ def test_state_comes_back_from_the_leaf_set_of_an_agent_and_goes_to_one_that_joi
         return overlay.start(name, capacity=1, options=("--fragments", str(tmp_path / f"{name}.kept")))
 
     def keeps(number: int) -> list[Path]:
-        return [path for path in (tmp_path / f"{overlay.names[number]}.kept").glob("*/*/*") if path.is_file()]
+        return fragments(tmp_path / f"{overlay.names[number]}.kept")
 
     try:
         asked, *others = (start(f"agent-{number}") for number in range(9))
