@@ -28,7 +28,7 @@ def known() -> set[str]:
 def judge(failed: list[str], again: set[str], before: set[str]) -> tuple[int, list[str]]:
     """(exit code, lines to print) for tests that failed, those that fail again, and those flaky before. Pure."""
     passed = [name for name in failed if name not in again]
-    lines = [f"FLAKY {name}: failed beside others, passed alone" for name in passed]
+    lines = [f"FLAKY {name}: failed in the whole run, passed in one of its own" for name in passed]
     seen = [name for name in passed if name in before]
     lines += [f"FLAKY BEFORE {name}: mend it (tests/flaky.txt)" for name in seen]
     if passed and not seen:

@@ -86,6 +86,7 @@ def in_a_row(counting: Running, builders: list[Builder]) -> list[dict]:
     return ended
 
 
+@pytest.mark.slow  # the test before has each kind once, tests/sim thousands in a row
 def test_eight_migrations_in_a_row(counting: Running):
     ended = in_a_row(counting, ROUND[:8])
     assert sum("move_s" in event["phases"] for event in ended) == 3
