@@ -61,7 +61,7 @@ class PlansServed:
 
     def missing(self) -> dict[str, dict[str, Any]]:
         """The missing things of `GET /api/topologies/NAME`, by name."""
-        (told,) = self.events("http_listens")
+        (told,) = await_(lambda: self.events("http_listens"), "the page to listen")
         report = httpx.get(f"{told['url']}api/topologies/{self.running.name}", timeout=10).json()["report"]
         return {one["what"]: one for one in report["missing"]}
 
