@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from dataclasses import replace
@@ -205,6 +206,16 @@ def test_a_gain_that_is_refused_does_not_keep_load_uneven():
     plan = decide(before, replace(SETTINGS, tie=gain + 0.01))
     assert replicas(plan.tables["work"]) == (2, 3) and excess(plan.tables["work"], load) < 0.1
     assert plan.estimate.relieves and not_worth_it(plan, before, Settings()) == ""
+
+
+def test_a_plan_that_mends_a_broken_bound_need_not_gain():
+    """By cost alone one replica is the cheapest, and was kept although the response time broke R_max."""
+    by_cost = replace(SETTINGS, w_r=0.0, w_c=0.6, w_d=0.4, r_max_s=0.05)
+    before = view(rate=140.0)
+    calm, late = decide(before, replace(by_cost, r_max_s=10.0)), decide(before, by_cost)
+    assert calm.tables == before.tables and math.isfinite(calm.estimate.objective_now)
+    assert len(replicas(late.tables["work"])) == 2 and late.estimate.objective_now == math.inf
+    assert late.estimate.response_s <= 0.05 and not_worth_it(late, before, Settings()) == ""
 
 
 def test_waits_for_a_load():

@@ -68,6 +68,7 @@ class _Result:
     metrics: Metrics
     seconds: float
     remarks: tuple[str, ...]
+    problem: Problem  #: with the bounds that it keeps, which may be wider than those of the settings
 
 
 class Edrp:
@@ -105,7 +106,7 @@ class Edrp:
             return _keep(view, "; ".join((*remarks, "no deployment found: the present one stays", *apart)))
         wanted = settle_on_warm(view, problem, result.deployment)
         metrics = result.metrics if wanted == result.deployment else evaluate(problem, wanted)
-        now_F = math.inf if present is None else metrics.F if wanted == present else evaluate(problem, present).F
+        now_F = metrics.F if wanted == present else _value(result.problem, present)
         hot = unbalanced(view, self._settings.rebalance_over) if view.live else {}
         least = self._settings.tie if hot else SAME
         if present is not None and wanted != present and now_F <= metrics.F + least and not verify(problem, present):
@@ -147,11 +148,19 @@ class Edrp:
                     by = found_in_words(outcome)
                     return _Result(
                         deployment=outcome.deployment, metrics=outcome.metrics, seconds=seconds,
-                        remarks=(*remarks, *more, *((by,) if by else ())),
+                        remarks=(*remarks, *more, *((by,) if by else ())), problem=instance,
                     )  # fmt: skip
                 case Infeasible():
                     continue
         return None
+
+
+def _value(problem: Problem, present: Deployment | None) -> float:
+    """F of the deployment in force; inf if there is none or it breaks a constraint, which a lower F cannot justify."""
+    if present is None:
+        return math.inf
+    metrics, violations = assess(problem, present)
+    return math.inf if metrics is None or violations else metrics.F
 
 
 def _keep(view: ClusterView, reason: str) -> Plan:
