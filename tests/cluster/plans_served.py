@@ -62,7 +62,8 @@ class PlansServed:
     def missing(self) -> dict[str, dict[str, Any]]:
         """The missing things of `GET /api/topologies/NAME`, by name."""
         (told,) = await_(lambda: self.events("http_listens"), "the page to listen")
-        report = httpx.get(f"{told['url']}api/topologies/{self.running.name}", timeout=10).json()["report"]
+        url = f"{told['url']}api/topologies/{self.running.name}"
+        report = await_(lambda: httpx.get(url, timeout=10).json().get("report"), "the page to know the topology")
         return {one["what"]: one for one in report["missing"]}
 
     def planned(self, since: float, timeout_s: float = LONG_S) -> None:
