@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp bench-coordinates bench-service lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp bench-coordinates bench-service bench-measuring lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -78,7 +78,7 @@ test-all: setup ## everything, slow tests too
 	WITH_SSHD=1 WITH_CHROMIUM=1 WITH_PROMETHEUS=1 bash scripts/packages.sh
 	$(pytest) tests
 
-bench: bench-migration bench-handover bench-replay bench-edrp bench-dssp bench-throughput bench-scaling bench-idle bench-service ## all measurements, into out/bench; many minutes
+bench: bench-migration bench-handover bench-replay bench-edrp bench-dssp bench-throughput bench-measuring bench-scaling bench-idle bench-service ## all measurements, into out/bench; many minutes
 
 bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
 	python tests/bench/migration.py
@@ -91,6 +91,9 @@ bench-replay: setup ## memory of the replay on ten million rows
 
 bench-throughput: setup ## tuples/s and delay of the data path, and query 1, against stock streamparse
 	python tests/bench/throughput.py
+
+bench-measuring: setup ## processor time that measuring costs a task for each tuple and each second; five minutes
+	python tests/bench/measuring.py
 
 bench-scaling: setup ## tuples/s at saturation with one, two and four replicas
 	python tests/bench/scaling.py

@@ -1,0 +1,56 @@
+"""The measurement of what measuring costs, for seconds: each tuple is processed, and what is taken out is out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leeward.core.errors import ConfigError
+
+BENCH = Path(__file__).parents[1] / "bench"
+
+
+@pytest.fixture(scope="module")
+def measured_task():
+    sys.path.insert(0, str(BENCH))
+    try:
+        import measured_task
+
+        yield measured_task
+    finally:
+        sys.path.remove(str(BENCH))
+
+
+@pytest.mark.long
+def test_each_mode_does_its_parts_only_and_no_tuple_is_lost(tmp_path):
+    out = tmp_path / "measuring.json"
+    command = [sys.executable, str(BENCH / "measuring.py"), "--quick", "--folder", str(tmp_path / "run"), "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=os.environ, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads(out.read_text())
+    assert list(result["tasks"]) == ["counting", "passing"]
+    for task in result["tasks"].values():
+        assert list(task["rates"]) == ["0", "200"]
+        for found in task["rates"].values():
+            assert set(found["us"]) == {"all", "none", "publication only", "sampling only", "counts only"}
+            for mode, one in found["rounds"][0].items():
+                assert one["cpu_s"] > 0 and one["tuples"] >= 100
+                assert (one["published"] > 0) == (mode in ("all", "publication only"))
+        line = task["line"]
+        assert line["processed"] == line["in"]["pass"] == task["counted"] > 0
+        assert line["out"]["default"] == task["counted"]
+        assert 0 < line["sojourns"] <= task["sent"]
+    assert 0 < sum(result["tasks"]["counting"]["line"]["groups"].values()) < result["tasks"]["counting"]["sent"]
+
+
+def test_code_that_measures_no_more_where_it_did_is_an_error(measured_task, monkeypatch):
+    method = measured_task.Loop._loop
+    monkeypatch.setitem(measured_task.PARTS["counts"], method, {"source.count -= 1": "pass"})
+    with pytest.raises(ConfigError, match=r"Loop._loop has 'source.count -= 1' 0 times"):
+        measured_task.without(method, ["counts"])
+    assert measured_task.without(method, []).__name__ == "_loop"
