@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from leeward.adapters.redis import RedisSnapshots
+from leeward.core.clocks import READINGS
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.secrets import Secrets
 from leeward.runtime.state.store import TaskStore
@@ -100,6 +101,20 @@ def test_metrics_tell_how_far_the_nodes_clock_is_ahead(server, tmp_path, monkeyp
     store.publish_metrics("{}")
     assert store.ahead_s == pytest.approx(60.0, abs=1.0)
     assert RedisSnapshots(server.address, secrets=SECRETS).metrics("t-1") == {5: "{}"}
+
+
+def test_metrics_are_written_each_time_and_the_clock_is_read_seldom(server, tmp_path):
+    store = TaskStore(server.address, "t-1", "count", 5, node="n1", swap=tmp_path, secrets=SECRETS)
+    for _ in range(READINGS):
+        store.publish_metrics("{}")
+    known, store.transfers.trip_s = store.ahead_s, 0.0
+    server.client.config_resetstat()
+    for number in range(3):
+        store.publish_metrics(f"line {number}")
+        assert RedisSnapshots(server.address, secrets=SECRETS).metrics("t-1") == {5: f"line {number}"}
+    commands = server.client.info("commandstats")
+    assert commands["cmdstat_hset"]["calls"] == 3 and "cmdstat_time" not in commands
+    assert store.ahead_s == known and store.transfers.trip_s > 0
 
 
 def test_a_redis_that_was_stopped_is_used_again(server):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from leeward.control.clocks import clocks_off, response_s, told
 from leeward.control.ports import StreamFacts
 from leeward.control.report.fold import at, first, fold
-from leeward.core.clocks import Ahead
+from leeward.core.clocks import READINGS, SELDOM_S, Ahead
 from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot
 
@@ -61,19 +61,19 @@ def test_nodes_whose_clocks_are_off_are_told_in_the_report_until_they_are_set():
 def test_the_quickest_round_trip_tells_how_far_a_clock_is_ahead():
     ahead = Ahead()
     assert ahead.seconds is None
-    ahead.add(asked=160.0, answered=160.4, theirs=100.0)
+    ahead.add(asked=160.0, answered=160.4, theirs=100.0, steady=0.0)
     assert ahead.seconds == pytest.approx(60.2)
-    ahead.add(asked=161.0, answered=161.002, theirs=101.001)
-    ahead.add(asked=162.0, answered=162.6, theirs=102.1)
+    ahead.add(asked=161.0, answered=161.002, theirs=101.001, steady=0.0)
+    ahead.add(asked=162.0, answered=162.6, theirs=102.1, steady=0.0)
     assert ahead.seconds == pytest.approx(60.0)
 
 
 def test_a_clock_that_is_set_shows_with_the_next_reading():
     ahead = Ahead()
-    ahead.add(asked=160.0, answered=160.001, theirs=100.0)
-    ahead.add(asked=102.0, answered=102.1, theirs=102.05)
+    ahead.add(asked=160.0, answered=160.001, theirs=100.0, steady=0.0)
+    ahead.add(asked=102.0, answered=102.1, theirs=102.05, steady=0.0)
     assert ahead.seconds == pytest.approx(0.0)
-    ahead.add(asked=200.0, answered=140.0, theirs=103.0)
+    ahead.add(asked=200.0, answered=140.0, theirs=103.0, steady=0.0)
     assert ahead.seconds == pytest.approx(0.0), "it was set while Redis answered"
 
 
@@ -81,7 +81,8 @@ def test_a_clock_that_is_set_shows_with_the_next_reading():
 def test_it_is_off_by_half_a_round_trip_at_most(really, trips):
     ahead = Ahead()
     for second, (trip, share) in enumerate(trips):
-        ahead.add(asked=second + really, answered=second + trip + really, theirs=second + share * trip)
+        asked, answered = second + really, second + trip + really
+        ahead.add(asked=asked, answered=answered, theirs=second + share * trip, steady=float(second))
     assert ahead.seconds == pytest.approx(really, abs=trips[-1][0] / 2 + 1e-6)
 
 
@@ -94,3 +95,48 @@ def test_a_line_carries_it(ahead_s):
 @pytest.mark.parametrize("value", ["5", True, float("nan"), float("inf")])
 def test_a_difference_that_is_none_is_no_line(value):
     assert TaskMetrics.from_line(json.dumps({**json.loads(task().to_line()), "ahead_s": value})) is None
+
+
+def read(ahead: Ahead, now: float, steady: float) -> None:
+    ahead.add(asked=now, answered=now + 0.001, theirs=now, steady=steady)
+
+
+def test_the_datastores_clock_is_read_seldom_once_it_is_known():
+    ahead = Ahead()
+    for second in range(READINGS):
+        assert ahead.wanted(now=1000.0 + second, steady=50.0 + second), "its best of several is not there yet"
+        read(ahead, 1000.0 + second, 50.0 + second)
+    last = READINGS - 1
+    wanted = [ahead.wanted(now=1000.0 + last + gone, steady=50.0 + last + gone) for gone in (1.0, SELDOM_S - 0.1)]
+    assert wanted == [False, False]
+    assert ahead.wanted(now=1000.0 + last + SELDOM_S, steady=50.0 + last + SELDOM_S)
+
+
+@pytest.mark.parametrize("step", [-60.0, -0.006, 0.006, 60.0])
+def test_where_the_nodes_clock_was_set_it_is_read_at_once(step):
+    ahead = Ahead()
+    for second in range(READINGS):
+        read(ahead, 1000.0 + second, 50.0 + second)
+    assert ahead.wanted(now=1000.0 + READINGS + step, steady=50.0 + READINGS)
+
+
+@pytest.mark.parametrize("step", [-60.0, 60.0])
+def test_where_it_was_set_while_it_was_read_it_is_read_again(step):
+    ahead = Ahead()
+    for second in range(READINGS):
+        read(ahead, 1000.0 + second, 50.0 + second)
+    ahead.add(asked=1020.0, answered=1020.001 + step, theirs=1020.0, steady=70.0)
+    assert ahead.wanted(now=1021.0 + step, steady=71.0)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.5, 2.0), st.sampled_from([0.0, 0.0, 0.0, 60.0, -60.0])), min_size=30, max_size=60)
+)
+def test_a_clock_that_is_set_at_any_time_is_known_at_the_next_publication(steps):
+    ahead, steady, off = Ahead(), 100.0, 0.0
+    for seconds, step in steps:
+        steady, off = steady + seconds, off + step
+        now = 1e9 + steady + off
+        if ahead.wanted(now=now, steady=steady):
+            ahead.add(asked=now, answered=now + 0.002, theirs=1e9 + steady + 0.001, steady=steady)
+        assert ahead.seconds == pytest.approx(off, abs=0.002)

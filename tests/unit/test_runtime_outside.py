@@ -196,3 +196,11 @@ def test_it_begins_once():
     it.n = 2
     outside.begin()
     assert outside.look() == ("n",)
+
+
+def test_nothing_of_the_base_classes_own_is_looked_at(started):
+    """It looked at two of their attributes each second."""
+    worker = started(Writer)
+    worker.beat()
+    outside = worker.component._user._outside
+    assert [name for name, _ in outside._prints()] == []

@@ -154,11 +154,9 @@ class Loop:
 
     def received(self) -> Counter[str]:
         """Data tuples that came, by upstream component; any thread may ask."""
-        counts: Counter[str] = Counter()
-        for source in list(self._sources.values()):
-            if source.count and source.component is not None:
-                counts[source.component] += source.count
-        return counts
+        sources = list(self._sources.values())
+        components = {source.component for source in sources if source.count and source.component is not None}
+        return Counter({name: sum(one.count for one in sources if one.component == name) for name in components})
 
     def _loop(self, batch: Iterator[Any]) -> None:
         pipe, sources, inbox, state = self._pipe, self._sources, self._inbox, self._state

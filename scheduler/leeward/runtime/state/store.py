@@ -193,14 +193,19 @@ class TaskStore:
         return full, swapped, scattered
 
     def publish_metrics(self, text: str) -> None:
-        """Overwrite this task's line in the metrics hash; the same round trip reads the clock of Redis."""
+        """Overwrite this task's line in the metrics hash; the same round trip reads the clock of Redis, if wanted."""
+        where, task, start = self._prefix + "metrics", str(self._task), time.perf_counter()
+        if not self._ahead.wanted(now=time.time(), steady=time.monotonic()):
+            self._redis.hset(where, task, text)
+            self.transfers.trip_s = time.perf_counter() - start
+            return
         both = self._redis.pipeline(transaction=False)
-        both.hset(self._prefix + "metrics", str(self._task), text)
+        both.hset(where, task, text)
         both.time()
-        asked, start = time.time(), time.perf_counter()
+        asked, steady, start = time.time(), time.monotonic(), time.perf_counter()
         seconds, micros = both.execute()[1]
         self.transfers.trip_s = time.perf_counter() - start
-        self._ahead.add(asked=asked, answered=time.time(), theirs=seconds + micros / 1e6)
+        self._ahead.add(asked=asked, answered=time.time(), theirs=seconds + micros / 1e6, steady=steady)
 
     @property
     def ahead_s(self) -> float | None:

@@ -195,7 +195,7 @@ class Elastic(Output):
         )
         self._routes = routes_of(self, conf, self._downstream, self._node if self._direct else "")
         self._before_start()
-        self._ours |= set(vars(self)) - before
+        self._ours |= {*vars(self)} - before | {"_ours", "_swap"}
         self._user.watch(Outside(self, self._ours) if self.kind != "stateless" else None)
         self._start_threads(conf)
         if self.kind == "stateful":
