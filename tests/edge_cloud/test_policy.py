@@ -179,3 +179,60 @@ def test_preparing_leaves_the_policy_as_it_was():
     policy = EdgeCloud(EdgeCloudSettings())
     policy.prepare()
     assert policy.decide_all([], now=0.0, rng=random.Random(0)) == {}
+
+
+def chain_view(name: str, pins: dict[str, tuple[str, ...]], apart: tuple[tuple[str, ...], ...] = ()) -> ClusterView:
+    """PRED of RIoTBench with its sensor on edge 0; `pins` of components that are no source."""
+    view = view_of(at_sensors(riotbench("pred"), name, 1, random.Random(0)), NODES, NETWORK)
+    components = tuple(replace(one, pinned=pins.get(one.id, one.pinned)) for one in view.components)
+    return replace(view, components=components, apart=apart)
+
+
+def test_a_query_runs_on_a_node_of_its_pin_and_the_others_of_its_dataflow_beside_it():
+    cluster = Cluster()
+    view = chain_view("app", {})
+    free = places(carried_out(view, cluster.arrive(view)["app"]))
+    query = next(one.id for one in view.components if one.facts["kind"] == "query")
+    elsewhere = tuple(node.id for node in NODES if node.id != free[query])[:2]
+    cluster = Cluster()
+    cluster.arrive(chain_view("app", {query: elsewhere}))
+    assert places(cluster.views["app"])[query] in elsewhere and not cluster.violations()
+    assert not cluster.ask(), "it stays there"
+
+
+@pytest.mark.parametrize("rebalance", ["none", "vertex-edge"])
+def test_rivals_share_no_node_and_a_service_that_starts_anew_moves_those_that_do(rebalance: str):
+    cluster = Cluster(rebalance=rebalance)
+    view = chain_view("app", {})
+    cluster.arrive(view)
+    together = places(cluster.views["app"])
+    one = next(a for a in together if list(together.values()).count(together[a]) > 1)
+    rivals = tuple(a for a in together if together[a] == together[one])[:2]
+    cluster.policy = EdgeCloud(EdgeCloudSettings(rebalance=rebalance))
+    cluster.views["app"] = replace(cluster.views["app"], apart=(rivals,))
+    plan = cluster.ask()["app"]
+    assert isinstance(plan, Plan) and "moved" in plan.reason
+    after = places(cluster.views["app"])
+    assert after[rivals[0]] != after[rivals[1]] and not cluster.violations() and not cluster.ask()
+
+
+def test_a_topology_whose_limits_cannot_hold_is_refused_with_the_query_and_leaves_the_board_as_it_was():
+    cluster = Cluster()
+    good = chain_view("good", {})
+    cluster.arrive(good)
+    kinds = {one.facts["kind"]: one.id for one in good.components}
+    sink, query = kinds["sink"], kinds["query"]
+    bad = chain_view("bad", {sink: (NODES[EDGES].id,), query: (NODES[EDGES].id,)}, apart=((sink, query),))
+    refused = cluster.arrive(bad)["bad"]
+    assert isinstance(refused, Refusal) and refused.reason.startswith("bad, ") and "leeward.apart" in refused.reason
+    del cluster.views["bad"]
+    assert not cluster.ask()
+    assert set(cluster.arrive(chain_view("more", {}))) == {"more"}
+
+
+def test_a_topology_for_which_a_node_has_no_slot_leaves_the_others_their_plans():
+    cluster = Cluster()
+    full = tuple(replace(node, ports=()) for node in NODES)
+    cluster.views = {"one": replace(chain_view("one", {}), nodes=full), "two": chain_view("two", {})}
+    answers = cluster.ask()
+    assert isinstance(answers["one"], Refusal) and isinstance(answers["two"], Plan)

@@ -10,7 +10,8 @@ A component's are in `facts` (key `leeward.facts`):
     type: a name of `benchmark.TYPES`;  kind: source, query or sink
     selectivity;  event_bytes;  rate: events/s of a source
 
-A source is pinned to the edge that has its sensor.  Sites and links are those of the view's network.
+A source is pinned to the edge that has its sensor; another component may be pinned to several nodes.  Sites and links
+are those of the view's network.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from leeward.core.apart import rivals_of
 from leeward.core.fields import FieldError, check_number
-from leeward.core.model import Component, Node
+from leeward.core.model import ClusterView, Component, Node
 from leeward.core.network import Network as Sites
 from leeward.policies.edge_cloud.benchmark import NUMBER, TYPES
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.values import Cloud, Edge, Kind, Network, Query, Resource, check_one_of
+from leeward.policies.edge_cloud.planning.limits import Limits
 from leeward.policies.edge_cloud.settings import EdgeCloudSettings
 
 EDGE, CLOUD = "edge", "cloud"
@@ -135,6 +138,22 @@ def dataflow_of(
     )
 
 
+def limits_of(view: ClusterView, numbers: Mapping[str, int]) -> Limits:
+    """Pins of components that are no source, and components of one list of `leeward.apart`; `numbers`: as above."""
+    position = {component.id: v for v, component in enumerate(view.components)}
+    return Limits(
+        pinned={
+            position[component.id]: frozenset(numbers[node] for node in component.pinned if node in numbers)
+            for component in view.components
+            if component.pinned and component.facts.get("kind") != "source"
+        },
+        rivals={
+            position[name]: frozenset(position[other] for other in others)
+            for name, others in sorted(rivals_of(view.apart).items())
+        },
+    )
+
+
 def _query(component: Component, numbers: Mapping[str, int]) -> Query:
     facts, field = component.facts, f"component {component.id}: {{}}".format
     kind = _fact(field("kind"), facts, "kind")
@@ -169,7 +188,8 @@ def _sensor(field: str, component: Component, numbers: Mapping[str, int]) -> int
         raise FieldError(field, list(component.pinned), "a sensor is on one edge", remedy="name one node")
     name = component.pinned[0]
     if name not in numbers:
-        raise FieldError(field, name, "there is no such node", remedy="name the node that has the sensor")
+        reason = "there is no such node, or it drains"
+        raise FieldError(field, name, reason, remedy="name the node that has the sensor")
     return numbers[name]
 
 

@@ -6,13 +6,14 @@ arrives with a view that has no plan of ours yet, and departs when its view is n
 
 Our own part: a topology that was placed by an earlier process of the service is taken as it runs; nodes that come, go
 or drain make a new board, on which a dataflow with a query on a lost node arrives again; a dataflow that fits nowhere
-is refused with its query and the reason, and is tried again after a departure.
+is refused with its query and the reason, and is tried again after a departure; pins of queries and `leeward.apart` hold
+(`planning/seating.py`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leeward.core.errors import LeewardError
@@ -21,13 +22,14 @@ from leeward.core.network import Network
 from leeward.core.placing import carry
 from leeward.core.plan import Estimate, Plan, Refusal
 from leeward.core.table import replicas
-from leeward.policies.edge_cloud.facts import dataflow_of, fabric_of
+from leeward.policies.edge_cloud.facts import dataflow_of, fabric_of, limits_of
 from leeward.policies.edge_cloud.methods.outcome import Refused
 from leeward.policies.edge_cloud.methods.strategy import strategy
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.values import Kind, Query
 from leeward.policies.edge_cloud.planning.board import Board
-from leeward.policies.edge_cloud.settings import EdgeCloudSettings
+from leeward.policies.edge_cloud.planning.seating import seat
+from leeward.policies.edge_cloud.settings import UNBOUNDED, EdgeCloudSettings
 
 MS = 1e3
 _ANY_EDGE = {"class": "edge", "battery_mAh": "10000", "base_mA": "0", "recharge_s": "86400"}
@@ -63,6 +65,7 @@ class EdgeCloud:
     def __init__(self, settings: EdgeCloudSettings) -> None:
         self._settings = settings
         self._strategy = strategy(settings.method, settings.rebalance)
+        self._bounded = settings.method not in UNBOUNDED
         self._cluster: _Cluster | None = None
         self._board: Board | None = None
         self._names: tuple[str, ...] = ()
@@ -105,7 +108,7 @@ class EdgeCloud:
         for view in arrived:
             self._arrive(board, view, rng)
         if (arrived or departed) and self._strategy.settle is not None:
-            self._strategy.settle(board, rng)
+            self._settle(board, self._strategy.settle, rng)
             self._open = dict(self._known)
         return dict(self._answers(board))
 
@@ -137,6 +140,7 @@ class EdgeCloud:
         for name in gone:
             del self._known[name]
             self._open.pop(name, None)
+            board.limits.pop(name, None)
         return bool(running)
 
     def _look(self, board: Board, view: ClusterView, *, again: bool) -> bool:
@@ -154,6 +158,11 @@ class EdgeCloud:
         dataflow = self._dataflow(view)
         if dataflow is None:
             return False
+        limits = limits_of(view, self._numbers)
+        if not limits.hold(present):
+            return True
+        if limits.queries:
+            board.limits[view.topology] = limits
         board.enter(dataflow, present)
         return False
 
@@ -177,14 +186,45 @@ class EdgeCloud:
             return None
 
     def _arrive(self, board: Board, view: ClusterView, rng: random.Random) -> None:
-        known = self._known[view.topology]
+        known, name = self._known[view.topology], view.topology
         known.refused = ""
         dataflow = self._dataflow(view)
         if dataflow is None:
             return
+        before = _placements(board)
         placed = self._strategy.arrive(board, dataflow, rng)
         if isinstance(placed, Refused):
             known.refused = f"{view.components[placed.query].id}: {placed.reason}"
+            return
+        limits = limits_of(view, self._numbers)
+        if limits.queries:
+            board.limits[name] = limits
+        stuck = self._seat_all(board)
+        if stuck is not None:
+            board.remove(name)
+            board.limits.pop(name, None)
+            _restore(board, before)
+            topology, query = stuck
+            component = self._known[topology].view.components[query].id
+            known.refused = (
+                f"{topology}, {component}: no node that its pin and leeward.apart allow has room for it within the "
+                "constraints."
+            )
+
+    def _settle(self, board: Board, settle: Callable[[Board, random.Random], None], rng: random.Random) -> None:
+        """As the strategy does; where limits cannot hold then, all stays as it was."""
+        before = _placements(board)
+        settle(board, rng)
+        if self._seat_all(board) is not None:
+            _restore(board, before)
+
+    def _seat_all(self, board: Board) -> tuple[str, int] | None:
+        """The first dataflow and query of which limits cannot hold; None if all hold."""
+        for name in board.active:
+            stuck = seat(board, name, bounded=self._bounded)
+            if stuck is not None:
+                return name, stuck
+        return None
 
     def _answers(self, board: Board) -> dict[str, Plan | Refusal]:
         found: dict[str, Plan | Refusal] = {}
@@ -196,8 +236,15 @@ class EdgeCloud:
             if wanted == known.present:
                 del self._open[name]
             else:
-                found[name] = self._plan(board, known, [r for r in wanted if r is not None])
+                found[name] = self._plan_or_why(board, known, [r for r in wanted if r is not None])
         return found
+
+    def _plan_or_why(self, board: Board, known: _Known, wanted: Places) -> Plan | Refusal:
+        """A node without a slot for this topology is no reason to leave the others without a plan."""
+        try:
+            return self._plan(board, known, wanted)
+        except LeewardError as error:
+            return Refusal(reason=str(error))
 
     def _plan(self, board: Board, known: _Known, wanted: Places) -> Plan:
         view = known.view
@@ -217,6 +264,15 @@ class EdgeCloud:
 
 def _query(kind: Kind, *, rate: float | None = None, pin: int | None = None) -> Query:
     return Query(type=0, selectivity=1.0, event_bytes=1.0, kind=kind, rate=rate, pin=pin)
+
+
+def _placements(board: Board) -> dict[str, tuple[int, ...]]:
+    return {name: board.placement(name) for name in board.active}
+
+
+def _restore(board: Board, placements: Mapping[str, tuple[int, ...]]) -> None:
+    for name, placement in placements.items():
+        board.rearrange(name, placement)
 
 
 def _same(a: _Cluster, b: _Cluster) -> bool:

@@ -8,6 +8,8 @@ from leeward.core.options import check, setting
 from leeward.policies.edge_cloud.model.values import MODES
 
 METHODS = ("polished", "topset-p", "topset", "gai", "gag", "edge-only", "cloud-only")
+#: Baselines that ask no constraint.
+UNBOUNDED = ("edge-only", "cloud-only")
 REBALANCES = ("none", "vertex", "edge", "vertex-edge")
 
 

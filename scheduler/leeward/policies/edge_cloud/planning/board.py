@@ -17,6 +17,7 @@ from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.formulas import rates
 from leeward.policies.edge_cloud.model.instance import check_on_fabric
 from leeward.policies.edge_cloud.planning.active import Active, Ways
+from leeward.policies.edge_cloud.planning.limits import Limits
 from leeward.policies.edge_cloud.planning.loads import Floats, Loads
 from leeward.policies.edge_cloud.planning.packed import Packed
 
@@ -28,6 +29,8 @@ class Board:
         self.fabric = fabric
         self.loads = Loads(fabric)
         self.active: dict[str, Active] = {}
+        #: Of the dataflows that have some.
+        self.limits: dict[str, Limits] = {}
         self.packed = Packed()
         #: The dataflows with queries on each resource, in the order in which they came, and the weight that the
         #: critical path of each had there when it was last measured.

@@ -50,7 +50,7 @@ class Trial:
         self._board, self._loads, self._one = board, board.loads, one
         self._kind, self._bytes, self._w_in = query.type, query.event_bytes, one.w_in[v]
         self._sink = query.kind == "sink"
-        self._ways = ways
+        self._ways, self._limits = ways, board.limits.get(name)
         #: The factors after the query has left, and before it comes anywhere.
         self._factor = self._loads.factor.copy()
         self._factor[r] = self._loads.factor_without((name, v), r)
@@ -68,12 +68,16 @@ class Trial:
         found = self._loads.allowed(self._kind, self._w_in, self._service_s)
         if self._sink:
             found &= ~self._loads.is_edge
+        if self._limits is not None:
+            found &= self._limits.mask(self.query, self._one.place, len(found))
         found[self.before] = False
         return found
 
     def allows(self, r: int) -> bool:
         """The same for one resource."""
         if r == self.before or (self._sink and self._loads.is_edge[r]):
+            return False
+        if self._limits is not None and not self._limits.allow(self.query, r, self._one.place):
             return False
         return self._may_leave and self._loads.allows(self._kind, self._w_in, r)
 
