@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 
 from leeward.policies.bimodal.model.values import Direction, Link, Network, Server, Task
@@ -33,6 +34,17 @@ def tiny(rng: random.Random, *, direction: Direction = "shared", uplinks: bool =
     return Network(servers, links, direction=direction), task
 
 
+def limited(network: Network, task: Task, rng: random.Random) -> Task:
+    """With pins, a barred server and places that are to be apart."""
+    servers, chain = sorted(network.servers), len(task.services)
+    pins = tuple(
+        tuple(sorted(rng.sample(servers, rng.randint(1, 3)))) if rng.random() < 0.3 else () for _ in range(chain)
+    )
+    pairs = [(a, b) for a in range(chain + 2) for b in range(a + 1, chain + 2) if rng.random() < 0.3]
+    barred = (rng.choice(servers),) if rng.random() < 0.3 else ()
+    return replace(task, pins=pins if any(pins) else (), barred=barred, apart=tuple(pairs))
+
+
 def best_by_trying(
     network: Network, task: Task, *, aggregated: bool, public: float | None = None,
     weight: Callable[[int, int], float] = lambda a, b: 1.0,
@@ -57,6 +69,7 @@ class _Trying:
         self.free = {key: network.links[key[0]].bandwidth for key in self.key.values()}
         self.best = inf
         self.weight: Callable[[int, int], float] = lambda a, b: 1.0
+        self.at = {0: task.source, len(task.services) + 1: task.delivery}  # place in the chain -> server
 
     def visit(self, v: int, done: int, nulls: int, came: str, cost: float) -> None:
         """`came`: "start", "link" or "public"; "ran" once a service of this visit has run."""
@@ -75,10 +88,18 @@ class _Trying:
         task = self.task
         if done == len(task.services) or task.services[done] not in self.network.servers[v].services:
             return
-        if self.cpu[v] >= task.cpu[done]:
+        if self.cpu[v] >= task.cpu[done] and self.may(v, done):
             self.cpu[v] -= task.cpu[done]
+            self.at[done + 1] = v
             self.visit(v, done + 1, 0, "ran", cost)
+            del self.at[done + 1]
             self.cpu[v] += task.cpu[done]
+
+    def may(self, v: int, done: int) -> bool:
+        task, here = self.task, {*self.at.items(), (done + 1, v)}
+        if v in task.barred or (task.pins and task.pins[done] and v not in task.pins[done]):
+            return False
+        return not any((a, u) in here and (b, u) in here for a, b in task.apart for u in self.network.servers)
 
     def forward(self, v: int, done: int, nulls: int, cost: float) -> None:
         need = self.task.bandwidth[done]

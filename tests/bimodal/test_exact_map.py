@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import inf
 
 import pytest
-from bimodal_builders import best_by_trying, tiny
+from bimodal_builders import best_by_trying, limited, tiny
 
 from leeward.core.fields import FieldError
 from leeward.policies.bimodal.exact.search import cheapest
@@ -15,7 +15,7 @@ from leeward.policies.bimodal.mapping.play import TooManyError, agents_of, map_t
 from leeward.policies.bimodal.mapping.rules import Exhaustive, Method, cost_choice
 from leeward.policies.bimodal.model.resources import Account, total
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task, check_ends, why_impossible
-from leeward.policies.bimodal.model.walk import dedicated_hops, load_factor, paths_of, servers_of
+from leeward.policies.bimodal.model.walk import dedicated_hops, keeps_limits, load_factor, paths_of, servers_of
 
 BLOCK = 100
 
@@ -41,6 +41,38 @@ def test_two_thousand_tiny_networks(block: int):
         assert portal.status == ("refused" if wanted == inf else "running")
         assert portal.attempt <= 1, "a map that was found can be reserved, as nothing else is mapped"
     assert exhaustive > BLOCK * 0.9
+
+
+def test_maps_with_pins_barred_servers_and_places_apart_are_the_cheapest_of_those_that_keep_them():
+    found = 0
+    for seed in range(600):
+        rng = random.Random(seed)
+        public = 0.0 if seed % 3 == 0 else None
+        network, task = tiny(rng, direction="each" if seed % 2 else "shared", uplinks=public is not None)
+        task = limited(network, task, rng)
+        if (0, len(task.services) + 1) in task.apart and task.source == task.delivery:
+            assert why_impossible(task, network), seed
+            continue
+        wanted = best_by_trying(network, task, aggregated=True, public=public)
+        best = cheapest(task, network, public=public)
+        assert best.cost == wanted, seed
+        agents = agents_of(network, Method(rule=Exhaustive(), choice=cost_choice, public=public is not None))
+        try:
+            portal = map_task(agents, task, now=0.0, rng=rng, most=20_000).portal
+        except TooManyError:
+            continue
+        assert (portal.walk.cost if portal.walk else inf) == wanted, seed
+        for walk in (best.walk, portal.walk):
+            assert walk is None or keeps_limits(walk, task), seed
+        found += portal.walk is not None
+    assert found > 100
+
+
+def test_a_task_that_no_server_may_run_is_told_so():
+    for changes in ({"pins": ((1,),), "barred": (1,)}, {"apart": ((0, 1), (1, 2))}):
+        why = why_impossible(chain(**changes), pair())
+        assert "may run on no server that hosts it, by its pin, a drain or leeward.apart" in why
+    assert "are to be apart, and are on server 0" in why_impossible(chain(delivery=0, apart=((0, 2),)), pair())
 
 
 def test_what_a_map_uses_fits_and_is_what_it_says():
@@ -110,6 +142,9 @@ def test_a_task_that_no_map_can_carry_is_told_by_its_tightest_bound(task: Task, 
         ({"bandwidth": (1.0, -1.0)}, "task.bandwidth[1]"),
         ({"max_null": -1}, "task.max_null"),
         ({"price": 0.0}, "task.price"),
+        ({"pins": ((0,), (1,))}, "task.pins"),
+        ({"apart": ((1, 1),)}, "task.apart[0]"),
+        ({"apart": ((0, 1), (1, 3))}, "task.apart[1]"),
     ],
 )
 def test_a_task_with_a_wrong_field_is_refused_by_its_name(changes: dict[str, object], field: str):

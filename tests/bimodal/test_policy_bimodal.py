@@ -197,3 +197,51 @@ def test_a_stream_reserves_more_than_its_events_and_its_file_is_read_back():
 def test_a_wrong_stream_file_is_told_by_its_field(field, value, says):
     with pytest.raises(FieldError, match=says):
         stream_from_json(stream_to_json(STREAM) | {field: value})
+
+
+def drained(view: ClusterView, plan: Plan, *names: str) -> ClusterView:
+    nodes = tuple(replace(node, draining=node.id in names) for node in view.nodes)
+    return replace(view, assignment=plan.placement, tables=plan.tables, first=False, nodes=nodes)
+
+
+def test_services_leave_a_node_that_drains_and_what_they_had_reserved_there_is_free(tmp_path):
+    world = World(tmp_path, cpu=2.0)
+    view = view_of(STREAM)
+    plan = world.decide(view)
+    lost = places(plan)[1]
+    running = drained(view, plan, lost)
+    plan = world.decide(running)
+    assert lost not in places(plan) and world.held() == {"s-1/try-2"}
+    assert "leaves it" in world.decide(drained(running, plan, lost)).reason
+    assert "leaves it" in world.decide(drained(running, plan)).reason, "it may come back, and does not have to"
+    world.joint = Joint(BiModal(files(tmp_path, cpu=2.0)), world.post)
+    again = world.decide(drained(running, plan, lost))
+    assert places(again) == places(plan) and world.held() == {"s-1/try-2"}, "a new process finds the try that runs"
+
+
+def test_a_source_or_sink_on_a_node_that_drains_is_named_and_its_end_is_still_told(tmp_path):
+    world = World(tmp_path)
+    view = view_of(STREAM)
+    running = drained(view, world.decide(view), "v3")
+    assert "component c03: pinned = 'v3': drains" in world.decide(running).reason
+    world.joint.forget("s", gone=True)
+    assert world.held() == set()
+
+
+def test_services_that_are_to_be_apart_share_no_server(tmp_path):
+    together = places(World(tmp_path, cpu=9.0).decide(view_of(STREAM)))
+    assert together[1] == together[2]
+    apart = places(World(tmp_path, cpu=9.0).decide(view_of(STREAM, apart=(("c01", "c02"),))))
+    assert apart == ["v0", "v1", "v2", "v3"]
+
+
+def test_a_service_runs_where_it_is_pinned(tmp_path):
+    view = view_of(STREAM)
+
+    def pinned(node: str) -> Plan:
+        components = tuple(replace(one, pinned=(node,)) if one.id == "c01" else one for one in view.components)
+        return World(tmp_path, cpu=9.0).decide(replace(view, components=components))
+
+    for node in ("v1", "v2"):
+        assert places(pinned(node))[1] == node
+    assert "none has an agent" in pinned("v7").reason

@@ -7,11 +7,15 @@ node of delivery.  Facts of a component (key `leeward.facts`):
     service: its number;  cpu: units of CPU that it needs at the wanted rate (of a service)
     max_null;  price: $ for each byte delivered (of the source; 1 each, if left out)
     rate: events/s of the source;  event_bytes, selectivity: as the bolts of `bolts/dataflow` read them
+
+A service may be pinned to several nodes; nodes that drain run none, and components of one list of `leeward.apart` share
+no node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from leeward.core.fields import FieldError
@@ -29,20 +33,29 @@ def topology_of(task: str) -> str:
 
 
 def task_of(
-    name: str, components: Sequence[Component], streams: Sequence[tuple[str, str]], servers: Mapping[str, int]
-) -> Task:
-    """The task of a topology; `servers`: node -> number. Raises `FieldError` for facts that are missing or wrong."""
+    name: str, components: Sequence[Component], streams: Sequence[tuple[str, str]], servers: Mapping[str, int], *,
+    draining: Collection[str] = (), apart: Sequence[Sequence[str]] = (),
+) -> Task:  # fmt: skip
+    """The task of a topology; `servers`: node -> number. Raises `FieldError` for facts that are missing or wrong, and
+    for a source or sink whose node drains.
+    """
     chain = chain_of(components, streams)
     source, services, sink = chain[0], chain[1:-1], chain[-1]
+    place = {component.id: number for number, component in enumerate(chain)}
+    pairs = {tuple(sorted((place[a], place[b]))) for names in apart for a, b in combinations(sorted(set(names)), 2)}
+    pins = tuple(_pins(one, servers) for one in services)
     return Task(
         name=name,
-        source=_server(source, servers),
-        delivery=_server(sink, servers),
+        source=_server(source, servers, draining),
+        delivery=_server(sink, servers, draining),
         services=tuple(int(_number(one, "service")) for one in services),
         cpu=tuple(_number(one, "cpu") for one in services),
         bandwidth=tuple(HEADROOM * _number(one, "mbps") for one in chain[:-1]),
         max_null=int(_number(source, "max_null", 1)),
         price=_number(source, "price", 1),
+        pins=pins if any(pins) else (),
+        barred=tuple(sorted(servers[node] for node in draining if node in servers)),
+        apart=tuple((a, b) for a, b in sorted(pairs)),
     )
 
 
@@ -62,14 +75,24 @@ def chain_of(components: Sequence[Component], streams: Sequence[tuple[str, str]]
     return tuple(by_id[id] for id in found)
 
 
-def _server(component: Component, servers: Mapping[str, int]) -> int:
+def _server(component: Component, servers: Mapping[str, int], draining: Collection[str]) -> int:
     field = f"component {component.id}: pinned"
     if len(component.pinned) != 1:
         raise FieldError(field, list(component.pinned), "a source or sink is on one node", remedy="name one node")
     node = component.pinned[0]
     if node not in servers:
         raise FieldError(field, node, "has no agent", remedy="name it in the file of the agents")
+    if node in draining:
+        raise FieldError(field, node, "drains", remedy="undrain it, or submit the topology with another pin")
     return servers[node]
+
+
+def _pins(component: Component, servers: Mapping[str, int]) -> tuple[int, ...]:
+    found = tuple(sorted(servers[node] for node in component.pinned if node in servers))
+    if component.pinned and not found:
+        field, value = f"component {component.id}: pinned", list(component.pinned)
+        raise FieldError(field, value, "none has an agent", remedy="name one of the file of the agents")
+    return found
 
 
 def _number(component: Component, name: str, default: float | None = None) -> float:

@@ -5,7 +5,8 @@ node of Storm with an agent beside its supervisor; its map -> the walk that the 
 
 The policy decides nothing alone.  It hands a topology to the agent of its delivery server and asks how far it is; the
 map that the agents have reserved is the plan.  When they map a running task anew, as a server was lost, the next answer
-is another plan.  A topology that they refuse is tried again after a while.
+is another plan.  A topology that they refuse is tried again after a while; one whose map breaks a limit, as a node
+drains, is ended and submitted anew, so its servers are free for its new map.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from leeward.policies.bimodal.facts import TRY, chain_of, task_of, topology_of
 from leeward.policies.bimodal.mapping.messages import KINDS, Asked, End, Submit, Told
 from leeward.policies.bimodal.model.agents_file import Agents, read_agents, read_secret
 from leeward.policies.bimodal.model.values import Task, check_ends, why_impossible
-from leeward.policies.bimodal.model.walk import Walk, dedicated_hops, servers_of
+from leeward.policies.bimodal.model.walk import Walk, dedicated_hops, keeps_limits, servers_of
 from leeward.policies.bimodal.settings import BiModalSettings
 
 
@@ -35,6 +36,7 @@ class _Known:
 
     task: Task | None  #: under the name of this try
     fault: str = ""  #: why it cannot be given to the agents at all
+    draining: frozenset[str] = frozenset()  #: nodes that did when the task was made
     status: str = "unasked"  #: as the delivery server told it last; "": it does not know the task
     walk: Walk | None = None
     asked: float | None = None  #: the `now` of the newest question
@@ -89,6 +91,7 @@ class BiModal:
         found: dict[str, Plan | Refusal] = {}
         for view in views:
             known = self._known.get(view.topology_id) or self._begin(view, self._agents)
+            self._look(view, known, self._agents)
             answer = self._answer(view, known, self._agents)
             self._ask(known, now)
             if answer is not None:
@@ -96,21 +99,38 @@ class BiModal:
         return found
 
     def _begin(self, view: ClusterView, agents: Agents) -> _Known:
+        known = self._known[view.topology_id] = _Known(task=None)
+        self._read(view, known, agents, view.topology_id)
+        return known
+
+    def _read(self, view: ClusterView, known: _Known, agents: Agents, name: str) -> None:
+        """Make its task of the facts of the view, under this name."""
+        known.draining = _draining(view)
         servers = {node: server for server, node in agents.nodes.items()}
         try:
-            task = task_of(view.topology_id, view.components, view.streams, servers)
+            task = task_of(
+                name, view.components, view.streams, servers, draining=known.draining, apart=view.apart
+            )  # fmt: skip
             check_ends(task, agents.network)
-            known = _Known(task=task, fault=why_impossible(task, agents.network))
+            known.task, known.fault = task, why_impossible(task, agents.network)
         except LeewardError as error:
-            known = _Known(task=None, fault=str(error))
-        self._known[view.topology_id] = known
-        return known
+            known.fault = str(error)
+
+    def _look(self, view: ClusterView, known: _Known, agents: Agents) -> None:
+        """Other nodes may drain than before; a map that breaks a limit is ended, and the next try begins."""
+        if known.draining != _draining(view):
+            self._read(view, known, agents, known.task.name if known.task else view.topology_id)
+        task, walk = known.task, known.walk
+        if known.fault or task is None or known.status != "running" or walk is None or keeps_limits(walk, task):
+            return
+        self._letters.append(Letter(task.delivery, End(task=task.name), answered=False))
+        self._next_try(known)
 
     def _end_others(self, shown: set[str]) -> None:
         """Topologies that are no longer shown are over."""
         for id in sorted(self._known.keys() - shown):
             known = self._known.pop(id)
-            if known.task is not None and not known.fault:
+            if known.task is not None and (not known.fault or known.status != "unasked"):
                 self._letters.append(Letter(known.task.delivery, End(task=known.task.name), answered=False))
 
     def _ask(self, known: _Known, now: float) -> None:
@@ -119,7 +139,9 @@ class BiModal:
             return
         if known.status == "refused":
             self._try_again(known, now)
-        elif known.status == "" and not known.waits:
+        elif known.status == "over":  # an earlier process of the service has ended this try
+            self._next_try(known)
+        if known.status == "" and not known.waits:
             self._letters.append(Letter(known.task.delivery, Submit(spec=known.task), answered=False))
         if known.asked != now or (not known.waits and known.status in ("", "mapping", "reserving")):
             known.asked, known.waits = now, True
@@ -130,9 +152,13 @@ class BiModal:
         if not known.again_at:
             known.again_at = now + self._settings.retry_s
         elif now >= known.again_at:
-            assert known.task is not None
-            known.tries, known.again_at, known.status, known.waits = known.tries + 1, 0.0, "", False
-            known.task = replace(known.task, name=f"{topology_of(known.task.name)}{TRY}{known.tries}")
+            self._next_try(known)
+
+    def _next_try(self, known: _Known) -> None:
+        assert known.task is not None
+        known.tries, known.again_at, known.status, known.waits = known.tries + 1, 0.0, "", False
+        known.asked, known.walk = None, None
+        known.task = replace(known.task, name=f"{topology_of(known.task.name)}{TRY}{known.tries}")
 
     def _answer(self, view: ClusterView, known: _Known, agents: Agents) -> Plan | Refusal | None:
         if known.fault:
@@ -155,6 +181,10 @@ class BiModal:
         if known.status == "unasked" or known.waits:
             return f"the agent of server {known.task.delivery} has not answered"
         return f"the agents are at it: {known.status or 'submitted'}"
+
+
+def _draining(view: ClusterView) -> frozenset[str]:
+    return frozenset(node.id for node in view.nodes if node.draining)
 
 
 def _wanted(view: ClusterView, walk: Walk, agents: Agents) -> dict[str, dict[str, int]]:

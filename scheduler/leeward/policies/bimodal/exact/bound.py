@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from math import inf
 
 from leeward.policies.bimodal.model.resources import Account, Resource, hop_resource
-from leeward.policies.bimodal.model.values import Network, Task
+from leeward.policies.bimodal.model.values import Network, Task, may_run
 
 #: The cost of a hop over a link, by number.
 HopCost = Callable[[int], float]
@@ -26,7 +26,8 @@ def bound(task: Task, network: Network, account: Account, cost: HopCost, public:
     for done in range(len(task.services), -1, -1):
         if done < len(task.services):
             need, service = task.cpu[done], task.services[done]
-            able = (v for v in network.hosts.get(service, ()) if account.has(Resource("cpu", v), need))
+            hosts = (v for v in network.hosts.get(service, ()) if may_run(task, done, v))
+            able = (v for v in hosts if account.has(Resource("cpu", v), need))
             runs = {v: layers[-1][v] for v in able if v in layers[-1]}
         layers.append(_layer(runs, task.bandwidth[done], network, account, cost, public))
     return tuple(reversed(layers))

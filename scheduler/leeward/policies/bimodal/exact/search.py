@@ -21,9 +21,11 @@ from leeward.policies.bimodal.model.walk import (
     Walk,
     begin,
     forward,
+    held_apart,
     is_whole,
     may_forward,
     may_go_public,
+    may_run_next,
     run,
     send_public,
 )
@@ -68,7 +70,7 @@ class _Search:
         self.aggregated, self.public, self.weight = aggregated, public, weight
         self.cost = cost or (lambda link: network.links[link].cost)
         self.rest: Bound = bound(task, network, account, self.cost, public)
-        self.accepted: dict[tuple[int, int, int], list[tuple[int, Uses]]] = {}
+        self.accepted: dict[tuple[int, int, int], list[tuple[int, Uses, frozenset[tuple[int, int]]]]] = {}
 
     def search(self, limit: int) -> Found:
         order, looked_at = count(), 0
@@ -95,7 +97,8 @@ class _Search:
     def _extensions(self, walk: Walk, uses: Uses) -> Iterator[tuple[float, Walk, Uses]]:
         """(price, walk after it, what that uses)."""
         task, network, done = self.task, self.network, walk.done
-        if done < len(task.services) and task.services[done] in network.servers[walk.at].services:
+        hosted = done < len(task.services) and task.services[done] in network.servers[walk.at].services
+        if hosted and may_run_next(walk, task, walk.at):
             cpu = Resource("cpu", walk.at)
             used = self._with(uses, cpu, task.cpu[done], adds=True)
             if used is not None:
@@ -117,8 +120,10 @@ class _Search:
         """Servers that a stream may be sent to over the public network."""
         task = self.task
         whole = walk.done == len(task.services)
-        hosts = (task.delivery,) if whole else self.network.hosts.get(task.services[walk.done], ())
-        return tuple(u for u in hosts if u != walk.at)
+        if whole:
+            return () if walk.at == task.delivery else (task.delivery,)
+        hosts = self.network.hosts.get(task.services[walk.done], ())
+        return tuple(u for u in hosts if u != walk.at and may_run_next(walk, task, u))
 
     def _with(self, uses: Uses, resource: Resource, amount: float, *, adds: bool) -> Uses | None:
         """The uses and this one; None if it does not fit. Without `adds` each use is looked at alone."""
@@ -132,11 +137,13 @@ class _Search:
         ways = 0 if walk.ran or walk.link == START else 2 if walk.link == PUBLIC else 1
         others = self.accepted.setdefault((walk.at, walk.done, ways), [])
         scarce = {resource: amount for resource, amount in uses.items() if self._may_run_out(resource, amount, walk)}
+        held = held_apart(walk, self.task)
         for freer in range(ways + 1):
-            for nulls, theirs in self.accepted.get((walk.at, walk.done, freer), ()):
-                if nulls <= walk.nulls and all(amount <= scarce.get(r, 0.0) + 1e-12 for r, amount in theirs.items()):
+            for nulls, theirs, away in self.accepted.get((walk.at, walk.done, freer), ()):
+                frugal = all(amount <= scarce.get(r, 0.0) + 1e-12 for r, amount in theirs.items())
+                if nulls <= walk.nulls and away <= held and frugal:
                     return True
-        others.append((walk.nulls, scarce))
+        others.append((walk.nulls, scarce, held))
         return False
 
     def _may_run_out(self, resource: Resource, amount: float, walk: Walk) -> bool:

@@ -25,6 +25,7 @@ from leeward.policies.bimodal.model.walk import (
     is_whole,
     may_forward,
     may_go_public,
+    may_run_next,
     run,
     send_public,
     uplink_of,
@@ -131,7 +132,8 @@ class Computations:
             if count:
                 number = walk.done + count - 1
                 need += task.cpu[number]
-                if task.services[number] not in services or not account.has(cpu, already + need):
+                hosted = task.services[number] in services and may_run_next(walk, task, me, count - 1)
+                if not hosted or not account.has(cpu, already + need):
                     break
             extended = run(walk, count, account.load(me, already + need))
             if is_whole(extended, task):
@@ -168,8 +170,11 @@ class Computations:
 
     def _next_hosts(self, walk: Walk, task: Task) -> list[int]:
         whole = walk.done == len(task.services)
-        hosts = (task.delivery,) if whole else self._around.hosts(task.services[walk.done])
-        return [server for server in hosts if server != self._around.me]
+        me = self._around.me
+        if whole:
+            return [] if me == task.delivery else [task.delivery]
+        hosts = self._around.hosts(task.services[walk.done])
+        return [server for server in hosts if server != me and may_run_next(walk, task, server)]
 
 
 def _map(to: int, walk: Walk, part: _Part) -> Send:

@@ -56,6 +56,13 @@ class Task:
     bandwidth: tuple[float, ...]
     max_null: int  #: servers without a service that one stream hop may pass
     price: float = 1.0  #: per byte delivered
+    #: Ours: the servers that may run each service, (): any; () for all of them: any.
+    pins: tuple[tuple[int, ...], ...] = ()
+    #: Ours: servers that run none of its services; they may forward.
+    barred: tuple[int, ...] = ()
+    #: Ours: pairs of places in the chain that share no server; 0 is the source, i + 1 service i, the last one the
+    #: delivery.
+    apart: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.services:
@@ -72,6 +79,14 @@ class Task:
         if self.max_null < 0:
             raise FieldError("task.max_null", self.max_null, "must be 0 or more", remedy="give 0 or more")
         check_number("task.price", self.price, positive=True)
+        if len(self.pins) not in (0, len(self.services)):
+            reason = f"has {len(self.pins)} entries for {len(self.services)} services"
+            raise FieldError("task.pins", list(self.pins), reason, remedy=f"give {len(self.services)}, or none")
+        last = len(self.services) + 1
+        for i, (a, b) in enumerate(self.apart):
+            if not 0 <= a < b <= last:
+                reason = f"is no pair of places from 0 to {last}, the lower one first"
+                raise FieldError(f"task.apart[{i}]", [a, b], reason, remedy="name two places of the chain")
 
 
 class Network:
@@ -136,17 +151,35 @@ def check_ends(task: Task, network: Network) -> None:
             raise FieldError(f"task.{name}", server, "there is no such server", remedy="name a server of the network")
 
 
+def may_run(task: Task, number: int, server: int) -> bool:
+    """Whether a server may run a service of this number, beside the task's source and delivery."""
+    if server in task.barred or (task.pins and task.pins[number] and server not in task.pins[number]):
+        return False
+    place, last = number + 1, len(task.services) + 1
+    return not any(
+        ((a, b) == (0, place) and server == task.source) or ((a, b) == (place, last) and server == task.delivery)
+        for a, b in task.apart
+    )
+
+
+def _ends_apart(task: Task) -> bool:
+    return (0, len(task.services) + 1) in task.apart
+
+
 def why_impossible(task: Task, network: Network) -> str:
     """The tightest bound that no map of this task can meet on the empty network; empty if none is seen."""
     for i, service in enumerate(task.services):
-        hosts = network.hosts.get(service, ())
-        if not hosts:
+        everywhere = network.hosts.get(service, ())
+        if not everywhere:
             return f"service {service} is hosted nowhere"
+        hosts = [v for v in everywhere if may_run(task, i, v)]
+        if not hosts:
+            return f"service {service} may run on no server that hosts it, by its pin, a drain or leeward.apart"
         most = max(network.servers[v].cpu for v in hosts)
         if task.cpu[i] > most:
             return f"service {service} needs {task.cpu[i]:g} CPU, the largest server that hosts it has {most:g}"
     if task.source == task.delivery:
-        return ""
+        return f"its source and its delivery are to be apart, and are on server {task.source}" * _ends_apart(task)
     widest = max(
         (*(link.bandwidth for link in network.links.values()), *(server.uplink for server in network.servers.values())),
         default=0.0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from leeward.policies.bimodal.model.values import Network, Task
+from leeward.policies.bimodal.model.values import Network, Task, may_run
 
 #: In place of a link's number: the walk begins here, or came over the public network.
 START, PUBLIC = -1, -2
@@ -62,6 +62,42 @@ def run(walk: Walk, count: int, load: float) -> Walk:
         walk.at, walk.link, walk.done + count, walk.ran + count, 0, walk.cost, walk.public, walk.strain, load,
         walk.loads + load - (earlier or 0.0), walk.hosts + (earlier is None), walk.before,
     )  # fmt: skip
+
+
+def may_run_next(walk: Walk, task: Task, server: int, ahead: int = 0) -> bool:
+    """Whether a server may run the next service but `ahead`: by its pin, and apart from those that have run.
+
+    Those between run on the same server.
+    """
+    number = walk.done + ahead
+    if not may_run(task, number, server):
+        return False
+    rivals = {a for a, b in task.apart if b == number + 1}
+    if not rivals:
+        return True
+    if any(walk.done < place <= number for place in rivals):
+        return False
+    return not any(visit.at == server and not rivals.isdisjoint(_places(visit)) for visit in walk.back())
+
+
+def keeps_limits(walk: Walk, task: Task) -> bool:
+    """Whether a whole map runs each service where the task allows it, and apart from its rivals."""
+    servers = servers_of(walk)
+    at = (task.source, *servers, task.delivery)
+    return all(may_run(task, i, v) for i, v in enumerate(servers)) and all(at[a] != at[b] for a, b in task.apart)
+
+
+def _places(visit: Walk) -> range:
+    """Of the services that run in a visit, in the chain."""
+    return range(visit.done - visit.ran + 1, visit.done + 1)
+
+
+def held_apart(walk: Walk, task: Task) -> frozenset[tuple[int, int]]:
+    """(place, server) of the services that have run, and that another one which has not is to be apart from."""
+    waited = {a for a, b in task.apart if walk.done < b <= len(task.services)}
+    if not waited:
+        return frozenset()
+    return frozenset((place, visit.at) for visit in walk.back() for place in _places(visit) if place in waited)
 
 
 def _load_at(walk: Walk) -> float | None:
