@@ -17,6 +17,7 @@ from leeward.core.model import ClusterView
 from leeward.core.peers import Letter
 from leeward.core.plan import Plan, deployment
 from leeward.policies.agiledart.deployment.agent import Agent
+from leeward.policies.agiledart.deployment.messages import PlacementIs
 from leeward.policies.agiledart.overlaid import Overlaid
 from leeward.policies.agiledart.overlay.ids import id_of
 from leeward.policies.agiledart.overlay.messages import contact
@@ -104,6 +105,28 @@ def test_a_node_that_has_less_room_on_storm_than_its_agent_says_is_avoided():
     assert sum(hosts(plan).values()) == 6 and all(hosts(plan).get(name, 0) <= 1 for name in ("n0", "n1"))
 
 
+def test_an_older_answer_that_names_a_node_without_room_again_is_no_plan():
+    """The agent's first answer comes a second time, after the node was found to have no room."""
+
+    class Slow(Beside):
+        first: Sequence[tuple[int, Any]] = ()
+
+        def exchange(self, letters: Sequence[Letter]) -> Sequence[tuple[int, Any]]:
+            found = super().exchange(letters)
+            if any(isinstance(answer, PlacementIs) and answer.status == "placed" for _, answer in found):
+                self.first = self.first or found
+                return self.first
+            return found
+
+    nodes = (node("n0"), node("n1"), node("n2"))
+    drains = tuple(replace(one, draining=True) for one in nodes)
+    beside = Slow([one.id for one in nodes])
+    decide(joint(beside), chain(4, nodes))
+    assert beside.first
+    plan = joint(beside).decide(chain(4, drains[:2] + nodes[2:]), now=1.0, rng=random.Random(0))
+    assert "no room" in plan.reason and plan.placement == chain(4, nodes).assignment
+
+
 def test_a_topology_without_room_stays_and_is_tried_again():
     nodes = TWELVE[:3]
     beside = Beside([one.id for one in nodes], capacity=2)
@@ -138,3 +161,15 @@ def test_a_topology_that_is_too_large_does_not_keep_others_from_their_plans():
 def test_a_service_without_an_agent_refuses_the_policy():
     with pytest.raises(ConfigError, match="the agent beside its service, and there is none"):
         PeerPost(Overlaid(AgileDartSettings()).directory())
+
+
+def test_components_that_are_to_be_apart_share_no_node_though_the_overlay_put_them_together():
+    beside = Beside([one.id for one in TWELVE[:2]])
+    names = [component.id for component in chain(6).components]
+    free = decide(joint(beside), chain(6, TWELVE[:2]))
+    hosts_of = deployment(free.tables, free.placement)
+    one, other = next((a, b) for a in names for b in names if a < b and hosts_of[a].keys() & hosts_of[b].keys())
+    plan = decide(joint(Beside([one.id for one in TWELVE[:2]])), replace(chain(6, TWELVE[:2]), apart=((one, other),)))
+    assert "placed by the overlay" in plan.reason
+    hosts_of = deployment(plan.tables, plan.placement)
+    assert not hosts_of[one].keys() & hosts_of[other].keys()

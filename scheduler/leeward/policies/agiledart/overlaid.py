@@ -31,7 +31,7 @@ from leeward.policies.agiledart.deployment.messages import (
     Wanted,
 )
 from leeward.policies.agiledart.overlay.ids import id_of, to_bytes
-from leeward.policies.agiledart.placement import names_of, usable, without_circles
+from leeward.policies.agiledart.placement import keep_apart, names_of, usable, without_circles
 from leeward.policies.agiledart.policy import AgileDart
 from leeward.policies.agiledart.settings import STORM, AgileDartSettings
 
@@ -131,12 +131,16 @@ class Overlaid:
             counts[one.machine] = counts.get(one.machine, 0) + 1
         used = Counter(one.machine for one in told.hosts)
         capacity = {node.id: node.capacity for node in view.nodes if usable(node)}
-        wrong = {node for node, count in used.items() if count > capacity.get(node, 0)} - known.avoided
+        wrong = {node for node, count in used.items() if count > capacity.get(node, 0)}
+        if wrong and wrong <= known.avoided:  # an answer to the announcement before
+            self._letter(AskPlacement(application=view.topology_id))
+            return Refusal(reason=f"the overlay still places it on {', '.join(sorted(wrong))}, where there is no room")
         if wrong:  # other topologies have its slots, or Storm has lost its supervisor
             known.avoided |= wrong
             self._letter(Over(application=view.topology_id))
             self._announce(view, known)
             return Refusal(reason=f"Storm has no room on {', '.join(sorted(wrong))}; the overlay places it elsewhere")
+        wanted = keep_apart(view, wanted)  # the overlay knows no rivals; it is told where they went
         if wanted == present_deployment(view):
             known.laid = True
             return Refusal(reason="Storm has placed it as the overlay would")

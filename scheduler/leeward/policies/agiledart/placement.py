@@ -9,9 +9,10 @@ delay between nodes where it is known.  In a circle of components one of the str
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
+from leeward.core.apart import seated
 from leeward.core.errors import LeewardError, PlanError
 from leeward.core.model import ClusterView, Component, Node
 from leeward.core.network import Network
@@ -51,6 +52,16 @@ def by_dataflow(view: ClusterView) -> tuple[Deployment, str]:
 def usable(node: Node) -> bool:
     """It can host an operator that is not there yet."""
     return not node.draining and bool(node.ports) and node.capacity > 0
+
+
+def keep_apart(view: ClusterView, hosts: Mapping[str, Mapping[str, int]]) -> Deployment:
+    """Those of the replicas that share no node with a rival, and one at least of each that has rivals.
+
+    Raises PlanError if there are no nodes for them.
+    """
+    capacity = {node.id: node.capacity for node in view.nodes if not node.draining}
+    allowed = {one.id: [node for node in capacity if not one.pinned or node in one.pinned] for one in view.components}
+    return seated(view.apart, hosts, allowed, capacity)
 
 
 def _reason(placed: Placed) -> str:

@@ -25,13 +25,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from leeward.core.apart import barred, rivals_of, seated
+from leeward.core.apart import barred, rivals_of
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.placing import carry, places, present_deployment
 from leeward.core.plan import Plan
 from leeward.core.table import replicas
-from leeward.policies.agiledart.placement import by_dataflow
+from leeward.policies.agiledart.placement import by_dataflow, keep_apart
 from leeward.policies.agiledart.scaling.bound import Bound, Remedy, bound_of, remedy_of
 from leeward.policies.agiledart.scaling.facts import Shares, from_sources, upstream
 from leeward.policies.agiledart.scaling.health import Load
@@ -112,7 +112,7 @@ class AgileDart:
         """
         if self.at_once and view.first and self._laid != view.topology_id:
             laid, reason = by_dataflow(view)
-            laid = _apart(_Asked.of(view), laid)
+            laid = keep_apart(view, laid)
             if laid != present_deployment(view):
                 return carry(view, laid, reason=reason)
             self._laid = view.topology_id
@@ -127,7 +127,7 @@ class AgileDart:
             kept[component.id] = {node: fit for node, n in here if (fit := min(n, room.free(node))) > 0}
             room.used.update(kept[component.id])
         if view.apart:
-            kept = _apart(asked, kept)
+            kept = keep_apart(view, kept)
             room.used = Counter()
             for counts in kept.values():
                 room.used.update(counts)
@@ -240,14 +240,6 @@ def _present(view: ClusterView) -> dict[str, Counts]:
         c.id: dict(Counter(view.assignment[t].node for t in replicas(view.tables[c.id]) if t in view.assignment))
         for c in view.components
     }
-
-
-def _apart(asked: _Asked, hosts: Mapping[str, Counts]) -> dict[str, Counts]:
-    """Those of the replicas that share no node with a rival, and one at least of each that has rivals."""
-    view = asked.view
-    allowed = {component.id: asked.allowed(component) for component in view.components}
-    capacity = {node.id: node.capacity for node in view.nodes if not node.draining}
-    return seated(view.apart, hosts, allowed, capacity)
 
 
 def _way_of(before: Mapping[str, int], after: Mapping[str, int]) -> str:
