@@ -29,6 +29,7 @@ from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
 from leeward.sim.memory import snapshot_text
+from tests.packed import packed
 
 
 def line(task, component, t, *, pid=1, received=None, out=0, processed=0, busy=0.0, buffered=0, **more):
@@ -251,7 +252,15 @@ def test_bad_pin_of_the_submission():
     [
         (None, NotReadyError, "has not published"),
         ("{", ProtocolError, "not a snapshot"),
-        ('{"version":2}', ProtocolError, "'version' is 2"),
+        ('{"version":3}', ProtocolError, "'version' is 3, this program reads 1 and 2"),
+        ('{"version":2}', ProtocolError, "not a snapshot: KeyError"),
+        ('{"version":2,"gzip":7}', ProtocolError, "not a snapshot"),
+        ('{"version":2,"gzip":"?"}', ProtocolError, "not a snapshot"),
+        ('{"version":2,"gzip":"' + "A" * 80 + '"}', ProtocolError, "not a snapshot"),
+        (packed('{"version":1,"supervisors":[],"topologies":[]}'), NotReadyError, "does not know app-1-1 yet"),
+        (packed('{"version":2,"gzip":""}'), ProtocolError, "'version' is 2"),
+        (packed("[]"), ProtocolError, "not a snapshot"),
+        (packed('{"version":1}')[:-12] + '"}', ProtocolError, "not a snapshot"),
         ('{"version":1,"supervisors":[],"topologies":[]}', NotReadyError, "does not know app-1-1 yet"),
     ],
 )

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import BadVersionError, KazooException, LockTimeout, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import ZnodeStat
 
 from leeward.adapters.control_store import ZooControlStore as ZooControlStore
 from leeward.adapters.control_store import answer, asking, commit
@@ -183,6 +185,32 @@ def _loss(text: bytes) -> Loss:
         return Loss(task=-1, why=text.decode(errors="replace"))
 
 
+class _Newest:
+    """The newest text of a znode, and its version. For several threads: one reads, the others wait for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version: tuple[object, ...] = ()
+        self._text = ""
+
+    def of(self, client: KazooClient, path: str, there: ZnodeStat) -> str:
+        """The text; it is read only if `there` is another version. Raises NoNodeError."""
+        with self._lock:
+            if self._version != _version(client, path, there):
+                text, read = client.retry(client.get, path)
+                self._text, self._version = str(text, "utf-8", "replace"), _version(client, path, read)
+            return self._text
+
+
+def _version(client: KazooClient, path: str, stat: ZnodeStat) -> tuple[object, ...]:
+    """The time is part of it, as a ZooKeeper that has lost its data counts from the beginning."""
+    return tuple(sorted(client.hosts)), path, stat.czxid, stat.mzxid, stat.mtime
+
+
+#: A long text that changes seldom, which each topology's service asks for every second.
+_SNAPSHOT = _Newest()
+
+
 class ZooClusterStore:
     """ClusterStore."""
 
@@ -192,11 +220,10 @@ class ZooClusterStore:
     def snapshot(self, wake: Wake) -> str | None:
         path, watch = Paths.snapshot(self._root), _Watch(wake)
         with asking("read snapshot"):
-            try:
-                return str(self._client.retry(self._client.get, path, watch=watch)[0], "utf-8")
-            except NoNodeError:
-                self._client.retry(self._client.exists, path, watch=watch)
-                return None
+            there = self._client.retry(self._client.exists, path, watch=watch)
+            with contextlib.suppress(NoNodeError):
+                return None if there is None else _SNAPSHOT.of(self._client, path, there)
+        return None
 
     def placements(self) -> Mapping[str, Placement]:
         found: dict[str, Placement] = {}

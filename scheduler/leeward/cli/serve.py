@@ -191,6 +191,7 @@ def drain(
     with _errors():
         from leeward.adapters.wiring import DEFAULT_ROOT, known_secrets, root_of, zookeeper_of
         from leeward.adapters.zookeeper import ZooClusterStore, connect
+        from leeward.control.snapshot import nodes_of
         from leeward.core.errors import ConfigError
 
         addresses = _addresses(nimbus, zookeeper, None, cluster)
@@ -198,8 +199,7 @@ def drain(
         client = connect(addresses.zookeeper or zookeeper_of(conf), secrets=known_secrets(conf, addresses))
         try:
             store = ZooClusterStore(client, root_of(conf) if conf else DEFAULT_ROOT)
-            text = store.snapshot(lambda: None)
-            known = sorted(entry["node"] for entry in json.loads(text)["supervisors"]) if text else []
+            known = nodes_of(store.snapshot(lambda: None))
             if node not in known and not undo:
                 raise ConfigError(f"node {node!r} has no supervisor.", remedy=f"Name one of {known}.")
             store.set_draining(node, not undo)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leeward.control.ports import Structure
-from leeward.control.snapshot import ClusterSnapshot, read_snapshot
+from leeward.control.snapshot import ClusterSnapshot, document_of, read_snapshot
 
 TASKS = "topology.tasks"
 #: Storm's own components would have to be placed by a plan, too: numbers of their tasks, and consumers of its metrics.
@@ -40,7 +40,7 @@ def cluster_before(text: str | None, structure: Structure, tasks: Mapping[int, s
 
     None if nothing was published, or this topology already.  Raises ProtocolError for what cannot be read.
     """
-    document: dict[str, Any] = json.loads(text) if text else {}
+    document: dict[str, Any] = document_of(text) if text else {}
     topologies = document.get("topologies", [])
     if not document or any(topology["id"] == structure.id for topology in topologies):
         return None

@@ -1,13 +1,16 @@
 """Reads the snapshot that the plugin publishes at `<root>/snapshot`. Pure, but for the newest text, which is kept.
 
 The snapshot is one text for all topologies, and the service of each reads it. So it is parsed once for all of them, and
-parts that are as they were in the text before are kept: one supervisor's object serves every topology.
+parts that are as they were in the text before are kept: one supervisor's object serves every topology. A long one comes
+packed: `{"version": 2, "gzip": "<base64>"}`.
 """
 
 from __future__ import annotations
 
+import binascii
 import json
 import threading
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +19,11 @@ from leeward.core.errors import NotReadyError, ProtocolError
 from leeward.core.orders import Assigned
 from leeward.core.plan import Slot
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION, PACKED_VERSION = 1, 2
+#: Bytes of a snapshot that is unpacked; one of 5,000 nodes has some 4 MB.
+LARGEST = 1 << 28
+#: To zlib: the bytes begin with a header of gzip.
+_GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +48,48 @@ class ClusterSnapshot:
     others: frozenset[str] = frozenset()  #: ids of the other topologies that run
 
 
+def document_of(text: str) -> dict[str, Any]:
+    """The JSON of a snapshot, unpacked. Raises ProtocolError for what is none, or of another version."""
+    try:
+        document = json.loads(text)
+        if document["version"] == PACKED_VERSION:
+            document = json.loads(_unzipped(document["gzip"]))
+        version = document["version"]
+    except (ValueError, KeyError, TypeError, RecursionError, zlib.error) as error:
+        raise ProtocolError(f"not a snapshot: {error!r}.", remedy="Only the plugin writes it.") from None
+    if version != SNAPSHOT_VERSION:
+        raise ProtocolError(
+            f"snapshot field 'version' is {version!r}, this program reads {SNAPSHOT_VERSION} and {PACKED_VERSION}.",
+            remedy="Install plugin and service of the same release.",
+        )
+    return dict(document)
+
+
+def _unzipped(base64: str) -> bytes:
+    unzip = zlib.decompressobj(wbits=_GZIP)
+    found = unzip.decompress(binascii.a2b_base64(base64, strict_mode=True), LARGEST)
+    if not unzip.eof:
+        raise ValueError(f"it is cut off, or has over {LARGEST} bytes")
+    return found
+
+
 def ports_of(text: str | None) -> dict[str, dict[str, tuple[int, ...]]]:
     """Topology id -> node -> ports of the slots in which its workers are, of all topologies; raises ProtocolError."""
+    if not text:
+        return {}
     try:
-        document = json.loads(text) if text else {"topologies": []}
-        return {topology["id"]: _ports(topology["executors"]) for topology in document["topologies"]}
+        return {topology["id"]: _ports(topology["executors"]) for topology in document_of(text)["topologies"]}
     except (ValueError, KeyError, TypeError) as error:
+        raise ProtocolError(f"not a snapshot: {error!r}.", remedy="Only the plugin writes it.") from None
+
+
+def nodes_of(text: str | None) -> list[str]:
+    """Nodes that have a supervisor, sorted; raises ProtocolError."""
+    if not text:
+        return []
+    try:
+        return sorted({str(entry["node"]) for entry in document_of(text)["supervisors"]})
+    except (KeyError, TypeError) as error:
         raise ProtocolError(f"not a snapshot: {error!r}.", remedy="Only the plugin writes it.") from None
 
 
@@ -80,16 +123,12 @@ class _Topology:
 
 
 class _Document:
-    """A snapshot, read as far as it is the same for all topologies. Raises ValueError, KeyError, TypeError."""
+    """A snapshot, read as far as it is the same for all topologies. Raises ProtocolError, ValueError, KeyError,
+    TypeError."""
 
     def __init__(self, text: str, before: _Document | None = None) -> None:
         """`before`: the one of which unchanged parts are taken."""
-        document: dict[str, Any] = json.loads(text)
-        if document["version"] != SNAPSHOT_VERSION:
-            raise ProtocolError(
-                f"snapshot field 'version' is {document['version']}, this program reads {SNAPSHOT_VERSION}.",
-                remedy="Install plugin and service of the same release.",
-            )
+        document = document_of(text)
         self.text, self._entries = text, document["supervisors"]
         known: dict[str, _Topology] = dict(before.topologies) if before else {}
         self.topologies: list[tuple[str, _Topology]] = [

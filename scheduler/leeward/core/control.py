@@ -197,7 +197,7 @@ class Paths:
 
     @staticmethod
     def snapshot(root: str) -> str:
-        """The plugin's snapshot of supervisors, slots, executors and assignments."""
+        """The plugin's snapshot of supervisors, slots, executors and assignments, packed if it is long."""
         return f"{root}/snapshot"
 
 

@@ -5,18 +5,17 @@ Every method may wait for a server, so none may be called in an event loop.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from leeward.control.observe import status_of
 from leeward.control.ports import EventSink, Ports, TopologyPorts
 from leeward.control.report.history import read_entries
 from leeward.control.report.values import Reconfiguration
-from leeward.core.errors import ClusterRefusedError, ConfigError, NotReadyError
+from leeward.control.snapshot import nodes_of
+from leeward.core.errors import ClusterRefusedError, ConfigError, NotReadyError, ProtocolError
 from leeward.core.outcome import Outcome
 from leeward.core.settings import Chosen
 
@@ -119,10 +118,9 @@ class Desk:
 def _nodes(text: str | None) -> list[str]:
     """Nodes of the plugin's snapshot that have a supervisor."""
     try:
-        document: Any = json.loads(text) if text else {"supervisors": []}
-        return sorted({str(entry["node"]) for entry in document["supervisors"]})
-    except (ValueError, KeyError, TypeError) as error:
-        raise ClusterRefusedError(f"not a snapshot: {error!r}.", remedy="Only the plugin writes it.") from None
+        return nodes_of(text)
+    except ProtocolError as error:
+        raise ClusterRefusedError(str(error)) from None
 
 
 def _nobody() -> None:

@@ -11,7 +11,8 @@ import org.slf4j.LoggerFactory;
  * Writes the newest snapshot to {@code <root>/snapshot} from a thread of its own.
  *
  * <p>The newest one wins: those that come while ZooKeeper is slow or away are never written. Each offer, changed or
- * not, makes the thread look at the znode, so one that is missing or somebody else's is put right within a pass.
+ * not, makes the thread look at the znode, so one that is missing or somebody else's is put right within a pass. A long
+ * one is packed, here and only if it has changed.
  */
 final class SnapshotPublisher implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(SnapshotPublisher.class);
@@ -27,7 +28,7 @@ final class SnapshotPublisher implements AutoCloseable {
     private byte[] offered;
     private boolean closed;
 
-    /** What the znode holds as far as we know, and its version after our write; the thread's own. */
+    /** The snapshot in the znode as far as we know, unpacked, and its version after our write; the thread's own. */
     private byte[] written;
     private int version;
     private boolean closedToOthers;
@@ -101,11 +102,16 @@ final class SnapshotPublisher implements AutoCloseable {
             closedToOthers = true;
         }
         Stat stat = zookeeper.checkExists().forPath(path);
+        if (stat != null && stat.getVersion() == version && Arrays.equals(snapshot, written)) {
+            return;
+        }
+        byte[] packed = Packed.of(snapshot);
+        Packed.checkSize(packed);
         if (stat == null) {
-            zookeeper.create().creatingParentsIfNeeded().forPath(path, snapshot);
+            zookeeper.create().creatingParentsIfNeeded().forPath(path, packed);
             version = 0;
-        } else if (stat.getVersion() != version || !Arrays.equals(snapshot, written)) {
-            version = zookeeper.setData().forPath(path, snapshot).getVersion();
+        } else {
+            version = zookeeper.setData().forPath(path, packed).getVersion();
         }
         written = snapshot;
     }

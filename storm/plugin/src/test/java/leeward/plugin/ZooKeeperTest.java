@@ -187,6 +187,34 @@ class ZooKeeperTest {
     }
 
     @Test
+    void publishesALongSnapshotPackedAndOnlyWhenItChanges() throws Exception {
+        prepare();
+        Scene scene = new Scene().topology("q", 1, 1);
+        for (int node = 0; node < 1000; node++) {
+            scene.supervisor("node-" + node, 6700, 6701, 6702, 6703);
+        }
+        cluster = scene.cluster();
+        String[] text = {""};
+        eventually(() -> {
+            scheduler.schedule(cluster.getTopologies(), cluster);
+            text[0] = snapshot();
+            return text[0].startsWith("{\"version\":2,\"gzip\":");
+        });
+        String unpacked = PackedTest.unpacked(text[0]);
+        assertTrue(unpacked.length() > Packed.PLAIN_MOST && unpacked.contains("\"node-999\""), unpacked);
+        eventually(() -> {
+            scheduler.schedule(cluster.getTopologies(), cluster);
+            return PackedTest.unpacked(snapshot()).contains("no plan");
+        });
+        int version = zookeeper.checkExists().forPath(SNAPSHOT).getVersion();
+        for (int pass = 0; pass < 5; pass++) {
+            scheduler.schedule(cluster.getTopologies(), cluster);
+            Thread.sleep(10);
+        }
+        assertEquals(version, zookeeper.checkExists().forPath(SNAPSHOT).getVersion());
+    }
+
+    @Test
     void putsAMissingOrForeignSnapshotRight() throws Exception {
         prepare();
         eventually(() -> status().equals("null") && snapshot().contains("no plan"));
