@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scheduler"))
 
+from leeward.control.learning.record import LARGEST, LearntRecord  # noqa: E402
 from leeward.core import control, migration, orders, protocol  # noqa: E402
 from leeward.core.control import ControlRecord, Paths, Phase  # noqa: E402
 from leeward.core.instructions import Fact, Kind, Mode  # noqa: E402
@@ -97,6 +98,12 @@ places, Storm rebalances), `restore` (RESTORE: groups, state, probes), barrier 2
 
 A *handover*: `ahead` (the record names `ahead` and `coming`), then `handover` (RUN with the new tables), barrier
 `handover-<epoch>`. [The picture](handover.svg) shows one step. A warm task is brought by `leave`, `prepare`, `join`.
+"""
+
+
+LEARNT = f"""The leader writes what it has learnt once a minute at most, and after each reconfiguration. The next leader
+goes on from it, and commands that look once plan by it. It has {LARGEST // 1024} KB at most. A record that cannot be
+read, of a newer version or of another topology is left out, and that is told.
 """
 
 
@@ -196,6 +203,11 @@ def diagram(first: str, rows: Mapping, fact: Callable[[object], str]) -> str:
     return "\n".join([*lines, "```", ""])
 
 
+def learnt_fields() -> str:
+    about = meanings(LearntRecord)
+    return table(("Field", "Meaning"), [(f"`{name}`", sentence(about[name])) for name in LearntRecord.__slots__])
+
+
 def znodes() -> str:
     paths = Paths("<root>", "<topology id>")
     rows = []
@@ -273,6 +285,7 @@ def page() -> str:
         "### Courses\n", COURSES,
         "## Barriers\n", "A barrier is a znode with a child for each task that has reported.\n", barriers(),
         "## ZooKeeper\n", znodes(),
+        "### The learnt record\n", LEARNT, learnt_fields(),
         "## Redis\n", redis_keys(),
     ]  # fmt: skip
     return "\n".join(parts)

@@ -199,6 +199,21 @@ def test_decisions_of_people_outlive_the_leader(ports):
     assert ports.control().read_standing() == Standing()
 
 
+def test_what_was_learnt_outlives_the_leader_that_alone_writes_it(ports):
+    old, reader = ports.control(), ports.control()
+    old.claim()
+    assert reader.read_learnt() is None
+    old.write_learnt('{"version":1}')
+    old.write_learnt('{"version":1,"n":"ü"}')
+    new = ports.control()
+    new.claim()
+    assert new.read_learnt() == '{"version":1,"n":"ü"}'
+    with pytest.raises(LostLeadershipError):
+        old.write_learnt("{}")
+    new.write_learnt("{}")
+    assert reader.read_learnt() == "{}"
+
+
 def test_a_record_and_its_journal_are_written_at_once(ports):
     store = ports.control()
     store.claim()

@@ -105,6 +105,10 @@ class ZooControlStore:
         with asking("write standing"):
             self._write_document(self._paths.standing, standing.to_json())
 
+    def write_learnt(self, text: str) -> None:
+        with asking("write what was learnt"):
+            self._write_document(self._paths.learnt, text)
+
     def _write_document(self, path: str, text: str | None) -> None:
         """Of no version; None takes it away. Raises LostLeadershipError."""
         while True:
@@ -149,6 +153,11 @@ class ZooControlStore:
         with contextlib.suppress(ProtocolError):
             return Standing.from_json(text) if text else None
         return None
+
+    def read_learnt(self) -> str | None:
+        with asking("read what was learnt"):
+            text, _ = self._read(self._paths.learnt) or (b"", 0)
+        return text.decode(errors="replace") or None
 
     def _read(self, path: str) -> tuple[bytes, int] | None:
         """Data and version; None if the znode is not there."""

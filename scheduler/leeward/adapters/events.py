@@ -57,6 +57,9 @@ node_undrained             it may be used again: node
 measured                   what the monitor saw: rates, queues, replicas, response time
 learnt                     a span of measurements is over: models (beside measurements), stores (nodes' links to the
                            DataStore), selectivities, handover, restarts
+learnt_resumed             the leader goes on from what another one has learnt: age_s, number of curves, streams, ...
+learnt_ignored             what another one has left cannot be gone on from: why
+learnt_not_kept            what is learnt could not be recorded: why; tried again
 cluster_seen               the nodes, components and streams that it is about; told again when the snapshot changes
 """
 

@@ -7,7 +7,7 @@ four may have met a pause of a garbage collector, or no waiting tuple, and nothi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from statistics import median
 
@@ -35,12 +35,17 @@ def estimate(seen: Sequence[tuple[float, float]], prior: HandoverCost = PRIOR) -
 class HandoverCosts:
     """The newest handovers of a topology."""
 
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, float]] = deque(maxlen=KEEP)
+    def __init__(self, seen: Iterable[tuple[float, float]] = ()) -> None:
+        """`seen`: as `kept` gave them."""
+        self._seen: deque[tuple[float, float]] = deque(seen, maxlen=KEEP)
 
     def add(self, size: float, waited_s: float) -> None:
         """A handover that was done: bytes that moved, longest wait of a tuple in seconds."""
         self._seen.append((size, waited_s))
+
+    def kept(self) -> tuple[tuple[float, float], ...]:
+        """(Bytes moved, longest wait in s), oldest first: all that it goes on from."""
+        return tuple(self._seen)
 
     def fit(self) -> HandoverCost:
         """As estimated."""

@@ -9,6 +9,7 @@ from leeward.control.clocks import clocks_off, response_s
 from leeward.control.coordinator import Coordinator
 from leeward.control.lateness import LATE_S, Lateness, told
 from leeward.control.learning.learner import Learner
+from leeward.control.learning.record import LearntRecord
 from leeward.control.learning.telling import learnt_fields
 from leeward.control.monitor import (
     Facts,
@@ -18,6 +19,7 @@ from leeward.control.monitor import (
     delays_of,
     outside_of,
     read_samples,
+    streams_between,
     streams_of,
 )
 from leeward.control.nodes_seen import NodesSeen
@@ -46,7 +48,7 @@ class Measuring:
     ) -> None:
         self._structure, self._ports, self._settings, self._emit = structure, ports, settings, emit
         self._monitor = Monitor(settings)
-        self._learner = Learner((source, entry.id) for entry in structure.components for source in entry.inputs)
+        self._learner = Learner(streams_between(structure))
         self._lateness, self._warned = Lateness(), Warned(emit)
         self._rates, self._streams, self._delays = Rates(), StreamFacts(), Delays({})
         self._outside: dict[str, tuple[str, ...]] = {}
@@ -55,6 +57,15 @@ class Measuring:
         self._at = 0.0
         self._lacks = ""  # why there are no measurements
         self.stale = ""  #: why a plan that is being made goes by figures that are wrong by now
+
+    def resume(self, record: LearntRecord, now: float) -> None:
+        """Go on from what another leader has learnt; before the first look."""
+        self._monitor = Monitor(self._settings, record.service)
+        self._learner = Learner(streams_between(self._structure), record, now)
+
+    def record(self, now: float) -> LearntRecord:
+        """All that a successor needs to go on."""
+        return self._learner.record(self._structure.id, self._monitor.service, now)
 
     def look(self, coordinator: Coordinator, now: float, away: str) -> bool:
         """Read what the tasks have published; False if there is nothing to go by. `away`: why Redis was not read."""

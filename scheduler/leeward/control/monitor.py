@@ -148,12 +148,13 @@ def group_rates(old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics]) 
 class Monitor:
     """Keeps a window of samples and the last known service rates."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, service: Mapping[str, float] | None = None) -> None:
+        """`service`: component -> service rate as last measured before."""
         self._settings = settings
         self._window: deque[tuple[float, dict[int, TaskMetrics]]] = deque()
         self._before: dict[int, TaskMetrics] = {}  # that the newest samples were compared with
         self._any = False  # some task has told something
-        self._service: dict[str, float] = {}
+        self._service: dict[str, float] = dict(service or {})
 
     def observe(self, samples: Mapping[int, TaskMetrics], now: float) -> Rates:
         """Take in the newest measurements by task, and give the rates over at most `window_s`."""
@@ -268,6 +269,11 @@ def sources(structure: Structure) -> set[str]:
     return {component.id for component in structure.components if component.kind == "source"}
 
 
+def streams_between(structure: Structure) -> tuple[tuple[str, str], ...]:
+    """(From, to) of its components, by name."""
+    return tuple(sorted((source, entry.id) for entry in structure.components for source in entry.inputs))
+
+
 def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None) -> ClusterView:
     """The view at this moment. Pure. `nodes`: keeps the nodes from one view to the next."""
     by_component: dict[str, list[int]] = {}
@@ -285,7 +291,7 @@ def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None)
         )
         for entry in facts.structure.components
     )
-    streams = tuple(sorted((source, entry.id) for entry in facts.structure.components for source in entry.inputs))
+    streams = streams_between(facts.structure)
     return ClusterView(
         topology=facts.structure.name,
         topology_id=facts.structure.id,
@@ -303,6 +309,7 @@ def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None)
         handover_cost=facts.handover_cost,
         restarts=facts.learnt.restarts,
         selectivity=facts.learnt.selectivities,
+        origin=facts.learnt.origin,
         live=settings.mode == "live",
         warm_apart=settings.warm_apart or settings.spares,
         replica_cost=settings.replica_cost,

@@ -110,6 +110,12 @@ class ControlStore(Protocol):
     def read_standing(self) -> Standing | None:
         """Decisions of people, without claiming; None if there are none or they cannot be read."""
 
+    def write_learnt(self, text: str) -> None:
+        """The learnt record. Raises LostLeadershipError if another coordinator has claimed since."""
+
+    def read_learnt(self) -> str | None:
+        """Its text, without claiming; None if there is none."""
+
     def read_record(self) -> ControlRecord | None:
         """The record in force, without claiming; None if there is none."""
 

@@ -11,6 +11,7 @@ from leeward.control.consent import Consent, left_by
 from leeward.control.coordinator import Coordinator, FaultHook
 from leeward.control.early import cluster_before, tasks_of
 from leeward.control.errors import LostLeadershipError
+from leeward.control.learning.keeping import Keeper
 from leeward.control.liveness import Liveness
 from leeward.control.loop import Decision, Loop, refusal
 from leeward.control.measuring import Measuring
@@ -69,6 +70,7 @@ class Term:
         self._fault = fault
         self._loop = Loop(settings=settings, policy=policy, sink=ports.sink, topology=structure.name, executor=executor)
         self._measuring = Measuring(structure, ports, settings, self._emit)
+        self._keeper = Keeper(mine.control, self._emit)
         self._liveness = Liveness(settings.silent_s)
         self._at_once = bool(getattr(policy, "at_once", False))
         self._away = ""  # why Redis was not read
@@ -190,6 +192,7 @@ class Term:
         )  # fmt: skip
         self.coordinator.start()
         self._consent.load()
+        self._resume()
         journal = self.coordinator.machine.journal
         ended = None if journal.open else journal.times.get(StepName.CLOSED)
         self._loop.started(self._ports.clock.now(), ended, left_by(journal))
@@ -199,6 +202,13 @@ class Term:
         else:
             self._learn(self.coordinator)  # of the predecessor's
         return self.coordinator
+
+    def _resume(self) -> None:
+        """Go on from what the predecessor has learnt."""
+        now = self._ports.clock.now()
+        record = self._keeper.begin(self._structure.id, now)
+        if record is not None:
+            self._measuring.resume(record, now)
 
     def _round(self, coordinator: Coordinator) -> None:
         """Everything but the coordinator's own work."""
@@ -304,6 +314,7 @@ class Term:
         journal = coordinator.machine.journal
         self._consent.ended(journal)
         self._measuring.learn(journal)
+        self._keeper.soon()
 
     def submit(self, coordinator: Coordinator, plan: Plan, now: float, request: str = "") -> bool:
         """Begin; it may also end at once, if Redis refuses, and the next round finds that out.
@@ -364,6 +375,8 @@ class Term:
         looked = self._measuring.look(coordinator, now, self._away)
         if looked and coordinator.snapshot is not None and coordinator.machine.record.tables:
             self._measuring.tell(coordinator, coordinator.snapshot, now, self._draining)
+            if self._keeper.due(now):
+                self._keeper.keep(self._measuring.record(now), now)
 
     def _emit(self, action: str, fields: Mapping[str, object]) -> None:
         self._ports.sink.emit(action, {"topology": self._structure.name, **fields})

@@ -158,6 +158,11 @@ class Paths:
         return f"{self.base}/standing"
 
     @property
+    def learnt(self) -> str:
+        """The learnt record: response times, streams, nodes and pauses; the next leader goes on from it."""
+        return f"{self.base}/learnt"
+
+    @property
     def history(self) -> str:
         """The newest reconfigurations that are over, a JSON list."""
         return f"{self.base}/history"

@@ -100,6 +100,15 @@ class StoreLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the learnt values of a view come from."""
+
+    age_s: float | None = None  #: since the leader has recorded them; 0: it made the view itself; None: there are none
+    why: str = ""  #: why there are none
+    handovers: int = 0  #: behind the cost of handovers; 0: that is the default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Learnt:
     """All of it, of one topology; the cost of handovers is `core.model.HandoverCost`."""
 
@@ -107,6 +116,7 @@ class Learnt:
     selectivities: Mapping[tuple[str, str], Selectivity] = field(default_factory=dict)  #: by stream (from, to)
     stores: Mapping[str, StoreLink] = field(default_factory=dict)  #: by node
     restarts: tuple[Restart, ...] = ()  #: the newest, oldest first
+    origin: Origin = field(default_factory=Origin)
 
 
 def restart_cost(seen: Sequence[Restart], prior: RestartCost) -> RestartCost:

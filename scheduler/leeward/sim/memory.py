@@ -33,6 +33,7 @@ class World:
     journal: Journal | None = None
     placement: Placement | None = None
     standing: Standing | None = None
+    learnt: str | None = None
     placements: dict[str, Placement] = field(default_factory=dict)  #: of other topologies, by name
     claims: int = 0
     barriers: dict[str, dict[int, Report]] = field(default_factory=dict)
@@ -104,6 +105,13 @@ class MemoryControlStore:
     def write_standing(self, standing: Standing) -> None:
         self._check()
         self._world.standing = Standing.from_json(standing.to_json())
+
+    def write_learnt(self, text: str) -> None:
+        self._check()
+        self._world.learnt = text
+
+    def read_learnt(self) -> str | None:
+        return self._world.learnt
 
     def read_standing(self) -> Standing | None:
         return self._world.standing
@@ -259,7 +267,7 @@ class MemoryLeftovers:
         znodes = sum(text is not None for text in (world.record, world.told, world.journal))
         for kept in _kept(world):
             kept.pop(topology_id, None)
-        world.record = world.told = world.journal = world.standing = None
+        world.record = world.told = world.journal = world.standing = world.learnt = None
         world.barriers.clear()
         world.recoveries.clear()
         if deleted.placement:

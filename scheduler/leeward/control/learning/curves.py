@@ -19,6 +19,7 @@ which nothing new is seen goes back to the prior.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leeward.core.learnt import LearntCurve
@@ -94,6 +95,18 @@ class CurveLearner:
         kept = 0.5 ** (passed / HALF_LIFE_S)
         self._sums = [kept * value for value in self._sums]
         self.samples *= kept
+
+    def kept(self) -> tuple[float, ...]:
+        """Samples, lowest and highest utilisation, time of the newest sample, sums: all that it goes on from."""
+        return (self.samples, self.low, self.high, self._at or 0.0, *self._sums)
+
+    @classmethod
+    def of(cls, kept: Sequence[float], now: float) -> CurveLearner:
+        """As it was kept, and aged until `now`."""
+        samples, low, high, at, *sums = kept
+        learner = cls(samples, low, high, min(at, now), list(sums))
+        learner._forget(now)
+        return learner
 
     def fit(self, service_s: float) -> LearntCurve | None:
         """The curve for a service time of `service_s`; None before the first sample."""

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from leeward.control.costs import HandoverCosts
 from leeward.control.learning.curves import CurveLearner, Stay
+from leeward.control.learning.record import LearntRecord
 from leeward.control.learning.restarts import restart_of
 from leeward.control.learning.selectivities import SelectivityLearner, completed
 from leeward.control.learning.transfers import TransferLearner
 from leeward.control.monitor import Rates
 from leeward.core.journal import Journal
-from leeward.core.learnt import Learnt, Restart
+from leeward.core.learnt import Learnt, Origin, Restart
 from leeward.core.metrics import TaskMetrics
 from leeward.core.model import HandoverCost
 from leeward.core.outcome import DONE
@@ -23,6 +24,8 @@ from leeward.core.plan import Slot
 SPAN_S = 10.0
 #: Restarts that count.
 KEEP = 16
+#: A curve that another leader has learnt is forgotten when less than so many samples of it still count.
+LEAST = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +46,21 @@ class Agreement:
 class Learner:
     """See the module."""
 
-    def __init__(self, streams: Iterable[tuple[str, str]] = ()) -> None:
-        """`streams`: (from, to), of the topology."""
-        self._streams = tuple(sorted(streams))
-        self._costs, self._restarts = HandoverCosts(), deque[Restart](maxlen=KEEP)
-        self._curves: dict[str, CurveLearner] = {}
-        self._selectivities = {stream: SelectivityLearner() for stream in self._streams}
-        self._transfers = TransferLearner()
+    def __init__(
+        self, streams: Iterable[tuple[str, str]] = (), record: LearntRecord | None = None, now: float = 0.0
+    ) -> None:
+        """`streams`: (from, to), of the topology; `record`: of another leader, to go on from at `now`."""
+        self._streams, kept = tuple(sorted(streams)), record or LearntRecord(topology_id="", at=0.0)
+        self._known_epoch, self._epoch = record.epoch if record else -1, kept.epoch
+        self._costs = HandoverCosts(kept.handovers)
+        self._restarts = deque((Restart(*one) for one in kept.restarts), maxlen=KEEP)
+        curves = {name: CurveLearner.of(numbers, now) for name, numbers in kept.curves.items()}
+        self._curves = {name: learner for name, learner in curves.items() if learner.samples >= LEAST}
+        self._selectivities = {
+            stream: SelectivityLearner.of(kept.streams[stream], now) if stream in kept.streams else SelectivityLearner()
+            for stream in self._streams
+        }
+        self._transfers = TransferLearner(kept.stores)
         self._last: Mapping[int, TaskMetrics] = {}
         self._begin: tuple[float, Mapping[int, TaskMetrics]] | None = None  # of the span that is open
         self._agreements: tuple[Agreement, ...] = ()
@@ -78,9 +89,10 @@ class Learner:
         self._begin = None
 
     def ended(self, journal: Journal) -> None:
-        """A reconfiguration is over."""
-        if journal.result != DONE:
+        """A reconfiguration is over; one of which the record already knows counts no second time."""
+        if journal.result != DONE or journal.epoch <= self._known_epoch:
             return
+        self._epoch = max(self._epoch, journal.epoch)
         if journal.kind == "handover":
             if journal.old_tables != journal.new_tables:  # else warm tasks alone, for which no tuple waits
                 self._costs.add(journal.exported, journal.waited)
@@ -108,6 +120,18 @@ class Learner:
 
     # --- results
 
+    def record(self, topology_id: str, service: Mapping[str, float], now: float) -> LearntRecord:
+        """All that it goes on from. `service`: component -> tuples/s of one busy replica, as last measured."""
+        selectivities = {stream: learner.kept() for stream, learner in self._selectivities.items()}
+        return LearntRecord(
+            topology_id=topology_id, at=now, epoch=self._epoch,
+            service={name: rate for name, rate in service.items() if rate > 0},
+            curves={name: learner.kept() for name, learner in self._curves.items() if learner.samples},
+            streams={stream: kept for stream, kept in selectivities.items() if kept[0]},
+            stores=self._transfers.kept(), handovers=self._costs.kept(),
+            restarts=tuple((one.started, one.pause_s) for one in self._restarts),
+        )  # fmt: skip
+
     @property
     def handover_cost(self) -> HandoverCost:
         """As estimated."""
@@ -118,8 +142,9 @@ class Learner:
         """Number of handovers behind that, and their median distance from it, s."""
         return len(self._costs), self._costs.off_s()
 
-    def learnt(self, service: Mapping[str, float]) -> Learnt:
-        """All the rest. `service`: component -> tuples/s of one busy replica, as last measured."""
+    def learnt(self, service: Mapping[str, float], age_s: float = 0.0) -> Learnt:
+        """All the rest. `service`: component -> tuples/s of one busy replica, as last measured; `age_s`: since it was
+        learnt."""
         curves = {name: learner.fit(1.0 / service[name]) for name, learner in self._curves.items() if name in service}
         ratios = {stream: learner.fit() for stream, learner in self._selectivities.items()}
         return Learnt(
@@ -127,6 +152,7 @@ class Learner:
             selectivities={stream: ratio for stream, ratio in ratios.items() if ratio is not None},
             stores=self._transfers.fit(),
             restarts=tuple(self._restarts),
+            origin=Origin(age_s=age_s, handovers=len(self._costs)),
         )
 
     def completed(self, rates: Rates) -> Rates:

@@ -36,12 +36,29 @@ class SelectivityLearner:
         """A window: tuples that the source component has processed, and tuples on the stream."""
         if processed <= 0:
             return
+        self._forget(now)
+        self._in += processed
+        self._out += sent
+        self._squares += sent * sent / processed
+        self._windows += 1.0
+
+    def _forget(self, now: float) -> None:
         kept = 1.0 if self._at is None else 0.5 ** (max(0.0, now - self._at) / HALF_LIFE_S)
         self._at = now
-        self._in = kept * self._in + processed
-        self._out = kept * self._out + sent
-        self._squares = kept * self._squares + sent * sent / processed
-        self._windows = kept * self._windows + 1.0
+        self._in, self._out = kept * self._in, kept * self._out
+        self._squares, self._windows = kept * self._squares, kept * self._windows
+
+    def kept(self) -> tuple[float, ...]:
+        """Tuples in, out, squares, windows, time of the newest window: all that it goes on from."""
+        return self._in, self._out, self._squares, self._windows, self._at or 0.0
+
+    @classmethod
+    def of(cls, kept: Sequence[float], now: float) -> SelectivityLearner:
+        """As it was kept, and aged until `now`."""
+        into, out, squares, windows, at = kept
+        learner = cls(into, out, squares, windows, at)
+        learner._forget(now)
+        return learner
 
     def fit(self) -> Selectivity | None:
         """None before the first window."""

@@ -1,14 +1,18 @@
-"""The event `learnt`: model against measurement of each component, and what is known of nodes and changes. Pure."""
+"""Learnt values, told: by the event `learnt`, and in a status. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
 from leeward.control.learning.learner import Learner
+from leeward.control.learning.record import LearntRecord
 
 
 def learnt_fields(learner: Learner) -> dict[str, object]:
-    """As `control.report.reading` reads them; figures of streams are under FROM>TO."""
+    """The event: model against measurement of each component, and what is known of nodes and changes.
+
+    As `control.report.reading` reads them; figures of streams are under FROM>TO.
+    """
     known, cost, (handovers, off_s) = learner.learnt({}), learner.handover_cost, learner.handovers
     return {
         "models": {
@@ -30,6 +34,19 @@ def learnt_fields(learner: Learner) -> dict[str, object]:
         },
         "restarts": [{"started": one.started, "pause_s": _short(one.pause_s)} for one in known.restarts],
     }
+
+
+def recorded(record: LearntRecord | None, why: str, now: float) -> dict[str, object]:
+    """The same of a record that is not looked into, for `leeward status`."""
+    if record is None:
+        return {"learnt": f"nothing is learnt ({why})", "learnt_age_s": None}
+    age_s = max(0.0, now - record.at)
+    counts = (
+        (record.curves, "response times"), (record.streams, "selectivities"), (record.stores, "nodes' links"),
+        (record.handovers, "handovers"), (record.restarts, "restarts"),
+    )  # fmt: skip
+    known = ", ".join(f"{len(each)} {name}" for each, name in counts)
+    return {"learnt": f"learnt by the service, as of {age_s:.0f} s ago: {known}", "learnt_age_s": round(age_s, 1)}
 
 
 def _short(value: float | None) -> float | None:

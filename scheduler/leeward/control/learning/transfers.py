@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from statistics import median
 
+from leeward.control.learning.record import StoreTimes
 from leeward.core.learnt import StoreLink
 from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot
@@ -19,10 +20,12 @@ LEAST_BYTES = 64 * 1024
 class TransferLearner:
     """See the module."""
 
-    def __init__(self) -> None:
-        self._ups: dict[str, deque[float]] = {}
-        self._downs: dict[str, deque[float]] = {}
-        self._trips: dict[str, deque[float]] = {}
+    def __init__(self, kept: Mapping[str, StoreTimes] | None = None) -> None:
+        """`kept`: by node, to go on from."""
+        kept = kept or {}
+        self._ups = {node: deque(one.ups, maxlen=KEEP) for node, one in kept.items() if one.ups}
+        self._downs = {node: deque(one.downs, maxlen=KEEP) for node, one in kept.items() if one.downs}
+        self._trips = {node: deque(one.trips, maxlen=KEEP) for node, one in kept.items() if one.trips}
 
     def add(self, old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics], slots: Mapping[int, Slot]) -> None:
         """Two looks at the tasks, one after the other. `slots`: task -> slot as Storm has it."""
@@ -36,6 +39,14 @@ class TransferLearner:
             _note(self._downs, node, downs, _totals(after)[1])
             if after.trip_s > 0:
                 self._trips.setdefault(node, deque(maxlen=KEEP)).append(after.trip_s)
+
+    def kept(self) -> dict[str, StoreTimes]:
+        """By node: all that it goes on from."""
+        found = (self._ups, self._downs, self._trips)
+        return {
+            node: StoreTimes(**{n: tuple(of.get(node, ())) for n, of in zip(StoreTimes.__slots__, found, strict=True)})
+            for node in sorted(set().union(*found))
+        }
 
     def fit(self) -> dict[str, StoreLink]:
         """Node -> its link, of those that were measured."""

@@ -31,7 +31,7 @@ from leeward.control.report.values import (
 #: Entries that a report keeps: of its timeline, of its refusals, and marks of a reconfiguration.
 TIMELINE, REFUSALS, MARKS = 64, 32, 64
 #: Events that tell of no deed.
-QUIET = frozenset({"measured", "learnt", "cluster_seen", "checkpoint_committed", "service_started"})
+QUIET = frozenset({"measured", "learnt", "learnt_resumed", "cluster_seen", "checkpoint_committed", "service_started"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
