@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from leeward.adapters import nimbus, wiring
 from leeward.cli import _build, _once, top
+from leeward.control.learning.record import LearntRecord
 from leeward.core.errors import NotReadyError
 from leeward.core.settings import settings_from
 from leeward.core.standing import Proposal, Standing
@@ -21,7 +22,7 @@ from tests.http_api import ACTING, Working
 pytestmark = pytest.mark.timeout(600)  # the first plan on a machine compiles the solver
 AT = "/api/topologies/taxi"
 #: They differ from run to run: times, and bounds that are made sharper while there is time.
-TIMES = {"seconds", "seconds_in_all", "solve_s", "bound", "gap"}
+TIMES = {"seconds", "seconds_in_all", "solve_s", "bound", "gap", "learnt", "learnt_age_s"}
 
 
 @pytest.fixture
@@ -84,6 +85,26 @@ def test_a_dry_run_is_that_of_the_command(client, command, options):
     code, document = command("plan", "taxi", *(word for option in options for word in ("-o", option)))
     assert timeless(told) == timeless(document) and code == (2 if told["change"] else 0)
     assert told["policy"] == ("even" if options == ["policy=even"] else "edrp") and told["rates"]["source"] == 100.0
+
+
+def test_both_go_by_what_the_service_has_learnt_and_say_so(stage, client, command):
+    nothing = asked(client.post(f"{AT}/plan", json={"options": ["policy=even"]}))
+    assert nothing["learnt"].startswith("nothing is learnt") and nothing["learnt_values"] == []
+    record = LearntRecord(
+        topology_id="taxi-1", at=stage.clock.time - 60.0, handovers=((1000.0, 2.0),), restarts=((1, 9.0),)
+    )
+    stage.world.learnt = record.to_json()
+    told = asked(client.post(f"{AT}/plan", json={"options": ["policy=even"]}))
+    assert timeless(told) == timeless(command("plan", "taxi", "-o", "policy=even")[1])
+    assert told["learnt_age_s"] > 60.0
+    assert {one["what"]: one["value"] for one in told["learnt_values"]}["restart_pause_s"] == 9.0
+    assert asked(client.get(f"{AT}/explain", params={"limit_s": 60}))["learnt"].startswith("learnt by the service")
+    words = client.get(f"{AT}/explain", params={"output": "text", "width": 160, "limit_s": 60}).text
+    assert "learnt by the service, as of" in words
+    wanted = {"replicas": {"work": {"n2": 2}}, "dry_run": True}
+    preview = asked(client.post(f"{AT}/reconfigure", json=wanted, headers=ACTING))
+    assert preview["learnt"].startswith("learnt by the service")
+    assert asked(client.get(f"{AT}/diff"))["learnt"] == command("diff", "taxi")[1]["learnt"] != ""
 
 
 def test_the_settings_of_the_service_are_those_of_a_dry_run(stage, client, command):

@@ -64,7 +64,7 @@ def _line(value: Any) -> str:
         return " ".join(_line(entry) for entry in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value)
+    return "-" if value is None else str(value)
 
 
 def document_text(document: Mapping[str, Any], output: Output) -> str:

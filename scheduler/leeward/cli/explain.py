@@ -76,11 +76,12 @@ def explain_command(
 
     try:
         check_options(time_limit, 0.0, seed)
+        told: dict[str, Any] = {}
         if what.endswith(".json") or Path(what).is_file():
             problem = read_problem(Path(what))
         else:
             addresses = _addresses(nimbus, zookeeper, redis, cluster)
-            problem = running_problem(what, addresses, _settings(config, options or []).of(what), timeout)
+            problem, told = running_problem(what, addresses, _settings(config, options or []).of(what), timeout)
         result = _explain(problem, method, time_limit, seed)
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)
@@ -90,7 +91,7 @@ def explain_command(
         raise typer.Exit(EXIT_INTERRUPTED) from None
     from leeward.policies.edrp.questions.running import explanation_document
 
-    document = explanation_document(problem, result)
+    document = explanation_document(problem, result) | told
     try:
         if out is None:
             write(document, output, sys.stdout)
@@ -104,12 +105,17 @@ def explain_command(
     raise typer.Exit(EXIT_CODES[document["status"]])
 
 
-def running_problem(topology: str, addresses: Addresses, chosen: Chosen, timeout: float) -> Problem:
-    """The problem that the policy of the papers would solve for it now; remarks go to standard error.
+def running_problem(
+    topology: str, addresses: Addresses, chosen: Chosen, timeout: float
+) -> tuple[Problem, dict[str, Any]]:
+    """The problem that the policy of the papers would solve for it now, and what of it was learnt.
+
+    Remarks go to standard error.
 
     Raises NotReadyError, ConfigError, ClusterRefusedError.
     """
     from leeward.cli._once import look_once
+    from leeward.core.learnt_told import learnt_by
     from leeward.core.options import read
     from leeward.policies.edrp.questions.running import problem_of
     from leeward.policies.edrp.settings import EdrpSettings
@@ -118,13 +124,12 @@ def running_problem(topology: str, addresses: Addresses, chosen: Chosen, timeout
 
     def made(view: ClusterView) -> dict[str, Any]:
         problem, remarks = problem_of(view, chosen)
-        return {"problem": problem, "remarks": remarks}
+        return {"problem": problem, "remarks": remarks, "learnt": learnt_by(view)}
 
     found = look_once(topology, addresses, chosen.service, timeout, made)
     for remark in found["remarks"]:
         typer.echo(f"{remark}", err=True)
-    problem: Problem = found["problem"]
-    return problem
+    return found["problem"], found["learnt"]
 
 
 def _explain(problem: Problem, method: str, time_limit: float, seed: int) -> Explanation | Infeasible | Unknown:

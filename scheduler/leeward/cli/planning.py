@@ -51,8 +51,8 @@ def plan_command(
 ) -> None:
     """The plan that the policy would make now, how it would be carried out, and the guard that refuses it, if one does.
 
-    Exit code 0: no change; 2: a change. The delays of a running service (cool-down, scale_down_s, no_return_s) are not
-    known here.
+    It goes by what the running service has learnt, and tells how old that is. Exit code 0: no change; 2: a change. The
+    delays of a running service (cool-down, scale_down_s, no_return_s) are not known here.
 
     Example: leeward plan query1 -o edrp.r_max_s=0.2 --output json
     """

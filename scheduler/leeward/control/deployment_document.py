@@ -16,6 +16,8 @@ from leeward.core.errors import PlanError
 from leeward.core.plan import diff
 
 KEYS = ("topology", "deployment")
+#: Keys of a status on the values that the service has learnt, by which it plans.
+LEARNT = ("learnt", "learnt_age_s")
 
 
 def read_deployment(document: object) -> tuple[str, dict[str, dict[str, int]]]:
@@ -58,6 +60,7 @@ def diff_document(status: Mapping[str, Any], wanted: Mapping[str, Mapping[str, i
         for c in diff(present, after)
     ]
     document = {"topology": status["topology"], "epoch": status["epoch"], "present": present, "wanted": after}
+    document |= {name: status[name] for name in LEARNT if name in status}
     if wanted is None:
         document |= {"plan": proposal.get("plan"), "reason": proposal.get("reason", "no plan waits for approval")}
         document |= {name: proposal.get(name) for name in ("gain", "cost_per_h", "downtime_s")}

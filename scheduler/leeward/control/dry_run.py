@@ -16,6 +16,7 @@ from leeward.control.ports import Post
 from leeward.control.preview import preview
 from leeward.control.registry import Policies
 from leeward.core.errors import ConfigError
+from leeward.core.learnt_told import learnt_by, sentence
 from leeward.core.model import ClusterView
 from leeward.core.peers import Directory
 from leeward.core.plan import Plan
@@ -39,7 +40,7 @@ def dry_run(
 def plan_document(plan: Plan, view: ClusterView, settings: Settings, *, frozen: bool) -> dict[str, Any]:
     """A plan, whether the guards let it through, and how it would be carried out. Pure."""
     about = {"topology": view.topology, "policy": settings.policy, "approval": settings.approval}
-    fields = {name: _finite(value) for name, value in plan_fields(plan, view).items()}
+    fields = {name: _finite(value) for name, value in plan_fields(plan, view).items()} | learnt_by(view)
     if changes_nothing(plan, view):
         return about | {"change": False, "refused": "", **fields}
     refused = "the topology is frozen" if frozen else refusal(plan, view, settings)
@@ -55,7 +56,7 @@ def preview_by_hand(
 
     Raises PlanError for one that would be refused.
     """
-    return preview(by_hand(wanted, view, force=force), view)
+    return preview(by_hand(wanted, view, force=force), view) | {"learnt": sentence(view)}
 
 
 def no_letters(_: Directory) -> Post:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
+from leeward.control.learning.learner import Learner
+from leeward.control.learning.record import LearntRecord, read_record
+from leeward.control.learning.telling import recorded
 from leeward.control.learning.transfers import TransferLearner
 from leeward.control.monitor import (
     Facts,
@@ -16,6 +20,7 @@ from leeward.control.monitor import (
     outside_of,
     read_samples,
     sizes_of,
+    streams_between,
 )
 from leeward.control.ports import Ports, Structure
 from leeward.control.room import not_placed
@@ -26,6 +31,7 @@ from leeward.core.coordinates import Delays
 from leeward.core.errors import ClusterRefusedError, NotReadyError
 from leeward.core.instructions import Mode
 from leeward.core.journal import StepName
+from leeward.core.learnt import Learnt, Origin
 from leeward.core.metrics import TaskMetrics
 from leeward.core.migration import restoring
 from leeward.core.model import ClusterView
@@ -39,10 +45,15 @@ from leeward.core.topology_conf import REPLICAS
 
 
 def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[[float], None]) -> ClusterView:
-    """A view with rates over one window; waits that long. Raises NotReadyError, ConfigError, ClusterRefusedError."""
+    """A view with rates over one window, and with what the running service has learnt; waits for the window.
+
+    Raises NotReadyError, ConfigError, ClusterRefusedError.
+    """
     structure = ports.nimbus.structure(topology)
     check_structure(structure)
-    monitor = Monitor(settings)
+    mine = ports.open_topology(structure).control
+    record, why = read_record(mine.read_learnt(), structure.id)
+    monitor = Monitor(settings, record.service if record else None)
     monitor.observe(read_samples(ports.snapshots.metrics(structure.id)), ports.clock.now())
     sleep(settings.window_s)
     samples = read_samples(ports.snapshots.metrics(structure.id))
@@ -52,9 +63,18 @@ def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[
         structure=structure, cluster=cluster, delay_s=delays_of(samples, cluster.assigned.slots),
         record=_record(ports, structure), rates=rates, service=monitor.service,
         sizes=sizes_of(samples), outside=outside_of(samples), draining=ports.cluster.draining(),
-        wanted=ports.open_topology(structure).control.read_placement(), network=ports.network,
+        wanted=mine.read_placement(), network=ports.network, learnt=Learnt(origin=Origin(why=why)),
     )  # fmt: skip
-    return build_view(facts, settings)
+    return build_view(facts if record is None else _taught(facts, record, ports.clock.now()), settings)
+
+
+def _taught(facts: Facts, record: LearntRecord, now: float) -> Facts:
+    """The same facts with all that the running service has learnt, as it plans by them."""
+    learner = Learner(streams_between(facts.structure), record, now)
+    return replace(
+        facts, rates=learner.completed(facts.rates), handover_cost=learner.handover_cost,
+        learnt=learner.learnt(facts.service, max(0.0, now - record.at)),
+    )  # fmt: skip
 
 
 def why_not_ready(topology: str, ports: Ports) -> str:
@@ -75,6 +95,7 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
     cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
     record = _record(ports, structure)
     control = ports.open_topology(structure).control
+    learnt, why = read_record(control.read_learnt(), structure.id)
     journal, standing = control.read_journal(), control.read_standing() or Standing()
     held = journal is not None and journal.step is StepName.HELD
     facts = Facts(structure=structure, cluster=cluster, record=record, rates=Monitor(Settings()).observe({}, 0.0))
@@ -104,6 +125,7 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "delays_ms": delays_ms(delays),
         "datastore": datastore_of(samples, cluster.assigned.slots),
         "delay_error": None if (off := delays.error()) is None else round(off, 3),
+        **recorded(learnt, why, ports.clock.now()),
         "frozen": (standing.why or "yes") if standing.frozen else "",
         "proposal": proposal_fields(standing.proposal) if standing.proposal else {},
         "shown": shown_by(samples),

@@ -14,6 +14,7 @@ streams [{from, to, rate, delay, cost, slack, links [{from, to, rate}]}],
 nodes [{id, capacity, used, placed {operator: replicas}}],
 limits [{kind, where, used, limit, slack, tight, binds, step, relaxed: answer, without: answer | null}],
 alternatives [{operator, change, node, others, answer}], next_best {operator: {change, node, answer, exact}}.
+Of a topology that runs it also has learnt, learnt_age_s and learnt_values (`core/learnt_told.py`).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 from leeward.core.errors import NotReadyError
+from leeward.core.learnt_told import learnt_by
 from leeward.core.model import ClusterView
 from leeward.core.options import read
 from leeward.core.settings import Chosen
@@ -49,7 +50,7 @@ def explain_view(
     """
     problem, remarks = problem_of(view, chosen)
     result = explain(problem, method=method, time_limit_s=time_limit_s, seed=seed)
-    document = explanation_document(problem, result)
+    document = explanation_document(problem, result) | learnt_by(view)
     if width is None:
         return document
     text = io.StringIO()

@@ -53,6 +53,7 @@ def _found(document: Document) -> str:
         (
             f'<p class="sum">{escape(headline(document))}</p>',
             f"<p>{escape(objective(document))}</p>",
+            f"<p>{escape(document['learnt'])}</p>" if "learnt" in document else "",
             notes,
             "<h2>Deployment</h2>",
             '<p class="legend"><span class="key hot">critical path</span><span class="key">other replicas and streams'

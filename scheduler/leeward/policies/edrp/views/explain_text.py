@@ -22,6 +22,8 @@ def print_explanation(document: Document, stream: TextIO, *, width: int | None =
     console = Console(file=stream, width=width)
     console.print(f"[bold]{document['status']}[/bold]  {escape(document['name'])}", highlight=False)
     console.print(headline(document), objective(document), sep="\n", highlight=False, markup=False)
+    if "learnt" in document:
+        console.print(document["learnt"], style="dim", highlight=False, markup=False)
     for note in limit_notes(document):
         console.print(note, style="yellow", highlight=False, markup=False)
     for table in tables(document):
