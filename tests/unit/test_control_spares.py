@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from control_views import node, view
@@ -10,10 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.control.guard import check_plan
-from leeward.control.spares import idle_tasks, spare, spares_fields, standing_spares
+from leeward.control.ports import ComponentFacts, Structure
+from leeward.control.spares import idle_tasks, price_of, spare, spares_fields, standing_spares
+from leeward.control.worker_heap import FALLBACK, LOG_WRITER, REQUEST, worker_heap
 from leeward.core.model import Component, Measured
 from leeward.core.plan import Slot, restarting
 from leeward.core.table import even_table, replicas
+
+
+def structure(conf=None):
+    """Each executor of `work` asks for 100 MB."""
+    conf = {"worker.childopts": "-Xmx%HEAP-MEM%m", LOG_WRITER: "-Xmx64m", REQUEST: 128.0} if conf is None else conf
+    work = ComponentFacts(id="work", kind="stateful", inputs=("source",), conf={REQUEST: 100.0})
+    return Structure(id="app-1-1", name="app", components=(work,), conf=conf)
 
 
 def ready(**changes):
@@ -91,10 +101,50 @@ def test_the_component_that_has_most_to_do_comes_first():
 
 
 def test_status_states_what_they_cost():
-    told = spares_fields(ready())
+    told = spares_fields(ready(), structure(), {3: 51_000_000})
     assert told["nodes"] == {"n1": {"work": 2}} and (told["tasks"], told["workers"]) == (2, 1)
-    assert (told["memory_mb"], told["processors"]) == (80, 0.037)
-    assert spares_fields(view(work=(2, 3, 4)))["nodes"] == {}
+    assert (told["memory_mb"], told["processors"]) == (91, 0.037)
+    assert told["memory_from"] == "1 of 2 processes are measured, others count 40 MB"
+    assert (told["worker_heap_mb"], told["worker_heap_from"]) == (200.0, REQUEST), "two executors of 100 MB"
+    assert (told["log_writer_heap_mb"], told["log_writer_heap_from"]) == (64.0, LOG_WRITER)
+    none = spares_fields(view(work=(2, 3, 4)), structure(), {})
+    assert (none["nodes"], none["memory_mb"], none["worker_heap_mb"]) == ({}, 0, 0)
+
+
+def test_the_cost_is_told_with_the_decision():
+    conf = {"worker.childopts": "-Xmx128m"}
+    price = partial(price_of, view=ready(), structure=structure(conf), resident={3: 51_000_000})
+    assert spare(ready(), price).reason == (
+        "a spare of work to n2, which has no warm task; it costs a Python process of 51 MB (measured), "
+        "a worker with a heap of at most 128 MB (worker.childopts), and 0.036 processors"
+    )
+    unknown = price_of(3, ready(), structure({"worker.childopts": ""}), {})
+    assert "some 40 MB" in unknown and "without bound" in unknown
+
+
+@pytest.mark.parametrize(
+    ("conf", "heap"),
+    [
+        ({"worker.childopts": "-Xms16m -Xmx1g -Xss512k"}, (1024.0, "worker.childopts")),
+        ({"worker.childopts": ["-Xmx96m", "-XX:+UseSerialGC"]}, (96.0, "worker.childopts")),
+        (
+            {"worker.childopts": "-Xmx96m", "topology.worker.childopts": "-Xmx300000k"},
+            (300000 / 1024, "topology.worker.childopts"),
+        ),
+        ({"worker.childopts": "-Xmx96m", "topology.worker.childopts": None}, (96.0, "worker.childopts")),
+        ({"worker.childopts": "-Xmx%HEAP-MEM%m", REQUEST: 128.0}, (228.0, REQUEST)),
+        ({"worker.childopts": "-Xmx%HEAP-MEM%m", REQUEST: "much"}, (100.0, REQUEST)),
+        ({"worker.childopts": "-Xmxall"}, (None, "worker.childopts")),
+        ({}, (None, "no -Xmx is set: the JVM takes a share of the node's memory")),
+    ],
+)
+def test_the_heap_is_that_of_the_last_option(conf, heap):
+    assert worker_heap(conf, [{REQUEST: 100.0}, {}]) == (pytest.approx(heap[0]) if heap[0] else None, heap[1])
+
+
+def test_without_requests_the_heap_is_that_of_the_cluster():
+    assert worker_heap({"worker.childopts": "-Xmx%HEAP-MEM%m", FALLBACK: 768}, [{}]) == (768.0, FALLBACK)
+    assert worker_heap({"worker.childopts": "-Xmx%HEAP-MEM%m"}, [{}]) == (None, FALLBACK)
 
 
 def test_where_a_task_has_no_place_nothing_is_brought():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.core.metrics import TaskMetrics
+from leeward.runtime.task.memory import resident_bytes
 
 LINE = {"component": "work", "pid": 7, "t": 12.5}
 plain = st.integers(0, 2**53)
@@ -34,3 +35,9 @@ def test_counts_are_read_as_one_by_one(tables, groups):
 @given(st.sampled_from(["in", "out", "groups"]), st.none() | st.lists(plain) | plain | st.text())
 def test_a_table_that_is_none_is_a_line_that_cannot_be_read(name, found):
     assert TaskMetrics.from_line(json.dumps(LINE | {name: found})) is None
+
+
+def test_the_memory_of_a_task_is_told_and_a_line_without_it_is_read():
+    sample = TaskMetrics(component="work", pid=7, t=12.5, resident_bytes=resident_bytes())
+    assert 1_000_000 < TaskMetrics.from_line(sample.to_line()).resident_bytes < 2**40
+    assert TaskMetrics.from_line(json.dumps(LINE)).resident_bytes == 0

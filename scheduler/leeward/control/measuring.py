@@ -116,6 +116,11 @@ class Measuring:
         """The cost of a reconfiguration that is over."""
         self._learner.ended(journal)
 
+    @property
+    def resident(self) -> Mapping[int, int]:
+        """Task -> bytes of its process, as last measured; 0: not known."""
+        return {task: sample.resident_bytes for task, sample in self._samples.items()}
+
     def known(self, coordinator: Coordinator, *, rates: bool) -> bool:
         """There are figures to plan by; with `rates`, of each task that works."""
         return not self._lacks and not (rates and self._monitor.unknown(owners_of(coordinator.machine)))

@@ -117,7 +117,7 @@ def status_of(topology: str, ports: Ports) -> dict[str, object]:
         "why_not": not_placed(cluster, tasks) or cluster.assigned.reason,
         "warnings": [*warnings, *warnings_of(samples)],
         "deployment": present_deployment(view),
-        "spares": spares_fields(view),
+        "spares": spares_fields(view, structure, {task: one.resident_bytes for task, one in samples.items()}),
         "tasks": {component.id: len(component.tasks) for component in view.components},
         "running": len(running(tasks, samples)),
         "nodes": {node.id: list(node.ports) for node in view.nodes},

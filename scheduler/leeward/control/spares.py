@@ -8,23 +8,26 @@ takes a slot in which no other topology is, and leaves one in which no task work
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from leeward.control.limits import utilisation
+from leeward.control.ports import Structure
+from leeward.control.worker_heap import Heap, log_writer_heap, worker_heap
 from leeward.core.apart import barred, rivals_of
 from leeward.core.model import ClusterView, Component, Node
 from leeward.core.plan import Plan, Slot, deployment
 from leeward.core.table import replicas
 
-#: Of a warm task, MB resident and share of a processor; of a worker, share of a processor (docs/measurements.md, "Idle
-#: topologies").
+#: Of a warm task, MB resident where it is not measured, and share of a processor; of a worker, share of a processor
+#: (docs/measurements.md, "Idle topologies").
 TASK_MB, TASK_PROCESSORS, WORKER_PROCESSORS = 40.0, 0.001, 0.035
 
 
-def spare(view: ClusterView) -> Plan | None:
+def spare(view: ClusterView, costs: Callable[[int], str] | None = None) -> Plan | None:
     """The plan that brings one warm task to a node with a free slot and no warm task; None if there is none to bring.
 
     The task is of the component with the highest utilisation that can be scaled there, and comes from the node with
-    the most warm tasks, which keeps one. No plan where a task has no place.
+    the most warm tasks, which keeps one. No plan where a task has no place. `costs`: of this task as a spare, in words.
     """
     tasks = {task for component in view.components for task in component.tasks}
     if not tasks <= view.assignment.keys():
@@ -44,6 +47,8 @@ def spare(view: ClusterView) -> Plan | None:
             slot = _free_slot(view, node)
             if slot is not None and node.id not in away and (not component.pinned or node.id in component.pinned):
                 reason = f"a spare of {component.id} to {node.id}, which has no warm task"
+                if costs is not None:
+                    reason = f"{reason}; {costs(mine[0])}"
                 return Plan(tables=view.tables, placement={**view.assignment, mine[0]: slot}, reason=reason)
     return None
 
@@ -80,16 +85,55 @@ def _free_slot(view: ClusterView, node: Node) -> Slot | None:
     return next((slot for port in sorted(node.ports) if (slot := Slot(node.id, port)) not in taken), None)
 
 
-def spares_fields(view: ClusterView) -> dict[str, object]:
-    """Warm tasks that stand ready in workers of their own, by node, and what they cost as measured elsewhere.
+def spares_fields(view: ClusterView, structure: Structure, resident: Mapping[int, int]) -> dict[str, object]:
+    """Warm tasks that stand ready in workers of their own, by node, and what they cost.
 
-    `memory_mb` is that of the Python processes; a worker's JVM
-    takes what the cluster's settings give it.
+    `resident`: task -> bytes of its Python process, where measured. `memory_mb` is that of the Python processes, and
+    `memory_from` how it is known. `worker_heap_mb` is the most that the heaps of the workers' JVMs may take, and
+    `log_writer_heap_mb` that of the JVMs that write their logs; each with the key of the topology's configuration that
+    says so, and null where none does.
     """
     standing = standing_spares(view)
-    tasks = sum(sum(counts.values()) for counts in standing.values())
-    workers = len({view.assignment[task] for task in idle_tasks(view) if task in view.assignment})
+    spares = [task for task in idle_tasks(view) if task in view.assignment]
+    workers = {view.assignment[task] for task in spares}
+    known = [resident[task] / 1e6 for task in spares if resident.get(task)]
+    heaps, log_writer = [_heap(view, structure, slot) for slot in sorted(workers)], log_writer_heap(structure.conf)
     return {
-        "nodes": standing, "tasks": tasks, "workers": workers, "memory_mb": round(tasks * TASK_MB),
-        "processors": round(tasks * TASK_PROCESSORS + workers * WORKER_PROCESSORS, 3),
+        "nodes": standing, "tasks": len(spares), "workers": len(workers),
+        "memory_mb": round(sum(known) + (len(spares) - len(known)) * TASK_MB),
+        "memory_from": f"{len(known)} of {len(spares)} processes are measured, others count {TASK_MB:g} MB",
+        "worker_heap_mb": _total([heap.mb for heap in heaps]), "worker_heap_from": heaps[0].key if heaps else "",
+        "log_writer_heap_mb": _total([log_writer.mb] * len(workers)),
+        "log_writer_heap_from": log_writer.key if heaps else "",
+        "processors": round(len(spares) * TASK_PROCESSORS + len(workers) * WORKER_PROCESSORS, 3),
     }  # fmt: skip
+
+
+def price_of(task: int, view: ClusterView, structure: Structure, resident: Mapping[int, int]) -> str:
+    """The cost of this spare in a worker of its own, in words."""
+    mb = resident.get(task, 0) / 1e6
+    python = f"{mb:.0f} MB (measured)" if mb else f"some {TASK_MB:g} MB"
+    heap = worker_heap(structure.conf, [_conf(task, view, structure)])
+    jvm = (
+        f"a heap of at most {heap.mb:.0f} MB ({heap.key})"
+        if heap.mb is not None
+        else f"a heap without bound ({heap.key})"
+    )
+    processors = TASK_PROCESSORS + WORKER_PROCESSORS
+    return f"it costs a Python process of {python}, a worker with {jvm}, and {processors:g} processors"
+
+
+def _heap(view: ClusterView, structure: Structure, slot: Slot) -> Heap:
+    inside = [task for task, at in view.assignment.items() if at == slot]
+    return worker_heap(structure.conf, [_conf(task, view, structure) for task in inside])
+
+
+def _conf(task: int, view: ClusterView, structure: Structure) -> Mapping[str, object]:
+    """Of the component of a task; of Storm's own components there is none."""
+    names = {task: component.id for component in view.components for task in component.tasks}
+    return next((entry.conf for entry in structure.components if entry.id == names.get(task)), {})
+
+
+def _total(sizes: Sequence[float | None]) -> float | None:
+    known = [size for size in sizes if size is not None]
+    return round(sum(known), 1) if len(known) == len(sizes) else None

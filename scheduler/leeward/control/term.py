@@ -31,7 +31,7 @@ from leeward.control.requests import Requests
 from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.control.room import not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
-from leeward.control.spares import spare
+from leeward.control.spares import price_of, spare
 from leeward.core.control import ControlRecord
 from leeward.core.errors import ClusterRefusedError, NotReadyError, ProtocolError
 from leeward.core.journal import StepName
@@ -280,7 +280,7 @@ class Term:
         quiet = coordinator.idle and coordinator.machine.whole and not self._consent.objection()
         if not (wanted and quiet) or self._why_unplaced(view := self.view()) or view.first:
             return
-        plan = spare(view)
+        plan = spare(view, lambda task: price_of(task, view, self._structure, self._measuring.resident))
         if plan is None or refusal(plan, view, self._settings):
             return
         self._spare_at = now + SPARE_S

@@ -36,6 +36,7 @@ class TaskMetrics:
     looked_at: int = 0  #: number of those samples
     reads: str = ""  #: a source: the stream of the datastore that it reads
     writes: str = ""  #: a sink: the stream of the datastore that it writes
+    resident_bytes: int = 0  #: memory of its process; 0: not known
     state_bytes: int = 0  #: of `self.state`, by the last export
     up_bytes: int = 0  #: of state that went to the DataStore
     up_s: float = 0.0  #: time that these transfers took
@@ -59,7 +60,7 @@ class TaskMetrics:
             "busy_s": round(self.busy_s, 6), "buffered": self.buffered, "groups": dict(self.groups),
             "sojourns": self.sojourns, "sojourn_s": round(self.sojourn_s, 6), "trip_s": round(self.trip_s, 7),
             "up": [self.up_bytes, round(self.up_s, 6)], "down": [self.down_bytes, round(self.down_s, 6)],
-            "looked_at": self.looked_at, "state_bytes": self.state_bytes,
+            "looked_at": self.looked_at, "state_bytes": self.state_bytes, "resident_bytes": self.resident_bytes,
             "reads": self.reads, "writes": self.writes, "mode": self.mode,
             "outside": self.outside, "state_unused": self.state_unused,
             "ahead_s": None if self.ahead_s is None else round(self.ahead_s, 6),
@@ -90,6 +91,7 @@ class TaskMetrics:
                 groups={int(group): count for group, count in _counts(entry.get("groups", {})).items()},
                 looked_at=_count(entry.get("looked_at", 0)),
                 state_bytes=_count(entry.get("state_bytes", 0)),
+                resident_bytes=_count(entry.get("resident_bytes", 0)),
                 up_bytes=_count(up_bytes),
                 up_s=_amount(up_s),
                 down_bytes=_count(down_bytes),

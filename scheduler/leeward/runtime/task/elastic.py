@@ -46,6 +46,7 @@ from leeward.runtime.task.conf import direct, redis_url, service_time, zookeeper
 from leeward.runtime.task.distance import Distance
 from leeward.runtime.task.emulated import Server
 from leeward.runtime.task.link import Link
+from leeward.runtime.task.memory import resident_bytes
 from leeward.runtime.task.routed import routes_of
 from leeward.runtime.task.task import Task
 from leeward.runtime.task.user_code import UserCode
@@ -361,6 +362,7 @@ class Elastic(Output):
             buffered=self._protocol.buffered + self._read_ahead,
             groups=dict(load.tuples) if load else {},
             looked_at=load.looked_at if load else 0,
+            resident_bytes=resident_bytes(),
             state_bytes=self._task.state_bytes,
             **self._transfers.figures(),
             reads=self.reads,
