@@ -22,7 +22,8 @@ frozen, thawed             a person has decided that plans are not carried out, 
 reconfiguration_started    changes, reason, epoch, cut
 phase                      MOVE or RESTORE begins
 handover_step              epoch, steps: every task has passed so many, more follow
-reconfiguration_ended      result, kind, changes, pause_s, phases, steps, bytes_exported, bytes_imported
+reconfiguration_ended      result, kind, changes, pause_s, phases, steps, bytes_exported, bytes_imported, clock_behind_s
+                           (two leaders, the last one's clock behind: durations are not sure)
 reconfiguration_undone     Storm could not have it so: why
 reset                      a process was lost: why, cut
 tasks_left_out             lost tasks that nobody waits for from here on: tasks

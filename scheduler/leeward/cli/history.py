@@ -69,11 +69,18 @@ def document(topology: str, entries: tuple[Reconfiguration, ...], *, whole: bool
                 "changes": ", ".join(
                     f"{c.kind} {c.component} {_places(c.before)} -> {_places(c.after)}" for c in entry.changes
                 ),
-                "reason": entry.reason,
+                "reason": entry.reason + _unsure(entry),
             }
             for entry in entries
         ] or "none yet",
     }  # fmt: skip
+
+
+def _unsure(entry: Reconfiguration) -> str:
+    if not entry.clock_behind_s:
+        return ""
+    behind = f"{entry.clock_behind_s:.1f} s behind the clock of the leader before it"
+    return f"; its last leader's clock was {behind}, so durations are not sure"
 
 
 def _plain(entry: dict[str, Any]) -> dict[str, Any]:

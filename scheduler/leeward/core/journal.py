@@ -88,8 +88,10 @@ class Journal:
         return any(self.old_slots.get(task) != slot for task, slot in self.new_slots.items())
 
     def at(self, step: StepName, now: float, **changes: Any) -> Journal:
-        """The same journal at another step, first reached at `now`."""
-        return replace(self, step=step, times={str(step): now, **self.times}, **changes)
+        """The same journal at another step, first reached at `now`; not before the step that was reached last, as the
+        clock of a coordinator that takes over may be behind."""
+        reached = max([now, *self.times.values()])
+        return replace(self, step=step, times={str(step): reached, **self.times}, **changes)
 
     def to_json(self) -> str:
         """Compact JSON; equal journals give equal text."""

@@ -8,10 +8,14 @@ from leeward.core.plan import deployment
 
 
 def restart_of(journal: Journal) -> Restart | None:
-    """From the journal of a restart that is closed; None for another one, or where its times are not known."""
+    """From the journal of a restart that is closed; None for another one, or where its times are not known.
+
+    It is closed after its last step; at the same time only where the clock of a coordinator that has taken over was
+    behind (`Journal.at`): then its pause is not known.
+    """
     begun = [at for name, at in journal.times.items() if name != StepName.CLOSED]
     closed = journal.times.get(StepName.CLOSED)
-    if journal.kind != "restart" or journal.open or closed is None or not begun or closed < min(begun):
+    if journal.kind != "restart" or journal.open or closed is None or not begun or closed <= max(begun):
         return None
     return Restart(_started(journal), closed - min(begun))
 

@@ -114,6 +114,7 @@ def reconfiguration_of(fields: Fields, ended: float | None, begun: float | None 
         result=read.text(fields.get("result")), changes=read.changes(fields.get("changes")),
         pause_s=read.number(fields.get("pause_s")) or 0.0, phases=phases, steps=read.whole(fields.get("steps")) or 0,
         bytes_moved=read.whole(fields.get("bytes_exported")) or 0,
+        clock_behind_s=read.number(fields.get("clock_behind_s")) or 0.0,
     )  # fmt: skip
 
 

@@ -86,6 +86,7 @@ class Reconfiguration:
     changes: tuple[Change, ...] = ()
     pause_s: float = 0.0  #: time that the stream stood; of a handover the longest wait of a tuple
     phases: Mapping[str, float] = field(default_factory=dict)  #: step -> its duration in s, in their order
+    clock_behind_s: float = 0.0  #: clock of its last leader, behind that of the one before it: durations are not sure
     steps: int = 0  #: that all tasks have passed
     bytes_moved: int = 0
     marks: tuple[Mark, ...] = ()  #: while it is in progress

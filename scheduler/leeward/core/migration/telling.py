@@ -18,17 +18,22 @@ def summary_of(m: Machine, result: Outcome, now: float) -> dict[str, object]:
     """The event of a reconfiguration that ended; `pause_s` is from the announcement to RUN.
 
     A handover has no pause: there it is the longest time, in any step, that a tuple waited for its group's state.
+    Times of steps are by the clock of the coordinator that took them. Where that of the last one is behind by
+    `clock_behind_s`, durations that would be negative are 0, and the others are not sure.
     """
     journal, reports = m.journal, m.arrived.values() if m.state in (State.RESTORING, State.HANDING) else ()
-    times = sorted((at, name) for name, at in journal.times.items() if name != StepName.CLOSED)
-    ends = [at for at, _ in times[1:]] + [now]
+    order = list(StepName)
+    steps = {StepName(name): at for name, at in journal.times.items() if name != StepName.CLOSED}
+    times = sorted(((at, str(name)) for name, at in steps.items()), key=lambda t: (t[0], order.index(StepName(t[1]))))
+    ended = max([now, *steps.values()])
+    ends = [at for at, _ in times[1:]] + [ended]
     phases = {f"{name}_s": round(end - at, 4) for (at, name), end in zip(times, ends, strict=True)}
     came = sum(report.bytes for report in reports)
     if journal.kind == "handover":  # nothing stops: the longest wait of a tuple counts
         pause_s = max([journal.waited, *(report.waited for report in reports)])
         exported = came = journal.exported + came
     else:
-        pause_s = now - times[0][0] if times else 0.0
+        pause_s = ended - times[0][0] if times else 0.0
         exported = journal.exported
     return {
         "kind": journal.kind,
@@ -39,6 +44,7 @@ def summary_of(m: Machine, result: Outcome, now: float) -> dict[str, object]:
         "changes": changes_of(m),
         "pause_s": round(pause_s, 4),
         "phases": phases,
+        "clock_behind_s": round(ended - now, 3),
         "steps": journal.steps,
         "bytes_exported": exported,
         "bytes_imported": came,
