@@ -109,7 +109,7 @@ def test_all_of_it_can_be_told():
     learner = taught()
     learner.ended(replace(CLOSED, kind="restart"))
     told = json.loads(json.dumps(learnt_fields(learner), allow_nan=False))
-    assert set(told) == {"models", "stores", "selectivities", "handover", "restarts"}
+    assert set(told) == {"models", "stores", "selectivities", "rest", "handover", "restarts"}
     assert told["models"]["work"]["measured_s"] == pytest.approx(0.015)
     assert told["selectivities"]["source>work"]["ratio"] == 1.0
     assert told["restarts"] == [{"started": 0, "pause_s": 4.0}]

@@ -36,11 +36,14 @@ def test_a_successor_knows_all_that_its_predecessor_knew():
     first = taught()
     first.ended(replace(CLOSED, epoch=3))
     first.ended(replace(CLOSED, kind="restart", epoch=4))
+    for _ in range(10):
+        first.compare(0.08, 0.15, NOW)  # a model that is too slow has a negative rest
     second = resumed(first)
     before, after = first.learnt(SERVICE), second.learnt(SERVICE)
     assert after.curves["work"].response_s(50.0) == pytest.approx(before.curves["work"].response_s(50.0), rel=1e-6)
     assert after.curves["work"].error_s(50.0) == pytest.approx(before.curves["work"].error_s(50.0), rel=1e-3)
     assert after.selectivities[STREAM] == pytest.approx(before.selectivities[STREAM])
+    assert after.rest.samples == before.rest.samples and after.rest.seconds == pytest.approx(-0.07)
     assert after.stores == before.stores and after.restarts == before.restarts
     assert second.handover_cost == first.handover_cost != HandoverCost()
 
@@ -111,6 +114,8 @@ GOOD = json.loads(taught().record("app-1", SERVICE, NOW).to_json() or "")
         json.dumps({**GOOD, "curves": {"work": [*GOOD["curves"]["work"][:9], 0.0]}}),
         json.dumps({**GOOD, "streams": [["source", "work", 1.0]]}),
         json.dumps({**GOOD, "stores": {"n1": {"ups": [float("nan")], "downs": [], "trips": []}}}),
+        json.dumps({**GOOD, "rest": [10.0, 5.0, 1.0, 1.0]}),
+        json.dumps({**GOOD, "rest": [10.0, "long", 1.0, 1.0]}),
         json.dumps({**GOOD, "handovers": [[1, "long"]]}),
         json.dumps({name: value for name, value in GOOD.items() if name != "restarts"}),
     ],

@@ -41,6 +41,9 @@ def plan_document(plan: Plan, view: ClusterView, settings: Settings, *, frozen: 
     """A plan, whether the guards let it through, and how it would be carried out. Pure."""
     about = {"topology": view.topology, "policy": settings.policy, "approval": settings.approval}
     fields = {name: _finite(value) for name, value in plan_fields(plan, view).items()} | learnt_by(view)
+    if view.rest is not None and plan.estimate.response_s is not None:
+        whole_s = max(0.0, plan.estimate.response_s + view.rest.seconds)
+        fields["response_with_rest_s"] = _finite(round(whole_s, 6))
     if changes_nothing(plan, view):
         return about | {"change": False, "refused": "", **fields}
     refused = "the topology is frozen" if frozen else refusal(plan, view, settings)

@@ -59,6 +59,7 @@ class Decision(NamedTuple):
     view: ClusterView  #: for which it was asked
     plan: Plan | None = None  #: to carry out; None: refused, or no change
     keeps: bool = False  #: the policy wants no change
+    modelled_s: float | None = None  #: its response time of what is in force, if it keeps that and has one
 
 
 class Loop:
@@ -147,7 +148,7 @@ class Loop:
             return Decision(view, plan)
         if why:
             self._refuse(why)
-        return Decision(view, keeps=not why)
+        return Decision(view, keeps=not why, modelled_s=None if why else plan.estimate.response_s)
 
     def objection(
         self, plan: Plan, view: ClusterView, now: float, *, epoch: int, idle: bool, hold: str = ""

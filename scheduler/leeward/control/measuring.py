@@ -55,6 +55,7 @@ class Measuring:
         self._samples: Mapping[int, TaskMetrics] = {}
         self._news, self._nodes = News(), NodesSeen()
         self._at = 0.0
+        self._modelled: tuple[float, float] | None = None  # response time by the policy, s, of what is in force; when
         self._lacks = ""  # why there are no measurements
         self.stale = ""  #: why a plan that is being made goes by figures that are wrong by now
 
@@ -94,8 +95,23 @@ class Measuring:
             self._delays = delays_of(samples, slots)
             self._warned.clocks(clocks_off(samples, slots))
             if coordinator.idle and self._learner.observe(samples, slots, self._monitor.service, now):
+                self._compare(coordinator, now)
                 self._emit("learnt", learnt_fields(self._learner))
         return True
+
+    def modelled(self, seconds: float | None, now: float) -> None:
+        """The policy keeps what is in force, and this is its response time; None if the policy has none."""
+        self._modelled = None if seconds is None else (seconds, now)
+
+    def _compare(self, coordinator: Coordinator, now: float) -> None:
+        """Model and measurement of the whole path, where the model is of about now."""
+        measured = response_s(self._streams, now, self._samples, owners_of(coordinator.machine))
+        if (
+            measured is not None
+            and self._modelled is not None
+            and now - self._modelled[1] <= 2 * self._settings.period_s
+        ):
+            self._learner.compare(measured, self._modelled[0], now)
 
     def _unmeasured(self, why: str) -> bool:
         self._lacks, self.stale = why, f"no measurements: {why}"
@@ -107,6 +123,7 @@ class Measuring:
         """Measurements from before and after are not compared."""
         self._monitor.forget()
         self._learner.forget()
+        self._modelled = None
 
     def moved(self) -> None:
         """A reconfiguration is over: tasks that were silent meanwhile are not late."""

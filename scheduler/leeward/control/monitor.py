@@ -309,6 +309,7 @@ def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None)
         handover_cost=facts.handover_cost,
         restarts=facts.learnt.restarts,
         selectivity=facts.learnt.selectivities,
+        rest=facts.learnt.rest,
         origin=facts.learnt.origin,
         live=settings.mode == "live",
         warm_apart=settings.warm_apart or settings.spares,

@@ -265,6 +265,7 @@ class Term:
                 self._no_turn = ""
                 self._reservations.turns.leave(self._structure.name)
             if decision.keeps:
+                self._measuring.modelled(decision.modelled_s, now)
                 self._consent.unwanted()
                 self._bring_spare(coordinator, now)
         elif self._presence.away and restarting(coordinator.machine.slots, decision.plan.placement):

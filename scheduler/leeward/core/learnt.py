@@ -85,6 +85,17 @@ class RestartCost(NamedTuple):
     restarts: int = 0  #: that it was learnt from
 
 
+class Rest(NamedTuple):
+    """The time from source to sink that the modelled parts do not have: alignment of pulses, intervals of sources.
+
+    It does not depend on the placement, so it is told beside a plan, and compares none.
+    """
+
+    seconds: float  #: measured less modelled; negative where the model is too slow
+    error_s: float  #: standard error
+    samples: float  #: that count: old ones count less
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreLink:
     """The way between a node and the DataStore as its tasks have used it; None: not measured yet.
@@ -116,6 +127,7 @@ class Learnt:
     selectivities: Mapping[tuple[str, str], Selectivity] = field(default_factory=dict)  #: by stream (from, to)
     stores: Mapping[str, StoreLink] = field(default_factory=dict)  #: by node
     restarts: tuple[Restart, ...] = ()  #: the newest, oldest first
+    rest: Rest | None = None  #: None: too little was measured
     origin: Origin = field(default_factory=Origin)
 
 

@@ -48,6 +48,8 @@ def _values(view: ClusterView) -> Iterator[tuple[str, str, float, float | None, 
                 yield "response_s", name, curve.response_s(rate), curve.error_s(rate), curve.samples
     for (source, target), ratio in sorted(view.selectivity.items()):
         yield "tuples_for_each", f"{source}>{target}", ratio.ratio, ratio.error, ratio.windows
+    if view.rest is not None:
+        yield "rest_of_response_s", view.topology, view.rest.seconds, view.rest.error_s, view.rest.samples
     hosts = {node for counts in (present_deployment(view) or {}).values() for node in counts}
     for node in view.nodes:
         if node.id in hosts and node.store.up_rate is not None:

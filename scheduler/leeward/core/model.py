@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from leeward.core.learnt import LearntCurve, Origin, Restart, Selectivity, StoreLink
+from leeward.core.learnt import LearntCurve, Origin, Rest, Restart, Selectivity, StoreLink
 from leeward.core.network import Network
 from leeward.core.plan import Slot
 from leeward.core.table import Table
@@ -79,6 +79,7 @@ class ClusterView:
     handover_cost: HandoverCost = field(default_factory=HandoverCost)
     restarts: tuple[Restart, ...] = ()  #: those that were done, oldest first
     selectivity: Mapping[tuple[str, str], Selectivity] = field(default_factory=dict)  #: by stream, as learnt
+    rest: Rest | None = None  #: of the time from source to sink, as learnt
     origin: Origin = field(default_factory=Origin)  #: of the values that are learnt
     first: bool = False  #: no plan of ours is in force yet: the price of change does not count
     live: bool = True  #: a plan that moves no executor is carried out as a handover, with no restart

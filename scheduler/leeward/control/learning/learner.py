@@ -10,6 +10,7 @@ from leeward.control.costs import HandoverCosts
 from leeward.control.learning.curves import CurveLearner, Stay
 from leeward.control.learning.record import LearntRecord
 from leeward.control.learning.restarts import restart_of
+from leeward.control.learning.rests import RestLearner
 from leeward.control.learning.selectivities import SelectivityLearner, completed
 from leeward.control.learning.transfers import TransferLearner
 from leeward.control.monitor import Rates
@@ -61,6 +62,7 @@ class Learner:
             for stream in self._streams
         }
         self._transfers = TransferLearner(kept.stores)
+        self._rest = RestLearner.of(kept.rest, now)
         self._last: Mapping[int, TaskMetrics] = {}
         self._begin: tuple[float, Mapping[int, TaskMetrics]] | None = None  # of the span that is open
         self._agreements: tuple[Agreement, ...] = ()
@@ -83,6 +85,10 @@ class Learner:
             self._begin = (now, self._last)
             return True
         return False
+
+    def compare(self, measured_s: float, modelled_s: float, now: float) -> None:
+        """The time from source to sink at the end of a span, and as the policy models it for what is in force; s."""
+        self._rest.add(measured_s, modelled_s, now)
 
     def forget(self) -> None:
         """The open span is none: a reconfiguration was in it, or figures that cannot be."""
@@ -128,7 +134,7 @@ class Learner:
             service={name: rate for name, rate in service.items() if rate > 0},
             curves={name: learner.kept() for name, learner in self._curves.items() if learner.samples},
             streams={stream: kept for stream, kept in selectivities.items() if kept[0]},
-            stores=self._transfers.kept(), handovers=self._costs.kept(),
+            stores=self._transfers.kept(), rest=self._rest.kept(), handovers=self._costs.kept(),
             restarts=tuple((one.started, one.pause_s) for one in self._restarts),
         )  # fmt: skip
 
@@ -152,6 +158,7 @@ class Learner:
             selectivities={stream: ratio for stream, ratio in ratios.items() if ratio is not None},
             stores=self._transfers.fit(),
             restarts=tuple(self._restarts),
+            rest=self._rest.fit(),
             origin=Origin(age_s=age_s, handovers=len(self._costs)),
         )
 

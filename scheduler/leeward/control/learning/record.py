@@ -27,6 +27,8 @@ MOST_TRANSFERS = 4000
 OF_CURVE = 10
 #: Numbers of a stream: tuples in, out, squares, windows, time of the newest window (`selectivities.py`).
 OF_STREAM = 5
+#: Numbers of the rest: samples, sum, squares, time of the newest sample (`rests.py`).
+OF_REST = 4
 Numbers = tuple[float, ...]
 Stream = tuple[str, str]
 
@@ -55,6 +57,7 @@ class LearntRecord:
     curves: Mapping[str, Numbers] = field(default_factory=dict)  #: component -> sums of its response times
     streams: Mapping[Stream, Numbers] = field(default_factory=dict)  #: (from, to) -> sums of its selectivity
     stores: Mapping[str, StoreTimes] = field(default_factory=dict)  #: node -> its transfers to and from the DataStore
+    rest: Numbers = ()  #: sums of the time from source to sink that is not modelled; empty: none was compared
     handovers: tuple[tuple[float, float], ...] = ()  #: (bytes moved, longest wait of a tuple in s), oldest first
     restarts: tuple[tuple[int, float], ...] = ()  #: (replicas started on one node, pause in s), oldest first
     version: int = LEARNT_VERSION  #: of this form
@@ -79,6 +82,7 @@ class LearntRecord:
                 node: {name: _shorts(getattr(one, name), 4) for name in one.__slots__}
                 for node, one in self._few_stores().items()
             },
+            "rest": _shorts(self.rest),
             "handovers": [_shorts(one) for one in self.handovers],
             "restarts": [_shorts(one) for one in self.restarts],
         }  # fmt: skip
@@ -99,6 +103,7 @@ class LearntRecord:
                 curves={name: _curve(numbers) for name, numbers in document["curves"].items()},
                 streams={(source, target): _numbers(more, OF_STREAM) for source, target, *more in document["streams"]},
                 stores={node: _store(one) for node, one in document["stores"].items()},
+                rest=_rest(document["rest"]),
                 handovers=tuple((_amount(size), _amount(wait)) for size, wait in document["handovers"]),
                 restarts=tuple((int(_amount(started)), _amount(pause)) for started, pause in document["restarts"]),
             )  # fmt: skip
@@ -141,6 +146,19 @@ def _curve(value: object) -> Numbers:
     if not samples or not within or any(product**2 > a * b * near for product, a, b in pairs):
         raise ValueError(f"{value!r} are no sums of a curve")
     return numbers
+
+
+def _rest(value: object) -> Numbers:
+    """Samples, their sum, which may be negative, squares, time of the newest one; or none."""
+    if value == []:
+        return ()
+    if not isinstance(value, list) or len(value) != OF_REST or isinstance(value[1], bool):
+        raise ValueError(f"{value!r} is no rest")
+    samples, squares, at = _positive(value[0]), _amount(value[2]), _amount(value[3])
+    _amount(abs(value[1]))
+    if value[1] ** 2 > samples * squares * (1.0 + 1e-6):
+        raise ValueError(f"{value!r} are no sums of a rest")
+    return samples, float(value[1]), squares, at
 
 
 def _store(value: Mapping[str, Any]) -> StoreTimes:

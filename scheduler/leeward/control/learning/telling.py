@@ -32,6 +32,7 @@ def learnt_fields(learner: Learner) -> dict[str, object]:
             "off_s": _short(off_s),
             "handovers": handovers,
         },
+        "rest": {name: _short(value) for name, value in (known.rest._asdict() if known.rest else {}).items()},
         "restarts": [{"started": one.started, "pause_s": _short(one.pause_s)} for one in known.restarts],
     }
 

@@ -75,9 +75,16 @@ def at(known: Known, now: float) -> Report:
     return replace(
         report,
         components=_components(known),
+        modelled_response_s=_modelled(report),
         downtime_share=min(1.0, report.downtime_s / max(1.0, now - report.heard)),
         missing=tuple(lacks[what] for what in sorted(lacks)),
     )
+
+
+def _modelled(report: Report) -> float | None:
+    """Of the whole path: the parts by the policy, and the rest. A report that is folded has the parts alone."""
+    parts = report.modelled_response_s
+    return parts if parts is None or report.rest is None else max(0.0, parts + report.rest.seconds)
 
 
 def nodes_at(known: Known) -> tuple[Node, ...]:
@@ -182,7 +189,7 @@ def _learnt(known: Known, fields: Fields, _: float) -> Known:
     report = replace(
         known.report, selectivities=read.selectivities(fields.get("selectivities")),
         stores=read.stores(fields.get("stores")), restart_pause_s=median(pauses) if pauses else None,
-        restarts_seen=len(pauses), handover=read.handover(fields.get("handover")),
+        restarts_seen=len(pauses), handover=read.handover(fields.get("handover")), rest=read.rest(fields.get("rest")),
     )  # fmt: skip
     return replace(known, report=report, models=read.models(fields.get("models")))
 

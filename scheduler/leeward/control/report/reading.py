@@ -13,6 +13,7 @@ from leeward.control.report.values import (
     ModelSeen,
     NodeSeen,
     Places,
+    RestSeen,
     SelectivitySeen,
     StoreSeen,
 )
@@ -138,6 +139,19 @@ def selectivities(value: object) -> tuple[SelectivitySeen, ...]:
         )
         for name, each in _named(value)
     )  # fmt: skip
+
+
+def rest(value: object) -> RestSeen | None:
+    """Of the response time."""
+    for each in _records([value]):
+        seconds, error_s, samples = (
+            signed(each.get("seconds")),
+            number(each.get("error_s")),
+            number(each.get("samples")),
+        )
+        if seconds is not None and error_s is not None and samples is not None:
+            return RestSeen(seconds=seconds, error_s=error_s, samples=samples)
+    return None
 
 
 def handover(value: object) -> HandoverSeen | None:

@@ -147,6 +147,15 @@ class HandoverSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestSeen:
+    """The part of the time from source to sink that the policy's model does not have, as learnt."""
+
+    seconds: float  #: measured less modelled
+    error_s: float  #: standard error
+    samples: float  #: behind it; old ones count less
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SelectivitySeen:
     """Tuples on a stream for each tuple that its source component processes."""
 
@@ -201,7 +210,7 @@ class Report:
     measured_at: float | None = None
     rate: float | None = None  #: out of all sources
     response_s: float | None = None  #: measured, mean of the newest results
-    modelled_response_s: float | None = None  #: by the policy, of the deployment in force
+    modelled_response_s: float | None = None  #: by the policy, of the deployment in force, with the rest if it is known
     backlog: int | None = None  #: tuples that wait before the source
     state_bytes: int | None = None
     cost_per_h: float | None = None  #: $/h of the deployment in force
@@ -213,6 +222,7 @@ class Report:
     before: Places = field(default_factory=dict)  #: before the newest reconfiguration that was done
     selectivities: tuple[SelectivitySeen, ...] = ()  #: by stream
     stores: tuple[StoreSeen, ...] = ()  #: by node
+    rest: RestSeen | None = None  #: None: not known yet
     handover: HandoverSeen | None = None
     restart_pause_s: float | None = None  #: median of the restarts that plans are priced by
     restarts_seen: int = 0  #: number of those

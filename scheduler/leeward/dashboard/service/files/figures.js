@@ -44,6 +44,8 @@ export function learntText(report) {
     report.handover?.handovers ? `Longest wait in a handover: ${milliseconds(report.handover.constant_s)} ms and `
       + `${fixed(3)(1e9 * report.handover.per_byte_s)} ms a MB, ${milliseconds(report.handover.off_s)} ms off in the median `
       + `of ${report.handover.handovers}.` : "",
+    report.rest ? `Response time beside the parts that are modelled: ${milliseconds(report.rest.seconds)} ± `
+      + `${milliseconds(report.rest.error_s)} ms.` : "",
     known(report.restart_pause_s) ? `Pause of a restart: ${seconds(report.restart_pause_s)} s, median of ${report.restarts_seen}.` : "",
     ratios.length ? `Tuples out for each in: ${ratios.join("; ")}.` : "",
   ].filter(Boolean).join(" ");

@@ -1,0 +1,66 @@
+"""The rest of the time from source to sink: measured less modelled, with its error. Pure.
+
+The policy's model adds up the time in each component and the delays between nodes. A result also waits until its pulse
+is in from every upstream task, for the interval in which a source emits, and in the queues of workers. These waits
+depend on the application, hardly on the places of replicas. So the rest is learnt as one number, and is added to the
+modelled time where it is told. Plans are compared without it: a constant changes no order, and a bound on the response
+time stays one on the parts that a placement can change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leeward.core.learnt import Rest
+
+#: A sample counts half after this time, s.
+HALF_LIFE_S = 600.0
+#: With fewer samples nothing is added.
+LEAST_SAMPLES = 5.0
+
+
+@dataclass(slots=True)
+class RestLearner:
+    """Of one topology."""
+
+    _weight: float = 0.0
+    _sum: float = 0.0
+    _squares: float = 0.0
+    _at: float | None = None
+
+    def add(self, measured_s: float, modelled_s: float, now: float) -> None:
+        """Measured by results of the last seconds, and modelled for the deployment in force; both s."""
+        off = measured_s - modelled_s
+        if not math.isfinite(off) or measured_s <= 0.0:
+            return
+        self._forget(now)
+        self._weight += 1.0
+        self._sum += off
+        self._squares += off * off
+
+    def _forget(self, now: float) -> None:
+        kept = 1.0 if self._at is None else 0.5 ** (max(0.0, now - self._at) / HALF_LIFE_S)
+        self._at = now
+        self._weight, self._sum, self._squares = kept * self._weight, kept * self._sum, kept * self._squares
+
+    def kept(self) -> tuple[float, ...]:
+        """Samples, sum, squares, time of the newest sample: all that it goes on from; () before the first."""
+        return (self._weight, self._sum, self._squares, self._at or 0.0) if self._weight else ()
+
+    @classmethod
+    def of(cls, kept: Sequence[float], now: float) -> RestLearner:
+        """As it was kept, and aged until `now`."""
+        learner = cls(*kept)
+        if kept:
+            learner._forget(now)
+        return learner
+
+    def fit(self) -> Rest | None:
+        """None while too few samples count."""
+        if self._weight < LEAST_SAMPLES:
+            return None
+        mean = self._sum / self._weight
+        variance = max(0.0, self._squares / self._weight - mean * mean)
+        return Rest(mean, math.sqrt(variance / self._weight), self._weight)
