@@ -8,7 +8,7 @@ import random
 import pytest
 from control_figures import Figures
 from control_twins import ID, NAME, Cluster
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leeward.control.dry_run import plan_document
@@ -54,6 +54,7 @@ def test_a_load_of_long_ago_is_forgotten():
     assert learner.fit().seconds == pytest.approx(0.1, abs=0.001)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.001, 10.0), st.floats(0.0, 10.0), st.floats(0.0, 2000.0)), max_size=60))
 def test_the_rest_lies_among_its_samples(samples: list[tuple[float, float, float]]):
     learner, now = RestLearner(), 0.0
@@ -77,8 +78,8 @@ def test_a_service_tells_the_whole_modelled_time_after_a_minute():
     cluster.world.metrics[ID] = Figures(cluster)
     cluster.world.streams = StreamFacts(results=((1e6, 1e6 + 0.15),))
     known = lambda sink, _: sink.of("learnt") and sink.of("learnt")[-1]["rest"]  # noqa: E731
-    settings = Settings(period_s=20.0, window_s=5.0, cool_down_s=0.0)
-    service, clock, sink, _ = stage(policy, until=known, cluster=cluster, settings=settings, limit=60_000)
+    slow = Settings(period_s=20.0, window_s=5.0, cool_down_s=0.0)
+    service, clock, sink, _ = stage(policy, until=known, cluster=cluster, settings=slow, limit=60_000)
     service.run(clock.stop)
     assert sink.of("learnt")[-1]["rest"]["seconds"] == pytest.approx(0.07, abs=0.001)
     assert clock.time - 1000.0 < 150.0

@@ -91,6 +91,8 @@ _LEVELS = {
     "server_away": "warning",
     "measure_failed": "warning",
     "clocks_off": "warning",
+    "learnt_ignored": "warning",
+    "learnt_not_kept": "warning",
     "measured": "debug",
     "learnt": "debug",
     "cluster_seen": "debug",
