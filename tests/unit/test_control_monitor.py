@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from leeward.control.counted import packed
 from leeward.control.monitor import (
     Facts,
     Monitor,
@@ -40,7 +41,7 @@ def line(task, component, t, *, pid=1, received=None, out=0, processed=0, busy=0
 
 
 def rates(old, new, minimum=1):
-    return rates_between(read_samples(old), read_samples(new), minimum_samples=minimum)
+    return rates_between(packed(read_samples(old)), read_samples(new), minimum_samples=minimum)
 
 
 def test_rates_are_summed_over_tasks_and_markers_do_not_count():

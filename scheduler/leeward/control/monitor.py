@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leeward.control.costs import PRIOR
+from leeward.control.counted import Counted, emitted, packed
 from leeward.control.lateness import LATE_S
 from leeward.control.nodes_seen import NodesSeen
 from leeward.control.ports import ComponentFacts, StreamFacts, Structure
@@ -23,7 +24,6 @@ from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
 from leeward.core.topology_conf import APART, FACTS, MAX_REPLICAS, PINNED, PINS, SERVICE_RATE, check_conf
 
-MARKER_STREAM = "marker"
 #: With fewer tuples looked at in a window key groups are not measured: the share of one replica of four would be off
 #: by more than a tenth.
 LEAST_LOOKED_AT = 500
@@ -50,11 +50,6 @@ def outside_of(samples: Mapping[int, TaskMetrics]) -> dict[str, tuple[str, ...]]
         if sample.outside or sample.state_unused:
             found.setdefault(sample.component, set()).update(sample.outside)
     return {name: tuple(sorted(attributes)) for name, attributes in found.items()}
-
-
-def emitted(sample: TaskMetrics) -> int:
-    """Tuples that the task sent, markers left out."""
-    return sum(count for stream, count in sample.sent.items() if stream != MARKER_STREAM)
 
 
 def delays_of(samples: Mapping[int, TaskMetrics], slots: Mapping[int, Slot]) -> Delays:
@@ -91,14 +86,14 @@ class Rates:
     groups: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  #: -> group -> tuples/s, where measurable
 
 
-def rates_between(old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics], *, minimum_samples: int) -> Rates:
+def rates_between(old: Mapping[int, Counted], new: Mapping[int, TaskMetrics], *, minimum_samples: int) -> Rates:
     """Rates from two sets of samples; a task whose process is another one counts from its start.
 
     Each task's own time stamps divide its counts, so that a late line does not distort its rate.
     """
     sent: dict[str, float] = {}
     streams: dict[tuple[str, str], float] = {}
-    processed: dict[str, int] = {}
+    processed: dict[str, float] = {}
     busy: dict[str, float] = {}
     buffered: dict[str, int] = {}
     span = 0.0
@@ -113,10 +108,11 @@ def rates_between(old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics]
         span = max(span, seconds)
         same = before.pid == after.pid
         name = after.component
-        sent[name] = sent.get(name, 0.0) + (emitted(after) - emitted(before) * same) / seconds
+        sent[name] = sent.get(name, 0.0) + (emitted(after) - before.emitted * same) / seconds
+        were = before.received
         for source, count in after.received.items():
             key = (source, name)
-            streams[key] = streams.get(key, 0.0) + (count - before.received.get(source, 0) * same) / seconds
+            streams[key] = streams.get(key, 0.0) + (count - were.get(source, 0) * same) / seconds
         processed[name] = processed.get(name, 0) + after.processed - before.processed * same
         busy[name] = busy.get(name, 0.0) + after.busy_s - before.busy_s * same
     service = {
@@ -128,20 +124,20 @@ def rates_between(old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics]
     return Rates(span_s=span, emitted=sent, streams=streams, service=service, buffered=buffered, groups=groups)
 
 
-def group_rates(old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics]) -> dict[str, dict[int, float]]:
+def group_rates(old: Mapping[int, Counted], new: Mapping[int, TaskMetrics]) -> dict[str, dict[int, float]]:
     """Component -> key group -> tuples/s, for the components of which enough tuples were looked at."""
     rates: dict[str, dict[int, float]] = {}
-    looked_at: Counter[str] = Counter()
+    looked_at: dict[str, float] = {}
     for task, after in new.items():
         before = old.get(task)
         if before is None or after.t <= before.t:
             continue
         same = before.pid == after.pid
-        mine = rates.setdefault(after.component, {})
+        mine, were = rates.setdefault(after.component, {}), before.groups
         for group, count in after.groups.items():
-            came = count - before.groups.get(group, 0) * same
+            came = count - were.get(group, 0) * same
             mine[group] = mine.get(group, 0.0) + came / (after.t - before.t)
-        looked_at[after.component] += after.looked_at - before.looked_at * same
+        looked_at[after.component] = looked_at.get(after.component, 0.0) + after.looked_at - before.looked_at * same
     return {name: mine for name, mine in rates.items() if looked_at[name] >= LEAST_LOOKED_AT}
 
 
@@ -151,8 +147,8 @@ class Monitor:
     def __init__(self, settings: Settings, service: Mapping[str, float] | None = None) -> None:
         """`service`: component -> service rate as last measured before."""
         self._settings = settings
-        self._window: deque[tuple[float, dict[int, TaskMetrics]]] = deque()
-        self._before: dict[int, TaskMetrics] = {}  # that the newest samples were compared with
+        self._window: deque[tuple[float, dict[int, Counted]]] = deque()
+        self._before: dict[int, Counted] = {}  # that the newest samples were compared with
         self._any = False  # some task has told something
         self._service: dict[str, float] = dict(service or {})
 
@@ -160,7 +156,7 @@ class Monitor:
         """Take in the newest measurements by task, and give the rates over at most `window_s`."""
         if self._window and now - self._window[-1][0] > self._settings.window_s + LATE_S:
             self.forget()  # nobody looked for so long that a mean over it says nothing of the load now
-        self._window.append((now, dict(samples)))
+        self._window.append((now, packed(samples, self._window[-1][1] if self._window else None)))
         self._any = self._any or bool(samples)
         while len(self._window) > 2 and now - self._window[1][0] >= self._settings.window_s:
             self._window.popleft()
@@ -169,7 +165,7 @@ class Monitor:
         self._service.update(rates.service)
         return rates
 
-    def _first_of_each(self, newest: Mapping[int, TaskMetrics]) -> dict[int, TaskMetrics]:
+    def _first_of_each(self, newest: Mapping[int, TaskMetrics]) -> dict[int, Counted]:
         """Task -> the oldest sample in the window of the process that it has now.
 
         Another process may be on another node, whose clock is off: its time stamps are not compared with these.

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from leeward.adapters.results import Results
-from leeward.control.monitor import emitted, rates_between, read_samples
+from leeward.control.counted import emitted, packed
+from leeward.control.monitor import rates_between, read_samples
 from leeward.control.ports import SnapshotStore
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.metrics import TaskMetrics
@@ -74,7 +75,7 @@ class Watch:
     def screen(self, now: float, started: float) -> Screen:
         """Read everything once. `now` and `started` are wall-clock seconds."""
         self._samples.append(read_samples(self._snapshots.metrics(self._id)))
-        rates = rates_between(self._samples[0], self._samples[-1], minimum_samples=1)
+        rates = rates_between(packed(self._samples[0]), self._samples[-1], minimum_samples=1)
         self._events.read()
         rows = [row for row in self._results.newest(20) if row.number > self._last_result]
         self._responses.extend(1000 * row.age_s for row in rows)
