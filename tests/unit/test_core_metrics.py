@@ -41,3 +41,29 @@ def test_the_memory_of_a_task_is_told_and_a_line_without_it_is_read():
     sample = TaskMetrics(component="work", pid=7, t=12.5, resident_bytes=resident_bytes())
     assert 1_000_000 < TaskMetrics.from_line(sample.to_line()).resident_bytes < 2**40
     assert TaskMetrics.from_line(json.dumps(LINE)).resident_bytes == 0
+
+
+WHOLE = ("pid", "dropped", "processed", "sojourns", "buffered", "looked_at", "state_bytes", "resident_bytes")
+AMOUNTS = ("t", "busy_s", "sojourn_s", "trip_s")
+
+
+def an_amount(value):
+    """By the definition of an amount: a finite number from 0, no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= float(value) < float("inf")
+
+
+@given(
+    st.dictionaries(st.sampled_from(WHOLE), values), st.dictionaries(st.sampled_from(AMOUNTS), values),
+    st.tuples(values, values), st.tuples(values, values),
+)  # fmt: skip
+def test_figures_are_read_as_one_by_one(whole, amounts, up, down):
+    read = TaskMetrics.from_line(json.dumps(LINE | whole | amounts | {"up": up, "down": down}))
+    counts = {**whole, "up_bytes": up[0], "down_bytes": down[0]}
+    times = {**amounts, "up_s": up[1], "down_s": down[1]}
+    if not (all(map(allowed, counts.values())) and all(map(an_amount, times.values()))):
+        assert read is None
+        return
+    assert {name: getattr(read, name) for name in counts} == {name: int(float(v)) for name, v in counts.items()}
+    assert {name: getattr(read, name) for name in times} == {name: float(value) for name, value in times.items()}
+    assert all(type(getattr(read, name)) is int for name in counts)
+    assert all(type(getattr(read, name)) is float for name in times)

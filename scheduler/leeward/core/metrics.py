@@ -15,6 +15,9 @@ from leeward.core.view import View
 LEFT_FIELD, WRITTEN_FIELD = "w0", "w"
 #: No count of a task's is larger; beyond it a float is no whole number.
 _MOST = 2**53
+#: Numbers of things, and times, that a line may lack.
+_COUNTS = ("dropped", "processed", "sojourns", "buffered", "looked_at", "state_bytes", "resident_bytes")
+_TIMES = ("busy_s", "sojourn_s", "trip_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,27 +79,20 @@ class TaskMetrics:
         try:
             entry: dict[str, Any] = json.loads(line)
             (up_bytes, up_s), (down_bytes, down_s) = entry.get("up", (0, 0.0)), entry.get("down", (0, 0.0))
+            counts = (entry["pid"], *(entry.get(name, 0) for name in _COUNTS), up_bytes, down_bytes)
+            (
+                pid, dropped, processed, sojourns, buffered, looked_at, state_bytes, resident_bytes, up_bytes, down_bytes
+            ) = _whole(counts)  # fmt: skip
+            amounts = (entry["t"], *(entry.get(name, 0.0) for name in _TIMES), up_s, down_s)
+            t, busy_s, sojourn_s, trip_s, up_s, down_s = _amounts(amounts)
             return cls(
-                component=str(entry["component"]),
-                pid=_count(entry["pid"]),
-                t=_amount(entry["t"]),
-                received=_counts(entry.get("in", {})),
-                sent=_counts(entry.get("out", {})),
-                dropped=_count(entry.get("dropped", 0)),
-                processed=_count(entry.get("processed", 0)),
-                busy_s=_amount(entry.get("busy_s", 0.0)),
-                sojourns=_count(entry.get("sojourns", 0)),
-                sojourn_s=_amount(entry.get("sojourn_s", 0.0)),
-                buffered=_count(entry.get("buffered", 0)),
+                component=str(entry["component"]), pid=pid, t=t,
+                received=_counts(entry.get("in", {})), sent=_counts(entry.get("out", {})),
+                dropped=dropped, processed=processed, busy_s=busy_s, sojourns=sojourns, sojourn_s=sojourn_s,
+                buffered=buffered,
                 groups={int(group): count for group, count in _counts(entry.get("groups", {})).items()},
-                looked_at=_count(entry.get("looked_at", 0)),
-                state_bytes=_count(entry.get("state_bytes", 0)),
-                resident_bytes=_count(entry.get("resident_bytes", 0)),
-                up_bytes=_count(up_bytes),
-                up_s=_amount(up_s),
-                down_bytes=_count(down_bytes),
-                down_s=_amount(down_s),
-                trip_s=_amount(entry.get("trip_s", 0.0)),
+                looked_at=looked_at, state_bytes=state_bytes, resident_bytes=resident_bytes,
+                up_bytes=up_bytes, up_s=up_s, down_bytes=down_bytes, down_s=down_s, trip_s=trip_s,
                 reads=str(entry.get("reads", "")),
                 writes=str(entry.get("writes", "")),
                 mode=str(entry.get("mode", "")),
@@ -106,7 +102,7 @@ class TaskMetrics:
                 place=Coordinate.of(entry.get("place")),
                 trips={str(node): _amount(seconds) for node, seconds in entry.get("trips", {}).items()},
                 view=View.of(entry.get("view")),
-            )
+            )  # fmt: skip
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
 
@@ -120,6 +116,20 @@ def _counts(found: dict[str, Any]) -> dict[str, int]:
     if not found or (set(map(type, values)) == {int} and min(values) >= 0 and max(values) <= _MOST):
         return found
     return {name: _count(value) for name, value in found.items()}
+
+
+def _whole(found: tuple[Any, ...]) -> tuple[int, ...]:
+    """Numbers of things. Raises ValueError as `_count`. Nearly always all are plain ones, and are looked at at once."""
+    if set(map(type, found)) == {int} and min(found) >= 0 and max(found) <= _MOST:
+        return found
+    return tuple(map(_count, found))
+
+
+def _amounts(found: tuple[Any, ...]) -> tuple[float, ...]:
+    """Raises ValueError as `_amount`, and looks at all at once likewise; a sum that is finite has no NaN in it."""
+    if set(map(type, found)) <= {int, float} and math.isfinite(sum(found)) and min(found) >= 0:
+        return tuple(map(float, found))
+    return tuple(map(_amount, found))
 
 
 def _count(value: object) -> int:
