@@ -21,7 +21,7 @@ def emitted(sample: TaskMetrics) -> int:
 
 
 class Counted:
-    """What rates are made of in `TaskMetrics`, under the same names."""
+    """The counters of `TaskMetrics` that rates are made of, under the same names."""
 
     __slots__ = ("_figures", "_groups", "_received")
 
