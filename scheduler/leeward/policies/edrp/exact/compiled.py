@@ -1,4 +1,4 @@
-"""`kernel`: the decorator of this folder's compiled functions."""
+"""`kernel`: the decorator of this folder's compiled functions; `leaf`: of those of them that make no array."""
 
 from __future__ import annotations
 
@@ -11,3 +11,4 @@ TYPES = ("arrays.py", "tree.py", "compiled.py")
 
 #: A search takes seconds, and each has arrays of its own: the service of other topologies goes on meanwhile.
 kernel = compiler(Path(__file__).resolve().parent, *TYPES, nogil=True)
+leaf = compiler(Path(__file__).resolve().parent, *TYPES, leaf=True, nogil=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from leeward.policies.edrp.exact.arrays import GENERIC, LIVE, Arrays
-from leeward.policies.edrp.exact.compiled import kernel
+from leeward.policies.edrp.exact.compiled import kernel, leaf
 
 
-@kernel
+@leaf
 def pair_seconds(p: Arrays, i: int, u: int, v: int, at_u: int, at_v: int, size: int) -> float:
     """tau (27) or (35) for a current node u and a next node v != u with V(u) = at_u, V(v) = at_v, |V| = size."""
     was_u, was_v, was = p.present[i, u], p.present[i, v], p.present_size[i]
@@ -31,7 +31,7 @@ def pair_seconds(p: Arrays, i: int, u: int, v: int, at_u: int, at_v: int, size: 
     return max(code, up) + down + (p.spawn[v] if at_v > was_v else 0.0)
 
 
-@kernel
+@leaf
 def config_seconds(p: Arrays, i: int, nodes: np.ndarray, size: int) -> float:
     """T_D,i of a configuration; 0 if it is the present one or there is none."""
     was = p.present_size[i]
@@ -61,7 +61,7 @@ def config_seconds(p: Arrays, i: int, nodes: np.ndarray, size: int) -> float:
     return p.sync + longest if p.model == GENERIC else max(p.sync + longest, p.restart)
 
 
-@kernel
+@leaf
 def _count(nodes: np.ndarray, size: int, u: int) -> int:
     found = 0
     for at in range(size):

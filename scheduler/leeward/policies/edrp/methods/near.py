@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable
 
-from leeward.policies.edrp.exact.search import climb, warm_up
+from leeward.policies.edrp.exact.search import climb, warm_up_near
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Outcome, Unknown
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Deployment, Operator
@@ -48,7 +48,7 @@ def solve_near(
     It begins with `start`, the present deployment and, where neither serves the load, with `serving`. The same problem
     and enough time give the same result.
     """
-    warm_up()  # compiling is not part of anybody's time limit
+    warm_up_near()  # compiling is not part of anybody's time limit
     began = clock()
     deadline = math.inf if time_limit_s is None else began + time_limit_s
     begins = [one for one in (problem.current, start) if one is not None]
