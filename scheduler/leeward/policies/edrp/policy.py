@@ -40,6 +40,7 @@ from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
 from leeward.policies.edrp.problem.evaluate import Metrics, assess, evaluate, verify
 from leeward.policies.edrp.problem.latency import MG1, MM1, ResponseCurve
+from leeward.policies.edrp.problem.nearby import Nearby
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Outcome, found_in_words
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Bounds, DowntimeModel, LiveDowntime, Node, Operator, Stream, Weights
@@ -350,39 +351,39 @@ def settle_on_warm(view: ClusterView, problem: Problem, wanted: Deployment) -> D
     best = {name: dict(counts) for name, counts in wanted.items()}
     if not _brought(view, best):
         return best
-    most = evaluate(problem, best).F + WARM_WORTH
-    broken = len(verify(problem, best))
+    metrics, broken = assess(problem, best)
+    assert metrics is not None  # a solver's deployment is well-formed
+    nearby, most = Nearby(problem, best), metrics.F + WARM_WORTH
     for name in sorted(best):
         for node in sorted(best[name]):
             while best[name].get(node, 0) > here[name].get(node, 0):
-                better = _swap(problem, best, name, node, here[name], most, broken)
+                better = _swap(nearby, name, node, here[name], most, len(broken))
                 if better is None:
                     break
-                best = better
+                nearby.move(name, better)
+                best[name] = better
     return best
 
 
 def _swap(
-    problem: Problem, best: Mapping[str, Mapping[str, int]], name: str, node: str, here: Mapping[str, int],
-    most: float, broken: int,
-) -> dict[str, dict[str, int]] | None:  # fmt: skip
+    nearby: Nearby, name: str, node: str, here: Mapping[str, int], most: float, broken: int
+) -> dict[str, int] | None:
+    """Where the operator has a replica less on this node, and one where a warm task is; None if that costs too much."""
+    placed = nearby.deployment[name]
     for other in sorted(here):
-        if here[other] <= best[name].get(other, 0):
+        if here[other] <= placed.get(other, 0) or other not in nearby.problem.node_index:
             continue
-        counts = dict(best[name])
+        counts = dict(placed)
         counts[node] -= 1
         if not counts[node]:
             del counts[node]
         counts[other] = counts.get(other, 0) + 1
-        candidate = {**{key: dict(value) for key, value in best.items()}, name: counts}
-        if other not in problem.node_index:
-            continue
-        metrics, violations = assess(problem, candidate)
-        if metrics is None or len(violations) > broken:
+        metrics, violations = nearby.assess(name, counts)
+        if metrics is None or violations > broken:
             continue
         value = metrics.F
         if value <= most:
-            return candidate
+            return counts
     return None
 
 

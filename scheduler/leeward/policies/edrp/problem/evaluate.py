@@ -13,7 +13,7 @@ from itertools import combinations
 
 from leeward.policies.edrp.problem.downtime import downtime_of
 from leeward.policies.edrp.problem.problem import Problem
-from leeward.policies.edrp.problem.values import Deployment, Operator
+from leeward.policies.edrp.problem.values import Deployment, Node, Operator
 
 #: A bound counts as met up to this relative excess: sums of floats, not a concession to a solver.
 TOLERANCE = 1e-9
@@ -116,9 +116,12 @@ def downtime_s(problem: Problem, deployment: Deployment) -> float:
 
 def evaluate(problem: Problem, deployment: Deployment) -> Metrics:
     """The metrics of a deployment that names every operator and only known nodes (else KeyError)."""
-    response = response_time_s(problem, deployment)
-    cost = deployment_cost(problem, deployment)
-    downtime = downtime_s(problem, deployment)
+    response, cost = response_time_s(problem, deployment), deployment_cost(problem, deployment)
+    return metrics_of(problem, response, cost, downtime_s(problem, deployment))
+
+
+def metrics_of(problem: Problem, response: float, cost: float, downtime: float) -> Metrics:
+    """With the objective (12) of these measures."""
     parts = Parts(
         response=_weighted(problem.weights.r, response, problem.bounds.r),
         cost=problem.weights.c * cost / problem.bounds.c,
@@ -144,17 +147,22 @@ def assess(problem: Problem, deployment: Deployment) -> tuple[Metrics | None, tu
     if broken:
         return None, broken
     metrics = evaluate(problem, deployment)
+    over = limit_violations(problem, metrics)
+    return metrics, over + _capacity_violations(problem, deployment) + apart_violations(problem, deployment)
+
+
+def limit_violations(problem: Problem, metrics: Metrics) -> tuple[Violation, ...]:
+    """(15)-(17)."""
     limits = (
         ("response time", "R", metrics.R, problem.bounds.r),  # (15)
         ("cost", "C", metrics.C, problem.bounds.c),  # (16)
         ("downtime", "T_D", metrics.T_D, problem.bounds.d),  # (17)
     )
-    over = tuple(
+    return tuple(
         Violation(kind=kind, where=where, value=value, limit=limit)
         for kind, where, value, limit in limits
         if not value <= limit * (1 + TOLERANCE)
     )
-    return metrics, over + _capacity_violations(problem, deployment) + _apart_violations(problem, deployment)
 
 
 def _shape_violations(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
@@ -164,19 +172,24 @@ def _shape_violations(problem: Problem, deployment: Deployment) -> tuple[Violati
         for name in deployment
         if name not in problem.operator_index
     ]
-    for operator, candidates in zip(problem.operators, problem.candidates, strict=True):
-        placed = deployment.get(operator.id, {})
-        allowed = {problem.nodes[u].id for u in candidates}
-        for node, count in placed.items():
-            where = f"{operator.id} on {node}"
-            if node not in allowed:
-                found.append(Violation(kind="node not allowed", where=where, value=count, limit=0))
-            if count < 1:
-                found.append(Violation(kind="count below one", where=where, value=count, limit=1))
-        replicas = sum(placed.values())
-        if not 1 <= replicas <= operator.k:
-            found.append(Violation(kind="replicas", where=operator.id, value=replicas, limit=operator.k))
+    for position, operator in enumerate(problem.operators):
+        found += operator_violations(problem, position, deployment.get(operator.id, {}))
     return tuple(found)
+
+
+def operator_violations(problem: Problem, position: int, placed: Mapping[str, int]) -> list[Violation]:
+    """(19) and the candidate set of the operator at this position."""
+    operator, candidates, found = problem.operators[position], problem.candidates[position], []
+    for node, count in placed.items():
+        where = f"{operator.id} on {node}"
+        if problem.node_index.get(node) not in candidates:
+            found.append(Violation(kind="node not allowed", where=where, value=count, limit=0))
+        if count < 1:
+            found.append(Violation(kind="count below one", where=where, value=count, limit=1))
+    replicas = sum(placed.values())
+    if not 1 <= replicas <= operator.k:
+        found.append(Violation(kind="replicas", where=operator.id, value=replicas, limit=operator.k))
+    return found
 
 
 def _capacity_violations(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
@@ -188,11 +201,16 @@ def _capacity_violations(problem: Problem, deployment: Deployment) -> tuple[Viol
     return tuple(
         Violation(kind="capacity", where=node.id, value=used[node.id], limit=node.res)
         for node in problem.nodes
-        if used[node.id] > node.res + TOLERANCE * max(1.0, node.res)
+        if is_over(used[node.id], node)
     )
 
 
-def _apart_violations(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
+def is_over(used: float, node: Node) -> bool:
+    """More than the node's capacity is used."""
+    return used > node.res + TOLERANCE * max(1.0, node.res)
+
+
+def apart_violations(problem: Problem, deployment: Deployment) -> tuple[Violation, ...]:
     """A node that hosts replicas of two operators that are to be apart; each pair and node once."""
     pairs = {tuple(sorted(pair)) for names in problem.apart for pair in combinations(set(names), 2)}
     return tuple(
