@@ -80,9 +80,8 @@ class TaskMetrics:
             entry: dict[str, Any] = json.loads(line)
             (up_bytes, up_s), (down_bytes, down_s) = entry.get("up", (0, 0.0)), entry.get("down", (0, 0.0))
             counts = (entry["pid"], *(entry.get(name, 0) for name in _COUNTS), up_bytes, down_bytes)
-            (
-                pid, dropped, processed, sojourns, buffered, looked_at, state_bytes, resident_bytes, up_bytes, down_bytes
-            ) = _whole(counts)  # fmt: skip
+            pid, dropped, processed, sojourns, buffered, looked_at, *sizes = _whole(counts)
+            state_bytes, resident_bytes, up_bytes, down_bytes = sizes
             amounts = (entry["t"], *(entry.get(name, 0.0) for name in _TIMES), up_s, down_s)
             t, busy_s, sojourn_s, trip_s, up_s, down_s = _amounts(amounts)
             return cls(
