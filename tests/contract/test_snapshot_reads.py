@@ -7,7 +7,7 @@ from kazoo.client import KazooClient
 
 from leeward.adapters.zookeeper import ZooClusterStore, connect
 from leeward.control.snapshot import nodes_of
-from tests.packed import packed
+from tests.zipped import zipped
 
 ROOT = "/snapshot-reads"
 PATH = f"{ROOT}/snapshot"
@@ -41,7 +41,7 @@ def test_a_snapshot_is_read_once_for_all_services_until_it_changes(clients):
     for _ in range(3):
         assert [nodes_of(store.snapshot(lambda: None)) for store in stores] == [["n1"], ["n1"]]
     assert read == [PATH]
-    one.set(PATH, packed(TEXT % 2).encode())
+    one.set(PATH, zipped(TEXT % 2).encode())
     other.sync(PATH)
     assert [nodes_of(store.snapshot(lambda: None)) for store in stores] == [["n2"], ["n2"]]
     assert read == [PATH] * 2

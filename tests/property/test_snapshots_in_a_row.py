@@ -11,7 +11,7 @@ from leeward.control.snapshot import ClusterSnapshot, Supervisor, read_snapshot
 from leeward.core.errors import NotReadyError
 from leeward.core.orders import Assigned
 from leeward.core.plan import Slot
-from tests.packed import packed
+from tests.zipped import zipped
 
 IDS = ("a-1", "b-1", "c-1")
 NODES, PORTS = st.sampled_from(["n1", "n2", "n3"]), st.integers(1, 3)
@@ -74,7 +74,7 @@ def test_each_snapshot_is_read_as_if_it_were_the_only_one(found, data):
         for topology_id in data.draw(st.permutations(IDS)):
             try:
                 text = json.dumps(document)
-                seen = read_snapshot(packed(text) if number % 2 else text, topology_id)
+                seen = read_snapshot(zipped(text) if number % 2 else text, topology_id)
             except NotReadyError:
                 seen = None
             assert seen == by_definition(document, topology_id)

@@ -30,7 +30,7 @@ from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
 from leeward.sim.memory import snapshot_text
-from tests.packed import packed
+from tests.zipped import zipped
 
 
 def line(task, component, t, *, pid=1, received=None, out=0, processed=0, busy=0.0, buffered=0, **more):
@@ -258,10 +258,10 @@ def test_bad_pin_of_the_submission():
         ('{"version":2,"gzip":7}', ProtocolError, "not a snapshot"),
         ('{"version":2,"gzip":"?"}', ProtocolError, "not a snapshot"),
         ('{"version":2,"gzip":"' + "A" * 80 + '"}', ProtocolError, "not a snapshot"),
-        (packed('{"version":1,"supervisors":[],"topologies":[]}'), NotReadyError, "does not know app-1-1 yet"),
-        (packed('{"version":2,"gzip":""}'), ProtocolError, "'version' is 2"),
-        (packed("[]"), ProtocolError, "not a snapshot"),
-        (packed('{"version":1}')[:-12] + '"}', ProtocolError, "not a snapshot"),
+        (zipped('{"version":1,"supervisors":[],"topologies":[]}'), NotReadyError, "does not know app-1-1 yet"),
+        (zipped('{"version":2,"gzip":""}'), ProtocolError, "'version' is 2"),
+        (zipped("[]"), ProtocolError, "not a snapshot"),
+        (zipped('{"version":1}')[:-12] + '"}', ProtocolError, "not a snapshot"),
         ('{"version":1,"supervisors":[],"topologies":[]}', NotReadyError, "does not know app-1-1 yet"),
     ],
 )

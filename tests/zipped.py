@@ -7,6 +7,6 @@ import gzip
 import json
 
 
-def packed(text: str) -> str:
+def zipped(text: str) -> str:
     """In the form of `leeward.plugin.Packed`."""
     return json.dumps({"version": 2, "gzip": base64.b64encode(gzip.compress(text.encode())).decode()})
