@@ -23,6 +23,7 @@ class Figures(dict[int, str]):
         self._cluster, self._more, self._at, self._count = cluster, more or {}, 1000.0, 0.0
         self.flows = True  #: tuples come
         self.silent: set[int] = set()  #: the lines of these tasks stay as they are
+        self.ahead: dict[int, float] = {}  #: task -> s by which its node's clock is ahead
         self.instead: dict[int, str] = {}  #: task -> what it writes in place of its line
 
     def __iter__(self) -> Iterator[int]:
@@ -41,4 +42,5 @@ class Figures(dict[int, str]):
             if task not in self.silent:
                 received = {source: int(self._count)} if (source := INPUTS[name]) else {}
                 fields = {"received": received, "sent": {"s": int(self._count)}, **self._more.get(task, {})}
-                self[task] = self.instead.get(task) or TaskMetrics(component=name, pid=task, t=now, **fields).to_line()
+                t = now + self.ahead.get(task, 0.0)
+                self[task] = self.instead.get(task) or TaskMetrics(component=name, pid=task, t=t, **fields).to_line()

@@ -206,6 +206,29 @@ def test_a_process_on_a_node_with_another_clock_is_not_compared_with_the_one_bef
     assert monitor.unknown([1]) == [] and rates.emitted["source"] == pytest.approx(100.0)
 
 
+@pytest.mark.parametrize("step_s", [-60.0, 60.0, 1e6])
+def test_a_clock_that_steps_while_its_task_runs_makes_no_rate_wrong_and_is_told(step_s):
+    """100 tuples/s were 14 for a window, as 70 s seemed to have passed in 10."""
+    policy = Script(keep)
+
+    def happens(passed, cluster, figures):
+        figures.ahead = {1: step_s} if passed > 10.0 else {}
+
+    sink, _ = led(policy, happens, 25.0)
+    assert rates_seen(policy) == pytest.approx([RATE] * len(policy.views), rel=0.05) and len(policy.views) > 15
+    (why,) = {fields["why"] for fields in sink.of("measure_failed")}
+    assert why.startswith("the clock of task 1 of source stepped by ")
+
+
+def test_a_step_is_told_once_and_a_line_that_was_late_is_none():
+    lateness = Lateness()
+    lateness.observe({1: line(100.0), 2: line(100.0)}, 0.0)
+    assert lateness.stepped({1: line(161.0), 2: line(101.0)}, 1.0) == {1: 60.0}
+    lateness.observe({1: line(161.0), 2: line(101.0)}, 1.0)
+    assert lateness.stepped({1: line(162.0), 2: line(130.0)}, 30.0) == {}, "it told nothing for 29 s, and goes on"
+    assert lateness.stepped({1: line(100.0), 2: line(1e9, pid=2)}, 2.0) == {1: -62.0}, "2 is another process"
+
+
 def test_lateness_counts_from_the_last_new_line_by_the_services_clock():
     lateness = Lateness()
     assert lateness.late([1, 2], 50.0) == {}, "nobody has told anything yet"

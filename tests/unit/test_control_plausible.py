@@ -66,3 +66,8 @@ def test_counters_that_grow_pass(tuples: int, emitted: int, seconds: float):
         sent={"default": 40 + emitted}, busy_s=2.0 + seconds,
     )  # fmt: skip
     assert judged(later.to_line()) == ""
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"component": ' * 5000, '{"groups": {"x": 1}}', "\x00", "1" * 10_000])
+def test_a_line_that_no_task_writes_is_told_and_ends_no_service(line: str):
+    assert "task 4 tells figures that cannot be read" in judged(line)

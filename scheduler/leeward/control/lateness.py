@@ -1,4 +1,7 @@
-"""Which tasks tell no measurements any more. Pure; the service's clock alone counts, as nodes' clocks may be wrong."""
+"""Which tasks tell no measurements any more, and whose clock has stepped.
+
+Pure; the service's clock alone counts, as nodes' clocks may be wrong.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,22 @@ class Lateness:
             if self._lines.get(task) != (sample.pid, sample.t):
                 self._lines[task], self._changed[task] = (sample.pid, sample.t), now
 
+    def stepped(self, samples: Mapping[int, TaskMetrics], now: float) -> dict[int, float]:
+        """Tasks whose clock has stepped since the line before -> by how much, s; ask before `observe`.
+
+        Counts are divided by the time between a task's own time stamps, so a step makes its rate wrong.  A clock that
+        goes on by less than the time that passed is none: the task may have told nothing meanwhile.
+        """
+        found: dict[int, float] = {}
+        for task, sample in sorted(samples.items()):
+            pid, t = self._lines.get(task, (sample.pid, sample.t))
+            if pid != sample.pid:
+                continue
+            by_s = sample.t - t - (now - self._changed.get(task, now))
+            if by_s > LATE_S or sample.t < t - LATE_S:
+                found[task] = by_s
+        return found
+
     def forget(self) -> None:
         """Processes were stopped: each has all its time again."""
         self._lines.clear()
@@ -38,6 +57,14 @@ class Lateness:
             return {}
         waited = {task: now - self._changed.get(task, self._began) for task in sorted(tasks)}
         return {task: seconds for task, seconds in waited.items() if seconds > LATE_S}
+
+
+def told_steps(stepped: Mapping[int, float], components: Mapping[int, str]) -> str:
+    """A sentence for people; empty if no clock has stepped."""
+    return "; ".join(
+        f"the clock of task {task} of {components.get(task, '?')} stepped by {seconds:+.0f} s"
+        for task, seconds in sorted(stepped.items())
+    )
 
 
 def told(late: Mapping[int, float], components: Mapping[int, str]) -> str:

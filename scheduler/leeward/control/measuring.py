@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from leeward.control.clocks import clocks_off, response_s
 from leeward.control.coordinator import Coordinator
-from leeward.control.lateness import LATE_S, Lateness, told
+from leeward.control.lateness import LATE_S, Lateness, told, told_steps
 from leeward.control.learning.learner import Learner
 from leeward.control.learning.record import LearntRecord
 from leeward.control.learning.telling import learnt_fields
@@ -79,6 +79,7 @@ class Measuring:
         except ClusterRefusedError as error:
             return self._unmeasured(str(error))
         why, self._samples = implausible(lines, samples, self._samples), samples
+        why = why or told_steps(self._lateness.stepped(samples, now), coordinator.machine.tasks)
         self._lateness.observe(samples, now)
         if not why and coordinator.idle:  # else Storm may have stopped them
             why = told(self._lateness.late(owners_of(coordinator.machine), now), coordinator.machine.tasks)

@@ -102,7 +102,7 @@ class TaskMetrics:
                 trips={str(node): _amount(seconds) for node, seconds in entry.get("trips", {}).items()},
                 view=View.of(entry.get("view")),
             )  # fmt: skip
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             return None
 
 
