@@ -47,9 +47,9 @@ class Reservations:
 
 def wanted_by_others(placements: Mapping[str, Placement], topology: str, running: Collection[str]) -> frozenset[Slot]:
     """Slots in the placements of other topologies that run. `placements`: by name; `running`: ids."""
-    return frozenset(
-        slot
-        for name, placement in placements.items()
-        if name != topology and placement.topology_id in running
-        for slot in placement.slots.values()
-    )
+    objects: dict[int, Slot] = {}  # the tasks of a slot mostly have one object, and a slot's hash takes long
+    for name, placement in placements.items():
+        if name != topology and placement.topology_id in running:
+            slots = placement.slots.values()
+            objects.update(zip(map(id, slots), slots, strict=True))
+    return frozenset(objects.values())
