@@ -29,6 +29,18 @@ def test_all_topologies_get_plans_and_no_node_is_over_its_capacity(bench, policy
     assert row["plans"] >= 3 * size.topologies and len(row["cycles_s"]) == 2
     assert [answer["bytes"] > 0 for answer in row["answers"]] == [True] * 5
     assert row["events"]["heard"] > 0
+    [verdict] = bench.verdicts([row])
+    assert verdict[3] == "2 of 2" and verdict[-1] in ("met", "not met")
+
+
+def test_cycles_end_with_their_time_and_what_is_late_is_a_fault(bench, monkeypatch):
+    size = bench.Size(nodes=8, topologies=2, components=4, tasks=2, workers=2)
+    row = bench.run("even", size, cycles=50, fill=False, steady_s=1.0, limit_s=0.0)
+    assert row["faults"] == [] and len(row["cycles_s"]) == 1
+    monkeypatch.setattr(bench, "PATIENCE_S", 0.0)
+    row = bench.run("even", size, cycles=2, fill=False)
+    assert "after 0 s" in row["faults"][0] and bench.verdicts([row])[0][-1] == "not met"
+    assert "| even | none | none | 0 of 2 |" in bench.markdown(size, [row])
 
 
 def test_faults_are_found(bench):
