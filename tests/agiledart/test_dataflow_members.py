@@ -30,7 +30,7 @@ def test_a_strong_machine_joins_as_several_nodes_that_share_its_capacity():
     assert {members.machine(node) for node in members.nodes["strong"]} == {"strong"}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 80), st.integers(0, 1_000))
 def test_tables_are_those_of_a_converged_overlay(count: int, seed: int):
     rng = Random(seed)
@@ -62,7 +62,6 @@ def test_operators_move_for_one_that_has_no_other_room():
         matched({"a": []}, {1: 1})
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.integers(0, 5), unique=True)), st.data())
 def test_a_matching_is_found_unless_too_many_share_too_few(choices: dict[str, list[int]], data: st.DataObject):
     """Hall's theorem: there is none if some operators together have less room than they are many."""

@@ -54,7 +54,6 @@ def hosted(found: Loads, network: Converged = NODES) -> dict[int, int]:
 # --- JOIN
 
 
-@settings(deadline=None)
 @given(st.integers(0, 399), st.integers(0, 399), st.integers(0, 1_000))
 def test_a_join_ends_at_the_sink_within_the_bound_whatever_the_loads(source: int, sink: int, seed: int):
     rng, found = Random(seed), loads()
@@ -216,7 +215,7 @@ def random_placement(nodes: int, most: int, seed: int) -> tuple[list[Placed], Lo
     return placed, found, network
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 5), st.integers(0, 1_000))
 def test_capacities_hold_and_refusals_change_nothing(nodes: int, most: int, seed: int):
     placed, found, network = random_placement(nodes, most, seed)

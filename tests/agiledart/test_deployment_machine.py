@@ -109,4 +109,4 @@ class Deployments(RuleBasedStateMachine):
 
 
 TestDeployments = pytest.mark.long(Deployments.TestCase)
-TestDeployments.settings = settings(max_examples=40, stateful_step_count=14, deadline=None)
+TestDeployments.settings = settings(max_examples=40, stateful_step_count=14)

@@ -122,5 +122,5 @@ class Network(RuleBasedStateMachine):
         self.nothing_comes_twice_and_queues_are_bounded()
 
 
-Network.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+Network.TestCase.settings = settings(max_examples=60, stateful_step_count=60)
 TestNetwork = Network.TestCase

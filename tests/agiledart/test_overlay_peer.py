@@ -73,7 +73,7 @@ def lookup(play: Play, source: int, key: int, beats: float = 2.0) -> list[int] |
     return answer(play, source, number)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @example(count=41, seed=762, loss=0.05, gap=0.0)
 @given(st.integers(1, 45), st.integers(0, 1000), st.sampled_from([0.0, 0.05]), st.sampled_from([0.0, 0.03, 1.0]))
 def test_nodes_that_join_at_any_rate_find_their_neighbours(count: int, seed: int, loss: float, gap: float):
@@ -292,7 +292,7 @@ def anything(kind: type) -> st.SearchStrategy[object]:
 MESSAGES = st.tuples(st.integers(-3, 9), st.floats(0, 9), st.one_of(*map(anything, KINDS)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @example(messages=[(-1, 0.0, Withdraw(zone="", application=""))])
 @given(st.lists(MESSAGES, max_size=20))
 def test_no_message_brings_a_node_down(messages: list[tuple[int, float, object]]):

@@ -102,4 +102,4 @@ class Schedules(RuleBasedStateMachine):
 
 
 TestSchedules = pytest.mark.long(Schedules.TestCase)
-TestSchedules.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
+TestSchedules.settings = settings(max_examples=25, stateful_step_count=12)

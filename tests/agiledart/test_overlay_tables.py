@@ -95,7 +95,7 @@ def test_a_node_alone_is_the_root_of_every_key():
     assert alone.route(7, 3) == (7,) and alone.root(3) == 7
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(2, 120), st.integers(0, 100), st.booleans())
 def test_routes_end_at_the_nearest_node_without_a_circle(nodes: int, seed: int, dense: bool):
     """`dense`: ids that share long prefixes, so that many places of the tables stay empty."""

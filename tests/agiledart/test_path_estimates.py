@@ -7,7 +7,7 @@ from random import Random
 from statistics import fmean
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.core.errors import ConfigError, ProtocolError
@@ -42,7 +42,6 @@ def test_the_kl_bound_is_the_largest_of_a_grid(p, bound):
     assert max(allowed) - 1e-12 <= found <= max(allowed) + (1 - p) / steps + 1e-12
 
 
-@settings(deadline=None)  # the first one compiles
 @given(RATES, BOUNDS)
 def test_the_compiled_bound_is_that_of_the_bisection(p, bound):
     # where the bound is 0, the divergence is flat around p: floats tell no more than their root

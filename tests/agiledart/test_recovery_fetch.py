@@ -102,7 +102,7 @@ class Fetching(RuleBasedStateMachine):
         raise AssertionError("it does not end")
 
 
-Fetching.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+Fetching.TestCase.settings = settings(max_examples=150, stateful_step_count=60)
 TestFetching = Fetching.TestCase
 
 

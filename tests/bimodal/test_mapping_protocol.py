@@ -116,7 +116,7 @@ class Mapping(RuleBasedStateMachine):
 
 
 TestMapping = Mapping.TestCase
-TestMapping.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestMapping.settings = settings(max_examples=150, stateful_step_count=30)
 
 
 def test_a_server_joins_once_and_leaves_when_all_that_it_sent_is_acknowledged():

@@ -120,7 +120,7 @@ def test_a_group_stays_if_one_of_it_would_have_no_way():
     assert (only.way, other.way, account.used) == ((0,), (), before)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 100_000), public=st.booleans(), limit=st.sampled_from([None, 1, 2]))
 def test_re_allocation_keeps_every_bound_and_every_flow(seed: int, public: bool, limit: int | None):
     rng = random.Random(seed)

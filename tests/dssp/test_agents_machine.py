@@ -168,5 +168,5 @@ class Network(RuleBasedStateMachine):
             assert sum(queue.busy for queue in made.queues) == len(made._running)
 
 
-Network.TestCase.settings = settings(deadline=None, max_examples=200, stateful_step_count=60)
+Network.TestCase.settings = settings(max_examples=200, stateful_step_count=60)
 TestNetwork = Network.TestCase

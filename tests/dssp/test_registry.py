@@ -184,7 +184,7 @@ STEPS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.integers(0, 4), STEPS), max_size=40), st.integers(0, 6), st.integers(0, 10))
 def test_any_history_answers_like_a_search_of_all_entries(history, least, spare):
     fast, slow, now = Registry(LEASE_S), Slow(), 0.0

@@ -21,7 +21,7 @@ def empirical(samples):
     return lambda t: bisect_right(ordered, t) / len(ordered)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     samples=st.lists(st.tuples(st.integers(0, 2), st.floats(1e-5, 2e3)), min_size=1, max_size=120),
     size=st.integers(1, 20), later=st.integers(0, 119),

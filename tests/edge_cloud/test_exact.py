@@ -29,7 +29,7 @@ from leeward.policies.edge_cloud.model.values import Edge, Network
 from leeward.policies.edge_cloud.planning.board import Board
 
 near = pytest.approx
-FEW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)

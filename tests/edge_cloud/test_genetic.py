@@ -26,8 +26,8 @@ from leeward.policies.edge_cloud.workload.catalogue import at_sensors, catalogue
 from leeward.policies.edge_cloud.workload.setup import REF, cluster
 
 near = pytest.approx
-FEW = settings(max_examples=40, deadline=None)
-SOME = settings(max_examples=15, deadline=None)
+FEW = settings(max_examples=40)
+SOME = settings(max_examples=15)
 SHORT = Genetic(population=10, generations=12)
 #: A placement of a few queries is found in a blink.
 LONG = Genetic(population=20, generations=40)

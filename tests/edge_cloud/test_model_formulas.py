@@ -18,7 +18,7 @@ from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Cloud, Edge
 
 near = pytest.approx
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=60)
 
 
 def ways(dataflow: Dataflow, end: int | None = None) -> Iterator[tuple[int, ...]]:

@@ -36,7 +36,7 @@ def test_a_source_needs_an_edge():
         check_places(instance.fabric, instance.dataflows[0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_a_query_fits_nowhere_if_and_only_if_each_resource_alone_breaks_a_constraint(data):
     fabric = data.draw(fabrics())

@@ -17,7 +17,7 @@ from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.board import Board
 
 near = pytest.approx
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=40)
 #: Dataflow and query -> resource.
 Placed = dict[tuple[int, int], int]
 

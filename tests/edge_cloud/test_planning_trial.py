@@ -17,7 +17,7 @@ from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.trial import LEAST_GAIN_S, Trial
 
 near = pytest.approx
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=60)
 #: Sums of a few makespans, s, are exact to this.
 ROUNDING_S = 1e-12
 

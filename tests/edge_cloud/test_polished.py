@@ -26,7 +26,7 @@ from leeward.policies.edge_cloud.planning.kernel_paths import fill_tails, makesp
 from leeward.policies.edge_cloud.planning.packed import Packed
 
 near = pytest.approx
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=40)
 
 
 def place_all(data: st.DataObject, instance: Instance) -> tuple[Board, Places]:

@@ -15,7 +15,7 @@ from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.trial import Move, Trial
 
 near = pytest.approx
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=60)
 ROUNDING_S = 1e-12
 
 

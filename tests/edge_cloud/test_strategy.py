@@ -22,7 +22,7 @@ from leeward.policies.edge_cloud.settings import METHODS, REBALANCES, EdgeCloudS
 from leeward.policies.edge_cloud.workload.catalogue import at_sensors, catalogue
 from leeward.policies.edge_cloud.workload.setup import REF, cluster
 
-FEW = settings(max_examples=8, deadline=None)
+FEW = settings(max_examples=8)
 BOUNDLESS = ("edge-only", "cloud-only")
 PAIRS = [(method, kind) for method in METHODS for kind in REBALANCES if method != "gag" or kind == "none"]
 

@@ -18,7 +18,7 @@ from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.board import Board
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=40)
 
 
 def chain(queries: int = 1, **changes: object):

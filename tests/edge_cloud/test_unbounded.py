@@ -17,7 +17,7 @@ from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.planning.board import Board
 
 near = pytest.approx
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=60)
 
 
 def test_the_bounds_by_hand():

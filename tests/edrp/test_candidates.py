@@ -33,7 +33,7 @@ def more(kinds):
 kinds = st.tuples(st.integers(0, 2), st.sampled_from([False, False, False, True]), st.sampled_from(["1.0", "1.5"]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(kinds, max_size=12), st.sampled_from([80.0, 290.0, 420.0]), st.booleans())
 def test_the_optimum_on_the_candidates_is_the_optimum_on_all_nodes(found, rate, first):
     shown = view(rate=rate, nodes=(*OWN, *more(found)), first=first)

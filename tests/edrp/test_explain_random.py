@@ -76,13 +76,13 @@ def check_front(problem: Problem) -> None:
     assert ends[-1].metrics.R == pytest.approx(expected[-1][1], rel=5e-6)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=15, suppress_health_check=RELAXED)
 @given(problem=problems(**TINY))
 def test_explanations_agree_with_looking_at_everything(problem):
     check_explanation(problem)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=30, suppress_health_check=RELAXED)
 @given(problem=problems(**TINY))
 def test_the_curve_is_that_of_looking_at_everything(problem):
     check_front(problem)
@@ -103,7 +103,7 @@ def test_the_curve_where_the_least_cost_is_nothing():
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=400, suppress_health_check=RELAXED)
 @given(problem=problems(**TINY))
 def test_explanations_and_curves_agree_on_many(problem):
     check_explanation(problem)

@@ -41,19 +41,19 @@ def compare(problem, *names):
         assert outcome.bound <= found[0] + AGREE, name
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=150, suppress_health_check=RELAXED)
 @given(problem=problems(deployments=20_000, operators=5, nodes=5, apart=True).filter(lambda problem: problem.apart))
 def test_exact_finds_the_optimum_of_exhaustive_search(problem):
     compare(problem, "exact")
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=15, suppress_health_check=RELAXED)
 @given(problem=problems(deployments=3_000, operators=4, nodes=4, apart=True).filter(lambda problem: problem.apart))
 def test_the_programmes_find_it_too(problem):
     compare(problem, "ilp", "compact")
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=20, suppress_health_check=RELAXED)
 @given(problem=problems(deployments=3_000, apart=True).filter(lambda p: p.current is not None and p.apart))
 def test_what_the_service_asks_keeps_them_apart(problem):
     """`both` and rEDRP, from a present deployment that may break it."""

@@ -18,7 +18,7 @@ from tests.solve_builders import chain_document, problems, reference_document
 LOADED = {"current": {"source": {"n0": 1}, "work": {"n1": 1}, "sink": {"n2": 1}}}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(problems())
 def test_it_finds_nothing_better_than_the_optimum_and_nothing_worse_than_the_present_one(problem):
     found, best = solve_near(problem), solve(problem, method="exact", reasons=False)

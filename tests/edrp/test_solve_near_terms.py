@@ -49,7 +49,7 @@ def begun(p, problem, deployment, looks):
     return kernel_improve.draft_of(p, nodes, size, looks)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problems())
 def test_what_is_kept_of_a_deployment_is_what_it_would_be_if_computed_anew(problem):
     start = serving(problem, problem.current or {})

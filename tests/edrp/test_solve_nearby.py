@@ -11,7 +11,7 @@ from leeward.policies.edrp.problem.nearby import Nearby
 from tests.solve_builders import problems
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problems(), st.data())
 def test_it_agrees_with_the_definitions_to_the_last_bit(problem, data):
     start = serving(problem, problem.current or {})

@@ -50,7 +50,7 @@ def test_noise_that_falls_gives_a_flat_curve():
 MEASUREMENTS = st.lists(st.tuples(st.integers(0, 60), st.floats(0.0, 0.5)), min_size=6, max_size=25)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(points=MEASUREMENTS, degree=st.integers(1, 5))
 def test_a_fit_increases_and_no_increasing_polynomial_is_nearer(points, degree):
     rates = [5.0 * rate for rate, _ in points]

@@ -16,7 +16,7 @@ from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal,
 RELAXED = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=60, suppress_health_check=RELAXED)
 @given(problem=problems(deployments=5_000))
 def test_ilp_finds_the_optimum_of_exhaustive_search(problem):
     found = brute_force(problem)
@@ -31,7 +31,7 @@ def test_ilp_finds_the_optimum_of_exhaustive_search(problem):
     assert outcome.bound <= found[0] + 3e-6
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=60, suppress_health_check=RELAXED)
 @given(problem=problems(deployments=5_000))
 def test_brute_force_agrees_with_the_definitions(problem):
     found = brute_force(problem)
@@ -40,7 +40,7 @@ def test_brute_force_agrees_with_the_definitions(problem):
         assert evaluate(problem, found[1]).F == pytest.approx(found[0], rel=1e-12, abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=30, suppress_health_check=RELAXED)
 @given(problem=problems(deployments=5_000).filter(lambda problem: problem.current is not None))
 def test_restricted_lies_between_the_optimum_and_keeping(problem):
     outcome = solve(problem, method="restricted")

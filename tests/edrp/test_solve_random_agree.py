@@ -41,7 +41,7 @@ def compare(problem: Problem) -> None:
         assert outcome.bound <= found[0] + AGREE, name
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=12, suppress_health_check=RELAXED)
 @given(problem=problems(deployments=3_000, operators=4, nodes=4))
 def test_all_methods_agree(problem):
     compare(problem)
@@ -53,7 +53,7 @@ def test_all_methods_agree_on_many(part):
     count = 0
 
     @seed(part)
-    @settings(max_examples=EACH, deadline=None, suppress_health_check=RELAXED, database=None)
+    @settings(max_examples=EACH, suppress_health_check=RELAXED, database=None)
     @given(problem=problems(deployments=3_000, operators=4, nodes=4))
     def run(problem):
         nonlocal count

@@ -31,14 +31,14 @@ def compare(problem: Problem) -> None:
     assert outcome.bound <= found[0] + 1e-9
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=200, suppress_health_check=RELAXED)
 @given(problem=problems(deployments=20_000, operators=5, nodes=5))
 def test_exact_finds_the_optimum_of_exhaustive_search(problem):
     compare(problem)
 
 
 @pytest.mark.slow
-@settings(max_examples=3_000, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=3_000, suppress_health_check=RELAXED)
 @given(problem=problems(deployments=100_000, operators=6, nodes=5))
 def test_exact_finds_the_optimum_of_exhaustive_search_on_many(problem):
     compare(problem)

@@ -76,20 +76,20 @@ def slightly_less(change: Change) -> Change:
     return replace(change, needed=max(change.now, change.needed * (1 - EPSILON)))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=ALL)
+@settings(max_examples=25, suppress_health_check=ALL)
 @given(problem=tight())
 def test_the_relaxation_is_enough_and_least(problem):
     check(problem)
 
 
 @pytest.mark.slow
-@settings(max_examples=1_000, deadline=None, suppress_health_check=ALL)
+@settings(max_examples=1_000, suppress_health_check=ALL)
 @given(problem=tight())
 def test_the_relaxation_is_enough_and_least_on_many(problem):
     check(problem)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=ALL)
+@settings(max_examples=25, suppress_health_check=ALL)
 @given(problem=tight())
 def test_no_deployment_exceeds_the_greatest_values(problem):
     loose = replace(problem, bounds=greatest(problem))

@@ -50,7 +50,7 @@ def helpful(table, tasks, load):
 
 
 @pytest.mark.long
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(before=tables(), tasks=TASKS, load=LOADS)
 def test_balanced_as_far_as_single_steps_go_and_stable(before, tasks, load):
     after = balance(before, tasks, load)
@@ -63,7 +63,7 @@ def test_balanced_as_far_as_single_steps_go_and_stable(before, tasks, load):
         assert after == redistribute(before, tasks)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(before=tables(), load=LOADS)
 def test_the_same_tasks_never_get_worse_and_idle_groups_stay(before, load):
     tasks = sorted(set(before))

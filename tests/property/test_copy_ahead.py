@@ -38,7 +38,7 @@ def change(state: KeyedState, what: str, key: str, value: int) -> None:
         del state[key]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     before=st.lists(CHANGES, max_size=40),
     meanwhile=st.lists(st.one_of(CHANGES, STEPS), max_size=120),

@@ -42,7 +42,7 @@ def failing(cluster: Cluster, at: int, after: bool, error: BaseException) -> Fai
 
 
 @given(before=st.none() | ARTIFACTS, wanted=ARTIFACTS, at=st.integers(1, 40), after=st.booleans())
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 def test_a_failure_at_any_step_leaves_every_file_as_it_was(before, wanted, at, after):
     with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
         if before is not None:
@@ -65,7 +65,7 @@ def pruned_alike(now: dict[str, str], was: dict[str, str]) -> bool:
 
 
 @given(before=st.none() | ARTIFACTS, wanted=ARTIFACTS, at=st.integers(1, 40), after=st.booleans())
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 def test_a_rollout_that_broke_off_is_finished_by_the_next_and_can_be_taken_back(before, wanted, at, after):
     with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
         if before is not None:

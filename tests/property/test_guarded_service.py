@@ -249,6 +249,5 @@ TestGuardedService = GuardedService.TestCase
 TestGuardedService.settings = settings(
     max_examples=40,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -51,7 +51,7 @@ def keeps_limits(policy: Policy, view: ClusterView, drains: list[set[str]]) -> i
 def test_every_plan_of_a_registered_policy_keeps_pins_drains_and_apart(name):
     plans = []
 
-    @settings(max_examples=EXAMPLES.get(name, 40), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES.get(name, 40), suppress_health_check=list(HealthCheck))
     @given(view=limited_views(), drains=st.lists(DRAINS, max_size=1))
     def run(view, drains):
         with policy_of(name, **SETTINGS.get(name, {})) as policy:
@@ -68,7 +68,7 @@ def test_every_method_of_edge_and_cloud_keeps_them(method, rebalance):
     if method == "gag" and rebalance != "none":
         return
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(view=limited_views(), drains=st.lists(DRAINS, max_size=1))
     def run(view, drains):
         with policy_of("edge-cloud", method=method, rebalance=rebalance) as policy:

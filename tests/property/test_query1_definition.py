@@ -41,14 +41,14 @@ def inputs(draw):
     return rides
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(rides=inputs())
 def test_per_event(rides):
     moments = [(n, rides[:n], rides[n - 1].dropoff_s) for n in range(1, len(rides) + 1)]
     assert list(rows_per_event(rides, window_s=WINDOW_S)) == changes(moments)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(rides=inputs(), pulse_s=st.sampled_from([1, 7, 60, 250]))
 def test_per_pulse(rides, pulse_s):
     ends = sorted({ride.dropoff_s // pulse_s for ride in rides})

@@ -86,7 +86,7 @@ def inputs(draw):
 
 
 @pytest.mark.long
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lines=inputs(), seed=st.integers(0, 2**32), pulse_s=st.sampled_from([1, 60, 61, 600]))
 def test_any_replicas_interleaving_and_moves_give_the_reference(lines, seed, pulse_s):
     network, sink = run_topology(lines, seed=seed, pulse_s=pulse_s, window_s=600)
@@ -95,7 +95,7 @@ def test_any_replicas_interleaving_and_moves_give_the_reference(lines, seed, pul
     assert network.counters["parser"] + network.counters["filter_by_coordinates"] == rejects
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(lines=inputs(), seed=st.integers(0, 2**32))
 def test_it_does_not_matter_whether_the_replay_sends_rejected_rows(lines, seed):
     def parses(trip):

@@ -71,14 +71,14 @@ def rows(draw) -> list[Drive]:
     return drives
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(drives=rows())
 def test_per_event(drives):
     moments = [(n, drives[:n], drives[n - 1].dropoff_s) for n in range(1, len(drives) + 1)]
     assert list(rows_per_event(drives, profit_s=PROFIT_S, taxi_s=TAXI_S)) == changes(moments)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(drives=rows(), pulse_s=st.sampled_from([1, 7, 60]))
 def test_per_pulse(drives, pulse_s):
     intervals = sorted({drive.dropoff_s // pulse_s for drive in drives})
@@ -88,13 +88,11 @@ def test_per_pulse(drives, pulse_s):
     assert list(rows_per_pulse(drives, pulse_s=pulse_s, profit_s=PROFIT_S, taxi_s=TAXI_S)) == changes(moments)
 
 
-@settings(deadline=None)
 @given(values=st.lists(st.integers(0, 10**9), min_size=1))
 def test_a_median_is_kept_doubled_and_whole(values):
     assert twice_median(values) == 2 * Fraction(median(map(Fraction, values)))
 
 
-@settings(deadline=None)
 @given(
     twice=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), taxis=st.tuples(*[st.integers(1, 13_237)] * 2),
 )  # fmt: skip

@@ -84,7 +84,7 @@ def inputs(draw):
 
 
 @pytest.mark.long
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lines=inputs(), seed=st.integers(0, 2**32), pulse_s=st.sampled_from([1, 60, 61, 600]))
 def test_any_replicas_interleaving_and_moves_give_the_reference(lines, seed, pulse_s):
     network, sink = run_topology(lines, seed=seed, pulse_s=pulse_s, profit_s=300, taxi_s=600)
@@ -93,7 +93,7 @@ def test_any_replicas_interleaving_and_moves_give_the_reference(lines, seed, pul
     assert network.counters["parser"] + network.counters["locate"] == rejects
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(lines=inputs(), seed=st.integers(0, 2**32))
 def test_state_is_forgotten_with_its_windows(lines, seed):
     """Long after the last row, one row more: nothing of the others is left."""

@@ -35,7 +35,7 @@ def run_topology(conf: dict, *, seed: int, burst: int, move: float) -> tuple[Net
 
 
 @pytest.mark.long
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32), count=st.integers(1, 280), own=st.sampled_from([1, 2, 5]),
     pulse_s=st.sampled_from([1, 10, 60]), panes=st.integers(1, 3),
@@ -79,7 +79,6 @@ def test_reports_that_are_none_are_counted_and_the_rest_counts(monkeypatch, tmp_
     assert all(line["sent"] <= line["received"] for line in lines)
 
 
-@settings(deadline=None)
 @given(
     values=st.lists(st.tuples(st.integers(0, 59), st.integers(-500, 500)), max_size=40), panes=st.integers(1, 4),
     seed=st.integers(0, 2**32),
@@ -104,7 +103,6 @@ def test_a_window_is_that_of_its_values_in_any_order(values, panes, seed):
         assert state == {}
 
 
-@settings(deadline=None)
 @given(values=st.lists(st.integers(-10_000, 20_000_000), min_size=1, max_size=60))
 def test_smoothing_moves_by_a_quarter_of_the_distance(values):
     state: dict = {}

@@ -58,6 +58,4 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine = Machine.TestCase
-TestMachine.settings = settings(
-    max_examples=25, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestMachine.settings = settings(max_examples=25, stateful_step_count=40, suppress_health_check=list(HealthCheck))

@@ -214,7 +214,7 @@ def timeless(rows: Sequence[Interval]) -> list[Interval]:
     return [replace(row, plan_s=0.0) for row in rows]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from(["walk", "poisson"]), st.integers(0, 10**6), st.booleans(), st.integers(0, 40))
 def test_a_run_that_was_broken_off_gives_the_rows_of_one_that_was_not(kind, seed, restless, cut):
     steps = steps_of(kind, seed)

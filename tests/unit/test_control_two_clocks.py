@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from control_twins import Cluster, Killed, coordinator, plan
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.cli.history import document
@@ -59,7 +59,6 @@ def test_clocks_that_agree_need_no_note():
     assert "behind" not in line["reason"]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(list(StepName)), st.floats(0, 1e9)), max_size=12))
 def test_the_times_of_a_journal_never_go_back(steps: list[tuple[StepName, float]]):
     journal, last = Journal(), 0.0

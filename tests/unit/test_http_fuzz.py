@@ -22,7 +22,7 @@ CHECKS = checks.CHECKS.get_by_names(NAMES)
 STAGE = Working()
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", STAGE.application(), headers={"Host": "127.0.0.1"})
 API = SCHEMA.exclude(path=ENDLESS)
-OFTEN = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+OFTEN = settings(max_examples=40, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 #: Paths that need the token.

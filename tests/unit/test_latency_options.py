@@ -7,7 +7,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bolts.latency.made import BACKLOG_S, Made
@@ -39,7 +39,6 @@ def made(rate: float, seconds: float = 0.0) -> tuple[Made, Clock]:
     return Made(Latency(rate=rate, seconds=seconds), clock=clock, sleep=clock.sleep), clock
 
 
-@settings(deadline=None)
 @given(rate=st.floats(0.5, 5000), waits=st.floats(0.001, 0.05))
 def test_inputs_come_at_the_rate_that_was_asked_for(rate, waits):
     source, clock = made(rate)
@@ -69,7 +68,6 @@ def test_there_are_as_many_inputs_as_rate_times_seconds():
     assert not endless.is_over(10**9)
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32), number=st.integers(1, 10**7))
 def test_a_row_follows_from_seed_and_number(seed, number):
     row = taxi_row(seed, number)

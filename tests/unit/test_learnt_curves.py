@@ -122,7 +122,7 @@ figures = st.floats(min_value=1e-9, max_value=1e9)
     stays=st.lists(st.tuples(figures, figures, st.floats(0.001, 0.95), st.floats(0.0, 1e6)), min_size=1, max_size=30),
     service_s=st.floats(1e-6, 10.0),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_fit_rises_and_is_a_number_that_is_not_negative(stays, service_s):
     learner, now = CurveLearner(), 0.0
     for sojourn_s, service, busy, passed in stays:
@@ -138,7 +138,7 @@ def test_every_fit_rises_and_is_a_number_that_is_not_negative(stays, service_s):
 
 
 @given(rest=st.floats(0.2, 3.0), growth=st.floats(0.2, 5.0), seed=st.integers(0, 1000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_known_curve_is_recovered_from_noisy_samples(rest, growth, seed):
     rng, learner = random.Random(seed), CurveLearner()
     for at in range(200):

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.control.learning.curves import HALF_LIFE_S, CurveLearner, Stay
@@ -72,7 +72,6 @@ def test_a_clock_that_is_behind_the_predecessors_ages_nothing():
     assert samples == pytest.approx(taught().learnt(SERVICE).curves["work"].samples)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.01, 0.95), st.floats(0.1, 50.0), st.floats(0, 9000)), min_size=1, max_size=40))
 def test_any_sums_of_samples_are_read_again(samples: list[tuple[float, float, float]]):
     learner, now = CurveLearner(), 0.0

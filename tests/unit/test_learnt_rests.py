@@ -8,7 +8,7 @@ import random
 import pytest
 from control_figures import Figures
 from control_twins import ID, NAME, Cluster
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.control.dry_run import plan_document
@@ -54,7 +54,6 @@ def test_a_load_of_long_ago_is_forgotten():
     assert learner.fit().seconds == pytest.approx(0.1, abs=0.001)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.001, 10.0), st.floats(0.0, 10.0), st.floats(0.0, 2000.0)), max_size=60))
 def test_the_rest_lies_among_its_samples(samples: list[tuple[float, float, float]]):
     learner, now = RestLearner(), 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.replay.pacing import MINUTE_S, Pace, moments
@@ -15,7 +15,6 @@ START = 1_358_308_800  # 2013-01-16 04:00, a whole minute
 times_lists = st.lists(st.integers(START, START + 600), max_size=200).map(sorted)
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(times_lists)
 def test_order_is_kept_and_rows_stay_in_their_minute(times: list[int]) -> None:
     due = moments(times)
@@ -25,14 +24,12 @@ def test_order_is_kept_and_rows_stay_in_their_minute(times: list[int]) -> None:
         assert due_s // MINUTE_S == time_s // MINUTE_S
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(times_lists)
 def test_no_two_rows_leave_together(times: list[int]) -> None:
     due = moments(times)
     assert len(set(due)) == len(due)
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(st.integers(2, 500))
 def test_minute_resolution_is_spread_over_the_minute(count: int) -> None:
     due = moments([START] * count)
@@ -54,7 +51,6 @@ def test_a_mixture_leaves_evenly_though_half_of_it_says_the_first_second() -> No
     assert gaps == {0.5}
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(
     st.floats(0.1, 10_000),
     st.lists(st.floats(START, START + 3600), min_size=1, max_size=50).map(sorted),

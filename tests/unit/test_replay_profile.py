@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.replay import derive as derive_module
@@ -88,7 +88,6 @@ def test_poisson_has_mean_and_variance_of_a_poisson(mean: float) -> None:
     assert statistics.variance(draws) == pytest.approx(mean, rel=0.12)
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(seed=st.integers(0, 2**32), index=st.integers(0, 10_000))
 def test_a_minute_depends_on_its_arguments_only(seed: int, index: int) -> None:
     start = epoch_s("2013-01-16 04:00:00") + 60 * index

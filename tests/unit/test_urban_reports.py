@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -66,7 +66,6 @@ def test_a_line_that_is_no_report_is_dropped(line):
     assert read_report(line) is Drop.COLUMNS
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32), number=st.integers(1, 10**6), each=st.integers(1, 500))
 def test_a_made_report_follows_from_its_number(seed, number, each):
     sensor, line = made_report(seed, number, each)
@@ -84,7 +83,6 @@ def test_every_sensor_reports_once_a_minute():
         assert own == [(f"{city}-{n % 3}", n * PERIOD_S // 3) for n in range(6)]
 
 
-@settings(deadline=None)
 @given(kind=st.sampled_from(sorted(BANDS)), mean=st.integers(-10_000, 30_000_000))
 def test_badness_grows_with_the_distance_from_the_middle(kind, mean):
     middle, good, bad = BANDS[kind]
