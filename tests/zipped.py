@@ -9,4 +9,4 @@ import json
 
 def zipped(text: str) -> str:
     """In the form of `leeward.plugin.Packed`."""
-    return json.dumps({"version": 2, "gzip": base64.b64encode(gzip.compress(text.encode())).decode()})
+    return json.dumps({"version": 2, "gzip": base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()})
