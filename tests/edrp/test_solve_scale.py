@@ -18,7 +18,7 @@ from leeward.policies.edrp.exact import bounds
 from leeward.policies.edrp.exact import search as exact
 from leeward.policies.edrp.exact.arrays import arrays_of
 from leeward.policies.edrp.exact.bounds import lay_out
-from leeward.policies.edrp.exact.kernel_improve import draft_of, improve, settle, worth
+from leeward.policies.edrp.exact.kernel_improve import draft_of, improve, refresh, settle, worth
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
@@ -63,6 +63,7 @@ def test_the_compiled_value_of_a_deployment_is_that_of_the_definitions(name):
         draft = draft_of(p, *positions(problem, deployment), 10)
         for i in range(len(problem.operators)):
             settle(p, draft, i)
+            refresh(p, draft, i)  # again for each edge; the last one counts
         assert worth(p, draft) == pytest.approx(evaluate(problem, deployment).F, abs=1e-12)
 
 

@@ -84,6 +84,9 @@ class Edrp:
         """The best deployment, or the present one if nothing else can be had. Raises FieldError for bad facts."""
         if not any(c.source and view.measured.get(c.id, Measured()).arrival_rate > 0 for c in view.components):
             return _keep(view, "no source emits: nothing is known of the load")
+        stranded = [component.id for component in view.components if not _usable(view, component)]
+        if stranded:
+            return _keep(view, f"every node that may host {', '.join(stranded)} drains or is away")
         chosen = candidates(view)
         every, view = view, replace(view, nodes=chosen.nodes)
         problem, remarks = build_problem(view, self._settings)
@@ -278,11 +281,6 @@ def _operator(
     emitted = factor * measured.arrival_rate if component.source else 0.0
     load = emitted + sum(stream.rate for stream in streams if stream.target == component.id)
     mu = measured.service_rate or settings.default_rate
-    usable = tuple(
-        node.id
-        for node in view.nodes
-        if not node.draining and node.capacity > 0 and (not component.pinned or node.id in component.pinned)
-    )
     most = component.max_replicas * mu * SATURATED
     if load > most:
         if not component.source:
@@ -298,7 +296,16 @@ def _operator(
         res=1.0,
         state_bytes=float(measured.state_bytes) if component.stateful or component.source else 0.0,
         source_rate=emitted,
-        allowed=usable or component.pinned or None,
+        allowed=_usable(view, component) or component.pinned or None,
+    )
+
+
+def _usable(view: ClusterView, component: Component) -> tuple[str, ...]:
+    """Nodes that may host it and do not drain."""
+    return tuple(
+        node.id
+        for node in view.nodes
+        if not node.draining and node.capacity > 0 and (not component.pinned or node.id in component.pinned)
     )
 
 
