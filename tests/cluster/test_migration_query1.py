@@ -133,6 +133,7 @@ def test_handovers_all_the_way(query1: Running, feed: Feed, stage_: Stage):
         assert not pilot.events.named("reset", "alert")
 
 
+@pytest.mark.slow  # tests/cluster/test_faults.py kills more of them, in the pipeline too
 def test_a_task_and_a_worker_die_in_the_middle(query1: Running, feed: Feed, stage_: Stage):
     with query1.pilot() as pilot:
         feed.send_to(0.5)
