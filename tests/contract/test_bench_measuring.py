@@ -1,4 +1,4 @@
-"""The measurement of what measuring costs, for seconds: each tuple is processed, and what is taken out is out."""
+"""The benchmark of measuring, for seconds: each tuple is processed, and a part that is taken out is out."""
 
 from __future__ import annotations
 
@@ -6,24 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from leeward.core.errors import ConfigError
-
-BENCH = Path(__file__).parents[1] / "bench"
+from tests.benches import BENCH, bench_module
 
 
 @pytest.fixture(scope="module")
 def measured_task():
-    sys.path.insert(0, str(BENCH))
-    try:
-        import measured_task
-
-        yield measured_task
-    finally:
-        sys.path.remove(str(BENCH))
+    with bench_module("measured_task") as module:
+        yield module
 
 
 @pytest.mark.long

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-BENCH = Path(__file__).parents[1] / "bench"
+from tests.benches import bench_module
 
 
 @pytest.fixture(scope="module")
 def bench():
-    sys.path.insert(0, str(BENCH))
-    try:
-        import service_scale
-
-        yield service_scale
-    finally:
-        sys.path.remove(str(BENCH))
+    with bench_module("service_scale") as module:
+        yield module
 
 
 @pytest.mark.parametrize("policy", ["edrp", "agiledart", "even"])

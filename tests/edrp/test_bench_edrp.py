@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-BENCH = Path(__file__).resolve().parents[1] / "bench"
+from tests.benches import bench_module
 
 
 @pytest.fixture(scope="module")
-def bench() -> ModuleType:
-    sys.path.insert(0, str(BENCH))
-    try:
-        spec = importlib.util.spec_from_file_location("edrp_bench", BENCH / "edrp.py")
-        assert spec is not None and spec.loader is not None
-        module = sys.modules["edrp_bench"] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    finally:
-        sys.path.remove(str(BENCH))
+def bench() -> Iterator[ModuleType]:
+    with bench_module("edrp") as module:
+        yield module
 
 
 def options(**changes: object) -> argparse.Namespace:

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import sys
-from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[1] / "bench"
+from tests.benches import bench_module
 
 
 @pytest.fixture(scope="module")
 def bench():
-    sys.path.insert(0, str(BENCH))
-    try:
-        import agreement
-
-        yield agreement
-    finally:
-        sys.path.remove(str(BENCH))
+    with bench_module("agreement") as module:
+        yield module
 
 
 def made(bench, t=60.0, work=2, load=100.0, service=80.0):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
+from tests.benches import bench_module
 
-from models import errors_of
+with bench_module("models") as models:
+    errors_of = models.errors_of
 
 
 def event(t: float, busy: float, growth: float) -> dict:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import statistics
-import sys
 from pathlib import Path
 from random import Random
 
@@ -17,12 +16,12 @@ from leeward.control.monitor import delays_of
 from leeward.core.coordinates import LEAST_HEIGHT_S, Coordinate, Delays, moved, round_trip_s, surest
 from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot
+from tests.benches import bench_module
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared"))
-sys.path.insert(0, str(ROOT / "tests" / "bench"))
-
-from coordinates import errors, planetlab, settled  # noqa: E402
+with bench_module("coordinates") as bench:
+    errors, planetlab, settled = bench.errors, bench.planetlab, bench.settled
 
 figures = st.floats(min_value=1e-5, max_value=5.0)
 coordinates = st.builds(
