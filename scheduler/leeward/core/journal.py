@@ -17,6 +17,7 @@ from leeward.core.errors import ProtocolError
 from leeward.core.outcome import Ending, Outcome
 from leeward.core.plan import Slot
 from leeward.core.table import Table
+from leeward.core.versions import refuse_newer
 
 JOURNAL_VERSION = 7
 _BY_COMPONENT = ("old_tables", "new_tables", "step_tables", "order")
@@ -110,11 +111,7 @@ class Journal:
         """Raises ProtocolError if the text is no journal or of a newer version."""
         try:
             document = json.loads(text)
-            if document["version"] > JOURNAL_VERSION:
-                raise ProtocolError(
-                    f"journal field 'version' is {document['version']}, this program reads {JOURNAL_VERSION}.",
-                    remedy="Update Leeward on this machine: a newer coordinator worked here.",
-                )
+            refuse_newer("journal", document["version"], JOURNAL_VERSION, writer="coordinator")
             document["step"] = StepName(document["step"])
             document["result"] = _result(document.get("result"))
             for name in _BY_COMPONENT:

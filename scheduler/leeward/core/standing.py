@@ -13,6 +13,7 @@ from typing import Any
 from leeward.core.errors import ProtocolError
 from leeward.core.plan import Slot
 from leeward.core.table import Table
+from leeward.core.versions import refuse_newer
 
 STANDING_VERSION = 1
 
@@ -59,11 +60,7 @@ class Standing:
         """Raises ProtocolError if the text is none, or of a newer version."""
         try:
             document = json.loads(text)
-            if document["version"] > STANDING_VERSION:
-                raise ProtocolError(
-                    f"standing field 'version' is {document['version']}, this program reads {STANDING_VERSION}.",
-                    remedy="Update Leeward on this machine: a newer service worked here.",
-                )
+            refuse_newer("standing", document["version"], STANDING_VERSION, writer="service")
             if document["proposal"] is not None:
                 document["proposal"] = _proposal(document["proposal"])
             return Standing(**document)

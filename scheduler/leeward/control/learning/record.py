@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from leeward.core.errors import ProtocolError
+from leeward.core.versions import refuse_newer
 
 LEARNT_VERSION = 1
 #: Bytes of a document, at most: a znode holds 1 MB.
@@ -92,11 +93,7 @@ class LearntRecord:
         """Raises ProtocolError if the text is none, of a newer version, or has figures that cannot be."""
         try:
             document = json.loads(text)
-            if document["version"] > LEARNT_VERSION:
-                raise ProtocolError(
-                    f"its field 'version' is {document['version']}, this program reads {LEARNT_VERSION}.",
-                    remedy="Update Leeward on this machine: a newer service worked here.",
-                )
+            refuse_newer("its", document["version"], LEARNT_VERSION, writer="service")
             return LearntRecord(
                 topology_id=str(document["topology_id"]), at=_amount(document["at"]), epoch=int(document["epoch"]),
                 service={name: _positive(rate) for name, rate in document["service"].items()},
