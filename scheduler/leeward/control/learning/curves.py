@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from leeward.control.learning.aging import kept_share
 from leeward.core.learnt import LearntCurve
 
 #: A sample counts half after this time, s.
@@ -88,11 +89,8 @@ class CurveLearner:
         self.low, self.high = min(self.low, rho), max(self.high, rho)
 
     def _forget(self, now: float) -> None:
-        passed = 0.0 if self._at is None else max(0.0, now - self._at)
+        kept = kept_share(self._at, now, HALF_LIFE_S)
         self._at = now if self._at is None else max(now, self._at)
-        if not passed:
-            return
-        kept = 0.5 ** (passed / HALF_LIFE_S)
         self._sums = [kept * value for value in self._sums]
         self.samples *= kept
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leeward.control.learning.aging import kept_share
 from leeward.core.learnt import Rest
 
 #: A sample counts half after this time, s.
@@ -41,7 +42,7 @@ class RestLearner:
         self._squares += off * off
 
     def _forget(self, now: float) -> None:
-        kept = 1.0 if self._at is None else 0.5 ** (max(0.0, now - self._at) / HALF_LIFE_S)
+        kept = kept_share(self._at, now, HALF_LIFE_S)
         self._at = now
         self._weight, self._sum, self._squares = kept * self._weight, kept * self._sum, kept * self._squares
 

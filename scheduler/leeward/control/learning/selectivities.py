@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from leeward.control.learning.aging import kept_share
 from leeward.control.monitor import Rates
 from leeward.core.learnt import Selectivity
 
@@ -43,7 +44,7 @@ class SelectivityLearner:
         self._windows += 1.0
 
     def _forget(self, now: float) -> None:
-        kept = 1.0 if self._at is None else 0.5 ** (max(0.0, now - self._at) / HALF_LIFE_S)
+        kept = kept_share(self._at, now, HALF_LIFE_S)
         self._at = now
         self._in, self._out = kept * self._in, kept * self._out
         self._squares, self._windows = kept * self._squares, kept * self._windows
