@@ -7,8 +7,8 @@ import os
 import pytest
 from hypothesis import settings
 
-# The pipeline tries the same examples every time; whoever works here, and the slow lane, tries new ones. How long an
-# example takes says nothing: other tests run beside it.
+# The pipeline tries the same examples every time; whoever works here, and the slow lane, tries new ones. The time
+# of an example says nothing: other tests run beside it.
 settings.register_profile("here", deadline=None)
 settings.register_profile("pipeline", derandomize=True, deadline=None)
 settings.load_profile("pipeline" if os.environ.get("CI") else "here")

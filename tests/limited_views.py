@@ -83,7 +83,7 @@ def carried_out(view: ClusterView, plan: Plan, draining: set[str]) -> ClusterVie
 
 
 def broken(plan: Plan, view: ClusterView) -> list[str]:
-    """What a plan breaks of pins, drains and `leeward.apart`, from their definitions alone."""
+    """Pins, drains and pairs of `leeward.apart` that a plan breaks, from their definitions alone."""
     hosts = {name: {plan.placement[task].node for task in replicas(table)} for name, table in plan.tables.items()}
     drains = {node.id for node in view.nodes if node.draining}
     found = [f"{one.id} is pinned" for one in view.components if one.pinned and hosts[one.id] - set(one.pinned)]

@@ -1,4 +1,4 @@
-"""What measuring costs a task on the data path, in processor time: with it, and with it taken out, in turn.
+"""The cost of measuring for a task on the data path, in processor time: with it, and with it taken out, in turn.
 
     python tests/bench/measuring.py [--quick] [--rounds 6] [--seconds 2] [--rates 0 1000 200]
 
@@ -13,7 +13,7 @@ load of key groups; the counts of what comes, is processed, is emitted and how l
 processor time of the whole process for a tuple, all its threads, the best of the rounds; a part's the difference from
 none. The share is what all of measuring adds to none, by these and as the median of the rounds' own shares.
 
-What a publication takes is also timed by itself, in its own thread: the line (its figures, and JSON) and the call of
+The time of a publication is also taken by itself, in its own thread: the line (its figures, and JSON) and the call of
 Redis. Prints a table and writes `out/bench/measuring.json`. Speed is reported only.
 """
 
@@ -216,7 +216,7 @@ class Running:
             view = view[os.write(self._process.stdin.fileno(), view) :]
 
     def _discard(self) -> None:
-        """What the task emits, as a worker takes it: at once."""
+        """Take all that the task emits at once, as a worker does."""
         while os.read(self._process.stdout.fileno(), 1 << 20):
             pass
 
@@ -300,7 +300,7 @@ def main() -> None:
 
 
 def print_tables(tasks: Mapping[str, Any], console: Console) -> None:
-    """What a tuple takes, what each part of measuring adds, and what one publication takes."""
+    """The time of a tuple, the part of each kind of measuring in it, and the time of one publication."""
     columns = ("none, us", *(f"{mode}, ns" for mode in MODES if mode != "none"), "share", "median", "under 2 %")
     table = Table("task", "tuples/s", *columns, box=None)
     each = Table("task", "tuples/s", "a publication: line, us", "Redis, us", "bytes", box=None)

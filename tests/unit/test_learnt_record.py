@@ -1,4 +1,4 @@
-"""What a leader leaves of what it has learnt: the next one goes on from it, and nothing else is taken for it."""
+"""The record that a leader leaves: the next one goes on from it, and nothing else is taken for it."""
 
 from __future__ import annotations
 
