@@ -43,6 +43,13 @@ def fill(browser: Browser, name: str, value: str) -> None:
     browser.ask(f"document.getElementById('{name}').value = {json.dumps(value)}")
 
 
+def photograph(browser: Browser) -> None:
+    """The page for the README, with some figures in its charts."""
+    browser.size(1280, 1500)
+    browser.wait("document.getAnimations().length === 0 && document.querySelectorAll('#charts canvas').length === 4")
+    browser.screenshot(Path("out/screenshots/served.png"))
+
+
 def check_questions(url: str, cluster: Path) -> None:
     """A dry run and its reasons, of what runs now; `leeward plan` makes the same plan."""
     at, options = f"{url}api/topologies/{NAME}", ["policy=edrp", "window_s=3"]
@@ -93,11 +100,6 @@ def test_a_migration_by_click_is_seen_live_and_kept(stage_: Stage, tmp_path: Pat
             browser.wait("document.querySelectorAll('#timeline tbody tr').length === 1")
             assert component["id"] in browser.text("#timeline") and "done" in browser.text("#timeline")
             assert browser.faults == []
-            browser.size(1280, 1500)
-            browser.wait(
-                "document.getAnimations().length === 0 && document.querySelectorAll('#charts canvas').length === 4"
-            )
-            browser.screenshot(Path("out/screenshots/served.png"))
             metrics = httpx.get(f"{url}metrics").text
             assert 'leeward_reconfigurations_total{ending="done"' in metrics.replace(f'topology="{NAME}",', "")
             check_questions(url, stage_.cluster.dir)
@@ -108,5 +110,6 @@ def test_a_migration_by_click_is_seen_live_and_kept(stage_: Stage, tmp_path: Pat
             line = leeward("top", "--output", "json", "--cluster", str(stage_.cluster.dir))
             (top,) = [one for one in json.loads(line.stdout)["topologies"] if one["topology"] == NAME]
             assert top["rate"] > 0 and top["phase"] == "run" and component["id"] in top["last"]
+            photograph(browser)
     finally:
         browser.close()
