@@ -28,12 +28,13 @@ test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memor
 	$(MAKE) --no-print-directory lint test-short test-torture test-java
 	$(pytest) -m "not slow" tests/package
 	WITH_SSHD=1 WITH_CHROMIUM=1 WITH_PROMETHEUS=1 bash scripts/packages.sh
-	$(pytest) -m "not slow" tests/browser tests/deploy tests/cluster || python scripts/flaky.py -m "not slow"
+	$(pytest) $(reported) -m "not slow" tests/browser tests/deploy tests/cluster || python scripts/flaky.py -m "not slow"
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
 # beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code.
 # scripts/flaky.py prints such a test, and fails the run if it was flaky before. So it is with the tests on a cluster,
 # whose dozens of processes share the machine.
+reported := --junit-xml=.pytest_cache/run.xml
 beside := -n 3 --dist loadfile --no-loadscope-reorder
 without_storm := tests/agiledart tests/contract tests/bimodal tests/dssp tests/edge_cloud tests/edrp tests/sim tests/property tests/unit
 
@@ -41,7 +42,7 @@ test-fast: ## unit, property and simulation tests but for the long ones
 	$(pytest) $(beside) -m "not slow and not long" tests/agiledart tests/bimodal tests/dssp tests/edge_cloud tests/sim tests/property tests/unit
 
 test-short: ## every test that needs no Storm and is not slow: contract and solver tests too, with coverage
-	$(pytest) $(beside) --cov --cov-report= -m "not slow" $(without_storm) || python scripts/flaky.py -m "not slow"
+	$(pytest) $(beside) $(reported) --cov --cov-report= -m "not slow" $(without_storm) || python scripts/flaky.py -m "not slow"
 	coverage report
 
 test-edrp: ## the placement problem and its solvers

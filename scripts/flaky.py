@@ -2,9 +2,10 @@
 
     python scripts/flaky.py [pytest options]
 
-A test that fails again is a failure. A test that passes now was starved of the processor or is flaky: it is printed,
-and the run passes once. A test that was flaky before (`tests/flaky.txt`, checked in) fails the run: mend it. Exit
-code as pytest's.
+They run in the order of the whole run, as later tests of a file may rest on what earlier ones did. A test that fails
+again is a failure. A test that passes now was starved of the processor or is flaky: it is printed with the first
+failure's reason, and the run passes once. A test that was flaky before (`tests/flaky.txt`, checked in) fails the run:
+mend it. Exit code as pytest's.
 """
 
 from __future__ import annotations
@@ -12,17 +13,35 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 KNOWN = ROOT / "tests/flaky.txt"
 CACHE = ROOT / ".pytest_cache/v/cache/lastfailed"
+REPORT = ROOT / ".pytest_cache/run.xml"  #: of the whole run, by --junit-xml
 
 
 def known() -> set[str]:
     """Tests that were flaky before, by node id."""
     lines = KNOWN.read_text().splitlines()
     return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+
+
+def reasons(report: str) -> dict[str, str]:
+    """First line of why, by `tests.folder.test_file.name`, of each test in a JUnit report that failed."""
+    found = {}
+    for case in ET.fromstring(report).iter("testcase"):
+        for problem in [*case.iter("failure"), *case.iter("error")]:
+            why = problem.get("message", "").strip().partition("\n")[0]
+            found.setdefault(f"{case.get('classname')}.{case.get('name')}", why)
+    return found
+
+
+def reported(name: str) -> str:
+    """A node id as JUnit reports name it."""
+    path, _, test = name.partition("::")
+    return f"{path.removesuffix('.py').replace('/', '.')}.{test.replace('::', '.')}"
 
 
 def judge(failed: list[str], again: set[str], before: set[str]) -> tuple[int, list[str]]:
@@ -41,12 +60,14 @@ def main(options: list[str]) -> int:
         print("no record of failed tests: the run itself failed", file=sys.stderr)
         return 1
     failed = sorted(json.loads(CACHE.read_text()))
-    done = subprocess.run(["pytest", "-q", *options, *failed], cwd=ROOT)
+    why = reasons(REPORT.read_text()) if REPORT.exists() else {}
+    files = sorted({name.partition("::")[0] for name in failed})
+    done = subprocess.run(["pytest", "-q", "--last-failed", *options, *files], cwd=ROOT)
     again = set(json.loads(CACHE.read_text())) if done.returncode and CACHE.exists() else set()
     if done.returncode not in (0, 1):
         return done.returncode
     code, lines = judge(failed, again & set(failed), known())
-    print("\n".join(lines))
+    print("\n".join([f"failed first: {name}: {why.get(reported(name), '')[:200]}" for name in failed] + lines))
     return code
 
 

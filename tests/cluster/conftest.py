@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.harness import Running, Stage, stage
+from tests.cluster.harness import Running, Stage, revive, stage
 from tests.servers import port_block
 
 
@@ -15,6 +15,15 @@ def stage_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Up from the first test that needs it to the end."""
     with stage(tmp_path_factory.mktemp("stage"), port_block()) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def whole_stage(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that fails while a daemon is stopped leaves it stopped; the tests after it shall not fail for that."""
+    stage = request.getfixturevalue("stage_") if "stage_" in request.fixturenames else None
+    yield
+    if stage is not None:
+        revive(stage.cluster)
 
 
 @pytest.fixture(scope="module")

@@ -30,9 +30,8 @@ from leeward.core.model import ClusterView
 from leeward.core.plan import Plan, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table, redistribute, replicas
-from leeward.local import ClusterSpec, LocalCluster, build_jar, submit_topology
+from leeward.local import ClusterSpec, LocalCluster, build_jar, processes, submit_topology
 from leeward.local.places import checkout
-from leeward.local.processes import command_line
 from tests.cluster.tally import KEYS, Stream
 
 ROOT = "/leeward"
@@ -132,7 +131,7 @@ class Stage:
         self.nimbus.kill(name)
 
         def ended() -> bool:
-            return not any(identity in command_line(pid) for pid in self.cluster.worker_pids().values())
+            return not any(identity in processes.command_line(pid) for pid in self.cluster.worker_pids().values())
 
         await_(ended, f"the workers of {name} to end", 60)
 
@@ -450,6 +449,14 @@ def _scale(view: ClusterView, component: str, count: int) -> dict[str, tuple[int
     warm = [task for task in view.component(component).tasks if task not in present]
     chosen = sorted([*present, *warm][:count])
     return {**view.tables, component: redistribute(view.tables[component], chosen)}
+
+
+def revive(cluster: LocalCluster) -> list[str]:
+    """Start the daemons that have ended, as a service manager would; their names."""
+    ended = [name for name in cluster.layout.daemons if not processes.is_alive(cluster.daemons[name])]
+    for name in ended:
+        cluster.start_daemon(name)
+    return ended
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from typing import Any
 
 import httpx
 
-from leeward.local import LocalCluster, processes
 from tests.cluster.harness import LONG_S, Running, await_
 
 #: `count` has one replica, then two, and so on: a handover each time, or (`move`) a restart.
@@ -101,11 +100,3 @@ def outlasts(served: PlansServed, lacks: Sequence[str], away_s: float, back: Cal
     print(f"\naway for {time.time() - began:.0f} s: {served.missing()}")
     back()
     return time.time()
-
-
-def revive(cluster: LocalCluster) -> list[str]:
-    """Start the daemons that have ended, as a service manager would; their names."""
-    ended = [name for name in cluster.layout.daemons if not processes.is_alive(cluster.daemons[name])]
-    for name in ended:
-        cluster.start_daemon(name)
-    return ended

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from leeward.core.table import replicas
-from tests.cluster.harness import At, Builder, Pilot, Running, await_, die, scaled
+from tests.cluster.harness import At, Builder, Pilot, Running, await_, die, revive, scaled
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -155,7 +155,7 @@ def test_redis_away_in_the_middle_is_waited_for(counting: Running, away_s: float
 
     def away_for_a_while() -> None:
         cluster.stop_daemon("redis")
-        threading.Timer(away_s, cluster.start_daemon, ("redis",)).start()
+        threading.Timer(away_s, revive, (cluster,)).start()
 
     fault = At("fence", away_for_a_while, armed=False)  # it has answered, and is gone before anything is written
     with counting.pilot(mode="live", fault=fault, handover_s=4.0) as pilot:

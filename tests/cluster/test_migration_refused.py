@@ -11,7 +11,7 @@ import pytest
 
 from leeward.core.control import Phase
 from leeward.runtime.state.snapshot import VERSION
-from tests.cluster.harness import At, Running, Stage, await_, moved, scaled
+from tests.cluster.harness import At, Running, Stage, await_, moved, revive, scaled
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -22,24 +22,30 @@ pytestmark = pytest.mark.timeout(400)
 @contextmanager
 def no_redis(stage: Stage) -> Iterator[Callable[[], None]]:
     """Gives what takes Redis away; it comes back at the end."""
-    yield lambda: stage.cluster.stop_daemon("redis")
-    stage.cluster.start_daemon("redis")
+    try:
+        yield lambda: stage.cluster.stop_daemon("redis")
+    finally:
+        revive(stage.cluster)
 
 
 @contextmanager
 def read_only_redis(stage: Stage) -> Iterator[Callable[[], None]]:
     """A replica of nobody refuses writes and keeps its data."""
     with stage.cluster.open_redis() as client:
-        yield lambda: client.replicaof("127.0.0.1", 1)
-        client.replicaof("NO", "ONE")
+        try:
+            yield lambda: client.replicaof("127.0.0.1", 1)
+        finally:
+            client.replicaof("NO", "ONE")
 
 
 @contextmanager
 def full_redis(stage: Stage) -> Iterator[Callable[[], None]]:
     """Every write needs more memory than allowed."""
     with stage.cluster.open_redis() as client:
-        yield lambda: client.config_set("maxmemory", 1)
-        client.config_set("maxmemory", 0)
+        try:
+            yield lambda: client.config_set("maxmemory", 1)
+        finally:
+            client.config_set("maxmemory", 0)
 
 
 FAILING = {

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from leeward.local import processes
-from tests.cluster.harness import Running, await_
-from tests.cluster.plans_served import PlansServed, outlasts, revive
+from tests.cluster.harness import Running, await_, revive
+from tests.cluster.plans_served import PlansServed, outlasts
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 

@@ -6,6 +6,13 @@ import pytest
 
 from tests.unit.test_protocol_page import script
 
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.cluster.test_a" name="test_b[down]">
+  <failure message="no Redis&#10;more">trace</failure></testcase>
+<testcase classname="tests.cluster.test_a.TestC" name="test_d"><error message="set-up">trace</error></testcase>
+<testcase classname="tests.cluster.test_a" name="test_e"/>
+</testsuite></testsuites>"""
+
 
 @pytest.mark.parametrize(
     ("again", "before", "code", "words"),
@@ -20,3 +27,11 @@ def test_a_test_that_passes_alone_is_flaky_and_fails_the_run_the_second_time(aga
     got, lines = script("flaky").judge(["a", "b"], again, before)
     assert got == code
     assert all(any(line.startswith(word) for line in lines) for word in words) and bool(lines) == bool(words)
+
+
+def test_the_reason_of_the_first_failure_is_found_by_node_id():
+    flaky = script("flaky")
+    why = flaky.reasons(REPORT)
+    assert why[flaky.reported("tests/cluster/test_a.py::test_b[down]")] == "no Redis"
+    assert why[flaky.reported("tests/cluster/test_a.py::TestC::test_d")] == "set-up"
+    assert len(why) == 2
