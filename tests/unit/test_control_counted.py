@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.control.counted import Counted, emitted, packed
-from leeward.control.monitor import Monitor, read_samples
+from leeward.control.lines import read_samples
+from leeward.control.monitor import Monitor
 from leeward.core.metrics import TaskMetrics
 from leeward.core.settings import Settings
 

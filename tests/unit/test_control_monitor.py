@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from leeward.control.counted import packed
+from leeward.control.lines import read_samples
 from leeward.control.monitor import (
     Facts,
     Monitor,
@@ -16,7 +17,6 @@ from leeward.control.monitor import (
     check_structure,
     members,
     rates_between,
-    read_samples,
     sinks,
     streams_of,
 )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leeward.control.monitor import read_samples
+from leeward.control.lines import read_samples
 from leeward.control.plausible import implausible
 from leeward.core.metrics import TaskMetrics
 

@@ -337,7 +337,7 @@ def test_a_fault_of_ours_shows_no_traceback(stage, client, monkeypatch):
 ASKED_FOR = """
 import sys, leeward.adapters.serving as serving
 from leeward.cli import app
-late = {"starlette", "msgspec", "prometheus_client", "uvicorn"}
+late = {"starlette", "prometheus_client", "uvicorn"}
 serving.serve_all = lambda *_, **__: print(sorted(late & sys.modules.keys()))
 sys.argv = ["leeward", "serve", "--nimbus", "127.0.0.1:1", "-o", "policy=none", *sys.argv[1:]]
 app()

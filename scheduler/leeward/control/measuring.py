@@ -11,6 +11,7 @@ from leeward.control.lateness import LATE_S, Lateness, told, told_steps
 from leeward.control.learning.learner import Learner
 from leeward.control.learning.record import LearntRecord
 from leeward.control.learning.telling import learnt_fields
+from leeward.control.lines import read_samples
 from leeward.control.monitor import (
     Facts,
     Monitor,
@@ -18,7 +19,6 @@ from leeward.control.monitor import (
     build_view,
     delays_of,
     outside_of,
-    read_samples,
     streams_between,
     streams_of,
 )

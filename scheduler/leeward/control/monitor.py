@@ -29,12 +29,6 @@ from leeward.core.topology_conf import APART, FACTS, MAX_REPLICAS, PINNED, PINS,
 LEAST_LOOKED_AT = 500
 
 
-def read_samples(lines: Mapping[int, str]) -> dict[int, TaskMetrics]:
-    """Task -> its measurements; lines that cannot be read are left out."""
-    read = {task: TaskMetrics.from_line(line) for task, line in lines.items()}
-    return {task: sample for task, sample in read.items() if sample is not None}
-
-
 def sizes_of(samples: Mapping[int, TaskMetrics]) -> dict[str, int]:
     """Component -> bytes of state of its tasks."""
     sizes: Counter[str] = Counter()

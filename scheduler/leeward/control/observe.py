@@ -10,6 +10,7 @@ from leeward.control.learning.learner import Learner
 from leeward.control.learning.record import LearntRecord, read_record
 from leeward.control.learning.telling import recorded
 from leeward.control.learning.transfers import TransferLearner
+from leeward.control.lines import read_samples
 from leeward.control.monitor import (
     Facts,
     Monitor,
@@ -18,7 +19,6 @@ from leeward.control.monitor import (
     delays_of,
     members,
     outside_of,
-    read_samples,
     sizes_of,
     streams_between,
 )

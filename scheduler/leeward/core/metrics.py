@@ -14,7 +14,7 @@ from leeward.core.view import View
 #: Fields of an entry in a sink's results stream, epoch s: its pulse left the source; the sink wrote it.
 LEFT_FIELD, WRITTEN_FIELD = "w0", "w"
 #: No count of a task's is larger; beyond it a float is no whole number.
-_MOST = 2**53
+MOST = 2**53
 #: Numbers of things, and times, that a line may lack.
 _COUNTS = ("dropped", "processed", "sojourns", "buffered", "looked_at", "state_bytes", "resident_bytes")
 _TIMES = ("busy_s", "sojourn_s", "trip_s")
@@ -57,6 +57,10 @@ class TaskMetrics:
 
     def to_line(self) -> str:
         """As JSON text."""
+        return json.dumps(self.document())
+
+    def document(self) -> dict[str, object]:
+        """The line before it is text."""
         own = {
             "component": self.component, "pid": self.pid, "t": self.t, "in": dict(self.received),
             "out": dict(self.sent), "dropped": self.dropped, "processed": self.processed,
@@ -71,7 +75,7 @@ class TaskMetrics:
             "place": [round(figure, 7) for figure in self.place.figures()] if self.place else [],
         }  # fmt: skip
         shown = {"view": self.view.document()} if self.view else {}
-        return json.dumps({**self.more, **own, **shown})
+        return {**self.more, **own, **shown}
 
     @classmethod
     def from_line(cls, line: str) -> TaskMetrics | None:
@@ -112,14 +116,14 @@ def _counts(found: dict[str, Any]) -> dict[str, int]:
     Of eight thousand tasks a service reads some ten thousand counts each second, which nearly always are plain ones.
     """
     values = found.values()
-    if not found or (set(map(type, values)) == {int} and min(values) >= 0 and max(values) <= _MOST):
+    if not found or (set(map(type, values)) == {int} and min(values) >= 0 and max(values) <= MOST):
         return found
     return {name: _count(value) for name, value in found.items()}
 
 
 def _whole(found: tuple[Any, ...]) -> tuple[int, ...]:
     """Numbers of things. Raises ValueError as `_count`. Nearly always all are plain ones, and are looked at at once."""
-    if set(map(type, found)) == {int} and min(found) >= 0 and max(found) <= _MOST:
+    if set(map(type, found)) == {int} and min(found) >= 0 and max(found) <= MOST:
         return found
     return tuple(map(_count, found))
 
@@ -134,7 +138,7 @@ def _amounts(found: tuple[Any, ...]) -> tuple[float, ...]:
 def _count(value: object) -> int:
     """Raises ValueError for what is no number of things."""
     found = int(_amount(value))
-    if found > _MOST:
+    if found > MOST:
         raise ValueError(f"{value!r} is too large")
     return found
 

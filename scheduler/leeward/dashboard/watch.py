@@ -11,7 +11,8 @@ from typing import Any
 
 from leeward.adapters.results import Results
 from leeward.control.counted import emitted, packed
-from leeward.control.monitor import rates_between, read_samples
+from leeward.control.lines import read_samples
+from leeward.control.monitor import rates_between
 from leeward.control.ports import SnapshotStore
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.metrics import TaskMetrics

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from leeward.control.clocks import response_s
-from leeward.control.monitor import Facts, Monitor, build_view, check_structure, read_samples, streams_of
+from leeward.control.lines import read_samples
+from leeward.control.monitor import Facts, Monitor, build_view, check_structure, streams_of
 from leeward.control.ports import Ports, StreamFacts
 from leeward.control.report.history import read_entries
 from leeward.control.report.values import Reconfiguration
