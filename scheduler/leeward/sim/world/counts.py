@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from leeward.core.metrics import TaskMetrics
 from leeward.sim.world.description import WorldFile
@@ -56,14 +57,25 @@ class Counts:
         rate = passed.processed[name] / seconds
         return passed.queued_s[name] + sojourn_s(rate, self._mu[name], share, self._variation[name])
 
-    def metrics(self, task: int, component: str, now: float, process: object = None) -> TaskMetrics:
-        """The measurements that a task publishes at `now`. Another `process` than before begins at 0."""
+    def processed(self, task: int, process: object = None) -> int:
+        """Tuples that the task's process has processed."""
+        return round(self._of(task, process).processed)
+
+    def _of(self, task: int, process: object) -> Counters:
+        """Another `process` than before begins at 0."""
         counters = self._counters[task]
         if counters.process is not process:
             counters = self._counters[task] = Counters(pid=counters.pid + 1, process=process)
+        return counters
+
+    def metrics(self, task: int, component: str, now: float, process: object = None, **more: Any) -> TaskMetrics:
+        """The measurements that a task publishes at `now`. Another `process` than before begins at 0. `more`: other
+        fields of `TaskMetrics`."""
+        counters = self._of(task, process)
         return TaskMetrics(
             component=component, pid=counters.pid, t=now,
             received={source: round(count) for source, count in counters.received.items()},
             sent={"default": round(counters.sent)}, processed=round(counters.processed), busy_s=counters.busy_s,
             sojourns=round(counters.processed) if self._into[component] else 0, sojourn_s=counters.sojourn_s,
+            **more,
         )  # fmt: skip
