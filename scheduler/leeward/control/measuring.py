@@ -174,8 +174,8 @@ class Measuring:
     def tell(self, coordinator: Coordinator, cluster: ClusterSnapshot, now: float, draining: Collection[str]) -> None:
         """One line for the live view, and the cluster if it has changed."""
         machine, record = coordinator.machine, coordinator.machine.record
-        view = self.view(cluster, record, machine.sizes, draining)
-        if (news := self._news.of(view, cluster)) is not None:
+        view = self.view(self._news.steady(cluster, now), record, machine.sizes, draining)
+        if (news := self._news.of(view)) is not None:
             self._emit("cluster_seen", news)
         placed = present_deployment(view)
         cost = sum(sum(c.values()) for c in placed.values()) * self._settings.replica_cost if placed else None

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.model import ClusterView
+
+#: Each move of a topology changes the free slots of all others, and fifty topologies would list a thousand nodes for
+#: each of fifty moves. Free slots are told this late, s; nodes that come, go or drain are told at once.
+SLOTS_LATE_S = 5.0
 
 
 def structure_fields(view: ClusterView) -> dict[str, object]:
@@ -27,19 +34,22 @@ class News:
     """The fields of `cluster_seen` when they have changed."""
 
     def __init__(self) -> None:
-        self._source: object = None
-        self._draining: list[str] = []
-        self._told: dict[str, object] = {}
+        self._steady: ClusterSnapshot | None = None
+        self._since = 0.0  # when its free slots were taken over
+        self._view: ClusterView | None = None  # told last
 
-    def of(self, view: ClusterView, source: object) -> dict[str, object] | None:
-        """None if they were told before. `source`: the snapshot that the view is made of; while it is the same object,
-        only the flags of draining are compared."""
-        draining = [node.id for node in view.nodes if node.draining]
-        if source is self._source and draining == self._draining:
+    def steady(self, cluster: ClusterSnapshot, now: float) -> ClusterSnapshot:
+        """`cluster` with the free slots of up to `SLOTS_LATE_S` ago, unless a node has come or gone."""
+        kept = self._steady
+        if kept is None or now - self._since >= SLOTS_LATE_S or cluster.supervisors != kept.supervisors:
+            self._steady, self._since = cluster, now
+            return cluster
+        return replace(cluster, supervisors=kept.supervisors, taken=kept.taken)
+
+    def of(self, view: ClusterView) -> dict[str, object] | None:
+        """None if they were told before. Equal nodes are the same tuple (`nodes_seen.py`)."""
+        told, self._view = self._view, view
+        if told is not None and view.nodes is told.nodes and view.components == told.components:
             return None
-        self._source, self._draining = source, draining
         fields = structure_fields(view)
-        if fields == self._told:
-            return None
-        self._told = fields
-        return fields
+        return None if told is not None and fields == structure_fields(told) else fields
