@@ -10,7 +10,7 @@ from tests.cluster.harness import Running, Stage, revive, stage
 from tests.servers import port_block
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stage_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Up from the first test that needs it to the end."""
     with stage(tmp_path_factory.mktemp("stage"), port_block()) as running:

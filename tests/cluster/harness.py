@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -38,6 +39,8 @@ ROOT = "/leeward"
 COUNTING = Path(__file__).parent / "counting"
 #: Tests wait for conditions; this only bounds how long, on a machine that does other work as well. Seconds.
 LONG_S = 150.0
+#: A command that was interrupted ends its cluster within this, s.
+ENDING_S = 60.0
 
 Builder = Callable[[ClusterView], Plan]
 
@@ -52,9 +55,21 @@ def await_(done: Callable[[], Any], what: str, timeout_s: float = LONG_S) -> Any
 
 
 def leeward(*arguments: str, timeout_s: float = 240) -> subprocess.CompletedProcess[str]:
-    """A `leeward` command to its end."""
+    """A `leeward` command to its end. After `timeout_s` it is interrupted, so that it ends what it has started, and
+    AssertionError has its output."""
     command = [str(Path(sys.executable).with_name("leeward")), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            try:
+                out, err = process.communicate(timeout=ENDING_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out, err = process.communicate()
+            raise AssertionError(f"{' '.join(arguments)}: not over after {timeout_s:g} s\n{out}\n{err}") from None
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 class Stage:

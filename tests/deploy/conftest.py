@@ -14,7 +14,7 @@ from tests.deploy.project import Site
 from tests.deploy.storm import Storm
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # six machines with Storm would run beside the tests of other folders
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Storm runs, and no rollout has been."""
     path = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
