@@ -11,8 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Enough for `leeward serve` with a policy that solves nothing, and for the tasks.
 NAMES = (
     "annotated-doc", "annotated-types", "async-timeout", "hiredis", "ijson", "kazoo", "markdown-it-py", "mdurl",
-    "msgpack", "ply", "pydantic", "pydantic-core", "pygments", "pystorm", "pyyaml", "redis", "rich", "shellingham",
-    "simplejson", "six", "streamparse", "structlog", "thriftpy2", "typer", "typing-extensions", "typing-inspection",
+    "msgpack", "msgspec", "ply", "pydantic", "pydantic-core", "pygments", "pystorm", "pyyaml", "redis", "rich",
+    "shellingham", "simplejson", "six", "streamparse", "structlog", "thriftpy2", "typer", "typing-extensions",
+    "typing-inspection",
 )  # fmt: skip
 #: Of the tasks alone. redis needs async-timeout before Python 3.11.3; its line says so to pip.
 RUNTIME = (
