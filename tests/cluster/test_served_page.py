@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,7 @@ def fill(browser: Browser, name: str, value: str) -> None:
 def photograph(browser: Browser) -> None:
     """The page for the README, with some figures in its charts."""
     browser.size(1280, 1500)
+    time.sleep(1.0)  # the dots begin to move to their new places a frame after the page has its size
     browser.wait("document.getAnimations().length === 0 && document.querySelectorAll('#charts canvas').length === 4")
     browser.screenshot(Path("out/screenshots/served.png"))
 
