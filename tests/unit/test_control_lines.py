@@ -21,7 +21,7 @@ WHOLE = TaskMetrics(
     trips={"node-2": 0.01}, view=View(title="t", note="n", width=3, height=2), more={"task": 4, "counters": {"a": 1}},
 )  # fmt: skip
 FIELDS = json.loads(WHOLE.to_line())
-#: What another program, or a fault, may put where a figure belongs.
+#: Values that another program, or a fault, may put where a figure belongs.
 ODD = (
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([2**53, 2**53 + 1, 10**30, -0.0, 3.0, 2.5, 1e308])
     | st.floats() | st.text(max_size=4) | st.lists(st.integers(-1, 2) | st.floats(0, 2), max_size=3)

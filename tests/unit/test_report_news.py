@@ -1,4 +1,4 @@
-"""What of the cluster is told, and when: free slots a little late, all else at once."""
+"""The cluster is told when it has changed: free slots a little late, all else at once."""
 
 from __future__ import annotations
 
