@@ -34,9 +34,10 @@ test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memor
 # beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code.
 # scripts/flaky.py prints such a test, and fails the run if it was flaky before. So it is with the tests on a cluster,
 # whose dozens of processes share the machine.
-reported := --junit-xml=.pytest_cache/run.xml
 beside := -n 3 --dist loadfile --no-loadscope-reorder
 without_storm := tests/agiledart tests/contract tests/bimodal tests/dssp tests/edge_cloud tests/edrp tests/sim tests/property tests/unit
+# where scripts/flaky.py finds the reason of a first failure
+reported := --junit-xml=.pytest_cache/run.xml
 
 test-fast: ## unit, property and simulation tests but for the long ones
 	$(pytest) $(beside) -m "not slow and not long" tests/agiledart tests/bimodal tests/dssp tests/edge_cloud tests/sim tests/property tests/unit
