@@ -44,8 +44,11 @@ from leeward.core.settings import Settings
 from leeward.core.table import Table, first_tables
 from leeward.core.topology_conf import REPLICAS
 
-#: Time between two looks at the metrics, seconds.
-MEASURE_S = 1.0
+#: Time between two looks at the metrics, seconds: the least, and the most when the processor is short.
+MEASURE_S, MEASURE_MOST_S = 1.0, 5.0
+#: The share of its time that a topology measures. Fifty topologies that plan at once leave each other little processor:
+#: a look takes longer, and the next one waits, so that plans come first.
+MEASURE_SHARE = 0.2
 #: Time between two looks at the tasks' signs of life, seconds.
 LISTEN_S = 0.25
 #: Time between two questions whether the plugin has published the topology, seconds.
@@ -54,6 +57,11 @@ PUBLISHED_S = 0.1
 SPARE_S = 30.0
 #: A plan that has to wait for its turn is made again after so long, seconds.
 TURN_S = 1.0
+
+
+def until_next_look(took: float) -> float:
+    """Seconds from the beginning of a look that took so many to that of the next."""
+    return max(MEASURE_S, min(MEASURE_MOST_S, took / MEASURE_SHARE))
 
 
 class Term:
@@ -225,8 +233,8 @@ class Term:
         self._ended.keep(self._mine.history, now)
         self._busy = busy
         if now >= self._measure_at:
-            self._measure_at = now + MEASURE_S
             self._measure(coordinator, now)
+            self._measure_at = now + until_next_look(self._ports.clock.now() - now)
         ready = coordinator.idle and coordinator.machine.whole
         hold = self._consent.objection() or self._measuring.stale
         decision = self._loop.take(coordinator.machine.record.epoch, ready, now, hold=hold)
