@@ -108,5 +108,5 @@ def test_agents_get_a_file_that_they_can_read_and_figures_are_bound():
     assert met == {
         "all tasks decided": False, "tasks that run": False, "frames of a task, gossip included": None,
         "bytes of a task, gossip included": None, "frames that were dropped": False,
-        "servers with reservations after the end": False,
+        "servers with reservations a lease after the end": False,
     }  # fmt: skip

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from leeward.policies.bimodal.model.values import Task
 
 EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2
+#: Until a dead server is left out, and what was reserved for it is free, unless the command line says otherwise, s.
+LEASE_S = 30.0
 #: Between two questions how far a task is, s.
 ASKED_S = 0.1
 #: Of gossip in the time of a lease: news has to go round before it counts as old.
@@ -51,7 +53,7 @@ def run(
         bool, typer.Option("--all", help="An agent for each server, each a process of its own.")
     ] = False,
     method: Annotated[str, typer.Option(help="survey (ours), least-cost, annealed or random.")] = "survey",
-    lease: Annotated[float, typer.Option(min=1.0, help="Seconds until a dead server is left out.")] = 30.0,
+    lease: Annotated[float, typer.Option(min=1.0, help="Seconds until a dead server is left out.")] = LEASE_S,
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
     reallocate: Annotated[
         float, typer.Option(min=0.0, help="Seconds between two times that stream hops get ways anew; 0: never.")

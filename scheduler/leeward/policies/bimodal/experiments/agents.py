@@ -40,7 +40,7 @@ def task_of(task: Task) -> Task:
 
 
 def conclude(method: str, servers: int, found: Mapping[str, Any], left: int) -> list[Row]:
-    """Rows of one method's run; `left`: servers that still hold something after all tasks were ended."""
+    """Rows of one method's run; `left`: servers that still hold something a lease after all tasks were ended."""
     count = len(found["tasks"])
     where = f"{method}, {servers} processes, {count} tasks at once"
     running = sum(one["status"] == "running" for one in found["tasks"])
@@ -51,7 +51,7 @@ def conclude(method: str, servers: int, found: Mapping[str, Any], left: int) -> 
         ("frames of a task, gossip included", "", found["frames_per_task"], None, None),
         ("bytes of a task, gossip included", "", found["bytes_per_task"], None, None),
         ("frames that were dropped", "", found["dropped"], None, 0),
-        ("servers with reservations after the end", "", left, None, 0),
+        ("servers with reservations a lease after the end", "", left, None, 0),
     ]
     return [
         Row(figure=FIGURE, setting=where, metric=metric, unit=unit, ours=ours, low=low, high=high)
