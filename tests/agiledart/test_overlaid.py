@@ -99,6 +99,16 @@ def test_nodes_that_drain_or_have_no_slot_get_nothing():
     assert set(hosts(plan)) <= {"n2", "n3"}
 
 
+def test_a_component_whose_nodes_all_drain_goes_to_no_other_node():
+    """It was announced without a node, which the overlay took for any."""
+    nodes = (node("n0"), node("n1", draining=True), node("n2"))
+    policy = joint(Beside([one.id for one in nodes]))
+    plan = policy.decide(chain(4, nodes, pins={"c3": ("n1",)}), now=0.0, rng=random.Random(0))
+    assert not plan.placement
+    assert plan.reason.startswith("component 'c3' is pinned to n1, and none of these can be used")
+    assert decide(policy, chain(4, nodes, pins={"c3": ("n2",)}), 1.0).placement
+
+
 def test_a_node_that_has_less_room_on_storm_than_its_agent_says_is_avoided():
     nodes = (node("n0", ports=(1,), capacity=1), node("n1", ports=(1,), capacity=1), node("n2"))
     plan = decide(joint(Beside([one.id for one in nodes])), chain(6, nodes))

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from leeward.core.errors import LeewardError
+from leeward.core.errors import LeewardError, PlanError
 from leeward.core.model import ClusterView
 from leeward.core.peers import Directory, Letter
 from leeward.core.placing import carry, present_deployment
@@ -147,13 +147,19 @@ class Overlaid:
         return carry(view, wanted, reason=f"placed by the overlay: {len(used)} nodes, by messages between agents")
 
     def _announce(self, view: ClusterView, known: _Known) -> None:
-        """Where some nodes cannot be used, operators name those that can."""
+        """Where some nodes cannot be used, operators name those that can. Raises PlanError for one that has none."""
         able = [node.id for node in view.nodes if usable(node) and node.id not in known.avoided]
         some = len(able) < len(view.nodes)
         pins = {
             one.id: [node for node in able if not one.pinned or node in one.pinned] if some else list(one.pinned)
             for one in view.components
         }
+        for one in view.components:
+            if one.pinned and not pins[one.id]:  # an operator without nodes may go to any
+                raise PlanError(
+                    f"component {one.id!r} is pinned to {', '.join(one.pinned)}, and none of these can be used.",
+                    remedy="One of them needs a free slot and must not drain.",
+                )
         wanted: list[Wanted] = []
         positions: dict[str, list[int]] = {}
         parts = {component.id: component for component in view.components}
