@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 from servers import port_block
 
 from leeward.cli._background import leeward_command
@@ -33,11 +34,13 @@ def processes_in(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.timeout(240)
 def test_the_testbed_shows_its_figures_and_ends_by_ctrl_c(tmp_path):
+    """Its 38 processes took 43 s to start beside other tests on two processors."""
     port = port_block()
     running = run(tmp_path, port)
     try:
-        until, data = time.monotonic() + 60, {}
+        until, data = time.monotonic() + 120, {}
         while time.monotonic() < until and not (data.get("done", 0) > 20 and len(data["domains"]) == 4):
             time.sleep(0.5)
             try:
