@@ -103,6 +103,7 @@ class Answers:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self.answered: dict[str, float] = {}  # topology -> time.perf_counter() of the newest answer
+        self.measured: set[str] = set()  # topologies whose service has begun its rounds
         self.told: Counter[str] = Counter()  # action -> events
         self.failures: list[str] = []
 
@@ -111,6 +112,8 @@ class Answers:
             self.told[action] += 1
             if action in ("plan_made", "plan_refused"):
                 self.answered[str(fields["topology"])] = time.perf_counter()
+            if action == "measured":
+                self.measured.add(str(fields["topology"]))
             if action in ("service_failed", "measure_failed"):
                 self.failures.append(f"{action} {fields}")
             self._changed.notify_all()
@@ -189,7 +192,7 @@ class Running:
         terms = [service.term for service in self.services.values()]
         coordinators = [term.coordinator for term in terms if term is not None]
         ready = [one for one in coordinators if one is not None and one.idle and one.machine.whole and one.snapshot]
-        return len(ready) == len(self.names)
+        return len(ready) == len(self.names) == len(self.answers.measured)
 
     def await_quiet(self) -> None:
         until = time.monotonic() + PATIENCE_S

@@ -234,7 +234,8 @@ class Term:
         self._busy = busy
         if now >= self._measure_at:
             self._measure(coordinator, now)
-            self._measure_at = now + until_next_look(self._ports.clock.now() - now)
+            took = self._ports.clock.now() - now
+            self._measure_at = now + (until_next_look(took) if self._known(coordinator) else MEASURE_S)
         ready = coordinator.idle and coordinator.machine.whole
         hold = self._consent.objection() or self._measuring.stale
         decision = self._loop.take(coordinator.machine.record.epoch, ready, now, hold=hold)
