@@ -29,6 +29,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ from leeward.control.report.knowledge import Knowledge
 from leeward.control.report.rings import COARSE, FINE
 from leeward.control.reservations import Reservations
 from leeward.control.service import Service
+from leeward.core.collecting import seldom_collected
 from leeward.core.settings import Chosen, settings_from
 from leeward.core.table import replicas
 from leeward.dashboard.service.page import routes
@@ -167,7 +169,8 @@ class Running:
         """While the fleet leads all topologies and the API answers."""
         stop, where = threading.Event(), Where(host="127.0.0.1", port=0)
         both = _Listens(self, self.sink)
-        with answering(where, "", self.knowledge, both, explain=EXPLAIN, pages=lambda: routes(places.web())) as desk:
+        page = partial(routes, places.web())
+        with seldom_collected(), answering(where, "", self.knowledge, both, explain=EXPLAIN, pages=page) as desk:
 
             def serve(name: str, stop: threading.Event) -> None:
                 ports = self.cluster.ports(name, self.sink)

@@ -14,6 +14,7 @@ from leeward.control.presence import patiently
 from leeward.control.registry import Policies
 from leeward.control.reservations import Reservations
 from leeward.control.service import Service
+from leeward.core.collecting import seldom_collected
 from leeward.core.errors import ConfigError
 from leeward.core.settings import Chosen
 
@@ -68,7 +69,7 @@ def serve_all(
     """Every topology whose components are all Leeward's, until `stop`."""
     reservations = Reservations(chosen.service.at_once)
     sink.emit("serving", {})
-    with closing(NimbusClient(addresses.nimbus)) as nimbus:
+    with closing(NimbusClient(addresses.nimbus)) as nimbus, seldom_collected():
 
         def is_ours(name: str) -> bool:
             try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from leeward.control.loop import Inline
 from leeward.control.service import Service
+from leeward.core.collecting import seldom_collected
 from leeward.core.policy import Policy
 from leeward.core.settings import Settings
 from leeward.sim.world.cluster import SimulatedCluster
@@ -19,10 +18,6 @@ from leeward.sim.world.rates import RateTrace
 
 #: Fewer tuples than this are rounding. They are counted as sums of shares.
 ROUNDING = 1e-3
-
-
-#: Objects that are made between two looks for cycles, and looks at the young ones between two at the older ones.
-COLLECT_AFTER = (100_000, 50, 50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +48,7 @@ def simulate(
     cluster.coordinator = lambda: service.term.coordinator if service.term is not None else None
     if progress is not None:
         cluster.progress = progress
-    with _seldom_collected():
+    with seldom_collected():
         service.run(cluster.stop)
     lost = cluster.flows.lost
     figures = figures_of(
@@ -67,14 +62,3 @@ def simulate(
         solving_s=ledger.solving_s,
         slowest_s=ledger.slowest_s,
     )
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """A run keeps what it makes and makes hardly any cycles; to look for them took a fifth of its time."""
-    before = gc.get_threshold()
-    gc.set_threshold(*COLLECT_AFTER)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
