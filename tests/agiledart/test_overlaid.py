@@ -109,6 +109,14 @@ def test_a_component_whose_nodes_all_drain_goes_to_no_other_node():
     assert decide(policy, chain(4, nodes, pins={"c3": ("n2",)}), 1.0).placement
 
 
+def test_the_reason_stays_when_another_topology_has_the_agents_asked_again():
+    nodes = (node("n0"), node("n1", draining=True), node("n2"))
+    policy = joint(Beside([one.id for one in nodes]))
+    policy.decide(chain(2, nodes, topology="first", topology_id="first-1"), now=0.0, rng=random.Random(0))
+    plan = policy.decide(chain(4, nodes, pins={"c3": ("n1",)}), now=1.0, rng=random.Random(0))
+    assert plan.reason.startswith("component 'c3' is pinned to n1")
+
+
 def test_a_node_that_has_less_room_on_storm_than_its_agent_says_is_avoided():
     nodes = (node("n0", ports=(1,), capacity=1), node("n1", ports=(1,), capacity=1), node("n2"))
     plan = decide(joint(Beside([one.id for one in nodes])), chain(6, nodes))

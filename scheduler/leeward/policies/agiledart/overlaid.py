@@ -111,6 +111,7 @@ class Overlaid:
             known.avoided.clear()
             self._announce(view, known)
             return Refusal(reason="the agent beside the service has not answered")
+        self._nodes(view, known)  # its reason, whenever other topologies have this one asked again
         told = known.told
         if told is None:
             return Refusal(reason="the agent beside the service has not answered")
@@ -148,6 +149,23 @@ class Overlaid:
 
     def _announce(self, view: ClusterView, known: _Known) -> None:
         """Where some nodes cannot be used, operators name those that can. Raises PlanError for one that has none."""
+        pins = self._nodes(view, known)
+        wanted: list[Wanted] = []
+        positions: dict[str, list[int]] = {}
+        parts = {component.id: component for component in view.components}
+        for name, upstream in without_circles(view).items():
+            before = tuple(position for one in upstream for position in positions[one])
+            nodes = tuple(to_bytes(id_of(node)) for node in sorted(pins[name]))
+            positions[name] = []
+            for operator in names_of(view, parts[name]):
+                positions[name].append(len(wanted))
+                wanted.append(Wanted(name=operator, upstream=before, nodes=nodes))
+        self._letter(Announce(application=view.topology_id, zone="", operators=tuple(wanted)))
+
+    @staticmethod
+    def _nodes(view: ClusterView, known: _Known) -> dict[str, list[str]]:
+        """Component -> the nodes that may host it; []: any. Raises PlanError for a component with pins of which none
+        can be used."""
         able = [node.id for node in view.nodes if usable(node) and node.id not in known.avoided]
         some = len(able) < len(view.nodes)
         pins = {
@@ -160,17 +178,7 @@ class Overlaid:
                     f"component {one.id!r} is pinned to {', '.join(one.pinned)}, and none of these can be used.",
                     remedy="One of them needs a free slot and must not drain.",
                 )
-        wanted: list[Wanted] = []
-        positions: dict[str, list[int]] = {}
-        parts = {component.id: component for component in view.components}
-        for name, upstream in without_circles(view).items():
-            before = tuple(position for one in upstream for position in positions[one])
-            nodes = tuple(to_bytes(id_of(node)) for node in sorted(pins[name]))
-            positions[name] = []
-            for operator in names_of(view, parts[name]):
-                positions[name].append(len(wanted))
-                wanted.append(Wanted(name=operator, upstream=before, nodes=nodes))
-        self._letter(Announce(application=view.topology_id, zone="", operators=tuple(wanted)))
+        return pins
 
     # --- later plans
 
