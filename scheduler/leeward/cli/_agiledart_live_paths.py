@@ -6,10 +6,9 @@ import asyncio
 import json
 import secrets
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,9 @@ from leeward.cli._experiment import tell
 from leeward.cli._output import Output
 from leeward.core.errors import LeewardError
 from leeward.core.network_document import parse_network
-from leeward.local.layout import RELAY, ClusterSpec
-from leeward.local.network import namespaces
-from leeward.local.network.emulation import Emulation
+from leeward.local.network.alone import NetworkAlone
 from leeward.local.network.plan import End
 from leeward.local.network.sockets import enter
-from leeward.local.places import kept
 from leeward.policies.agiledart.experiments import live_paths as study
 from leeward.policies.agiledart.forwarding.forwarder import Forwarder
 from leeward.policies.agiledart.forwarding.messages import KINDS
@@ -34,7 +30,7 @@ from leeward.policies.agiledart.forwarding.messages import KINDS
 NAME = "agiledart-live-paths"
 #: Of every site, in its own namespace.
 PORT = 9000
-#: Until the relay serves, and until all sites do, s.
+#: Until all sites serve, s.
 START_S = 20.0
 #: Until the end of each packet is known after the last was sent: twice its lifetime, and some, s.
 END_S = 90.0
@@ -61,64 +57,21 @@ def run_live(*, quick: bool, seed: int, folder: Path, base_port: int, output: Ou
     tell(NAME, study.finding(parts), command=command, seed=seed, seconds=seconds, output=output, out=out)
 
 
-class Relay:
-    """Namespaces, and the relay between them."""
-
-    def __init__(self, folder: Path, setting: study.Setting, *, seed: int, base_port: int) -> None:
-        self._setting, self._seed = setting, seed
-        network = parse_network(setting.document(setting.thetas, seed))
-        self.emulation = Emulation(ClusterSpec(dir=folder, base_port=base_port, network=network))
-        self._child: subprocess.Popen[bytes] | None = None
-
-    @contextmanager
-    def running(self, folder: Path) -> Iterator[None]:
-        """Raises NotInstalledError where no network can be emulated, PortsTakenError and StartError."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.emulation.check(kept())
-        try:
-            self.emulation.create()
-            self._start()
-            yield
-        finally:
-            self._stop()
-            namespaces.remove(folder)
-
-    def change(self) -> None:
-        """To the links of later; the relay is away for a moment, and loses what comes meanwhile."""
-        assert self._setting.later is not None
-        self._stop()
-        self.emulation.reconfigure(parse_network(self._setting.document(self._setting.later, self._seed)))
-        self._start()
-
-    def _start(self) -> None:
-        self._child = subprocess.Popen(self.emulation.command_of(RELAY, kept(), []), start_new_session=True)
-        until = time.monotonic() + START_S
-        while not self.emulation.relay_ready:
-            if self._child.poll() is not None or time.monotonic() > until:
-                raise LeewardError("the relay does not start.", remedy="See what it printed.")
-            time.sleep(0.002)
-
-    def _stop(self) -> None:
-        if self._child is not None:
-            self._child.terminate()
-            self._child.wait(10)
-            self._child = None
-
-
 class Sites:
     """A process for each site; the first sends the packets."""
 
     def __init__(
         self, setting: study.Setting, name: str, *, seed: int, folder: Path, base_port: int, out: Path
     ) -> None:
-        self._setting, self._name, self._seed, self._folder, self._out = setting, name, seed, folder, out
-        self._relay = Relay(folder, setting, seed=seed, base_port=base_port)
+        self._setting, self._name, self._seed, self._out = setting, name, seed, out
+        network = parse_network(setting.document(setting.thetas, seed))
+        self._between = NetworkAlone(folder, network, base_port=base_port)
         self._stack = ExitStack()
 
     def __enter__(self) -> Sites:
         with ExitStack() as stack:
-            stack.enter_context(self._relay.running(self._folder))
-            ends = [self._relay.emulation.end(f"n{v}") for v in range(self._setting.network.nodes)]
+            stack.enter_context(self._between.running())
+            ends = [self._between.emulation.end(f"n{v}") for v in range(self._setting.network.nodes)]
             forwarders, key = self._setting.forwarders(self._name), secrets.token_bytes(32)
             for file in self._out.glob("site-*"):
                 file.unlink()
@@ -153,7 +106,7 @@ class Sites:
         if self._setting.later is not None:
             half = scale.packets // 2
             self._await(lambda: len(self._lines(0, "sent")) >= half, f"packet {half}", START_S + half * scale.gap_s)
-            self._relay.change()
+            self._between.change(parse_network(self._setting.document(self._setting.later, self._seed)))
         patience_s = END_S + scale.packets * scale.gap_s
         self._await(lambda: len(self._lines(0, "why")) == scale.packets, "the end of each packet", patience_s)
         came = [
