@@ -32,8 +32,9 @@ from leeward.policies.agiledart.deployment.messages import (
 )
 from leeward.policies.agiledart.overlay.ids import hops_bound, id_of, to_bytes
 from leeward.policies.agiledart.overlay.messages import contact
+from leeward.policies.agiledart.overlay.neighbours import Times
 from leeward.policies.agiledart.platform.converged import drawn
-from leeward.policies.agiledart.platform.play import Network, Play, settle
+from leeward.policies.agiledart.platform.play import TICKS, Network, Play, settle
 
 NEAR = Network(delay_s=lambda a, b: 0.005)
 ZONE = "zone-0"
@@ -130,6 +131,41 @@ def test_operators_lie_along_the_way_of_the_join():
     assert field.held() == dict.fromkeys((("a", name) for name in hosts), 1)
     for before, after in pairwise(longest):
         assert before != after
+
+
+def seconds(lost: str | None) -> float:
+    """Until an application is placed; the first message of this kind gets lost after it was announced."""
+    field = Field(200)
+    send, left = field.play.send, [lost]
+
+    def lose(sender: int, sends: Any) -> None:
+        kept = []
+        for one in sends:
+            if type(one.message).__name__ in left:
+                left.clear()
+            else:
+                kept.append(one)
+        send(sender, kept)
+
+    field.play.send = lose  # type: ignore[method-assign]
+    source, sink = field.agents[3].contact, field.agents[150].contact
+    began = field.play.now
+    field.announce(7, "a", chain(10, source=source.id, sink=sink.id))
+    (placed,) = field.decided(7, "a")
+    assert placed.status == "placed", placed.why
+    assert lost is None or not left, "there was such a message"
+    return field.play.now - began
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "Deploy", "Deployment", "Step", "Took", "AskLoads", "LoadsAre", "Passed", "Lay", "Laid", "Reserve", "Reserved",
+    ],
+)  # fmt: skip
+def test_a_message_that_gets_lost_delays_an_application_by_two_acknowledgements_at_most(kind: str):
+    times = Times()
+    assert seconds(kind) <= seconds(None) + 2 * times.ack + 2 * times.heartbeat / TICKS
 
 
 def test_rooms_are_kept_while_the_owner_lives_and_free_when_the_application_is_over():

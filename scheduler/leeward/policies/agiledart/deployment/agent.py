@@ -108,7 +108,7 @@ class Agent(Peer):
             case Laying():
                 self._questions.patience(sender, message.number, now)
             case Passed():
-                self._deployments.passed(message, now)
+                self._deployments.passed(sender, message, now)
             case AskLoads():
                 self._outbox.send(sender, LoadsAre(number=message.number, loads=self._loads()))
             case Lay():

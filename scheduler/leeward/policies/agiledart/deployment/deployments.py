@@ -27,6 +27,7 @@ from leeward.policies.agiledart.deployment.messages import (
     Release,
     Status,
     Step,
+    Took,
     Wanted,
 )
 from leeward.policies.agiledart.deployment.questions import Questions
@@ -88,8 +89,9 @@ class Deployments:
             self._begin(held, now)
         self._tell(held)
 
-    def passed(self, message: Passed, now: float) -> None:
+    def passed(self, sender: int, message: Passed, now: float) -> None:
         """A JOIN has reached its sink."""
+        self._outbox.send(sender, Took(number=message.number))
         for attempt in self._attempts.values():
             pair = attempt.joins.pop(message.join, None)
             if pair is not None and attempt.status == "placing" and pair not in attempt.ways:

@@ -39,13 +39,19 @@ class Joins:
         me = self._neighbours.me
         path = (*step.path, me)
         if step.sink.id == me.id:
-            self._outbox.send(step.origin.at, Passed(join=step.join, path=path))
+            self._arrived(step.origin, step.join, path, now)
         elif len(path) <= MOST_HOPS:
             self._onward(replace(step, path=path), now)
 
     def tick(self, now: float, heartbeat: float) -> None:
         """Time has passed: old JOINs are forgotten."""
         self._seen = {name: when for name, when in self._seen.items() if now - when < KEPT * heartbeat}
+
+    def _arrived(self, origin: Contact, join: int, path: tuple[Contact, ...], now: float) -> None:
+        """Tell the scheduler; if it has died the application's next one sends another JOIN."""
+        self._questions.ask(
+            origin, lambda number: Passed(number=number, join=join, path=path), lambda answer, now: None, now
+        )  # fmt: skip
 
     def _onward(self, step: Step, now: float) -> None:
         """To the node that Pastry names, or to one that is as good a step; dropped where there is none."""

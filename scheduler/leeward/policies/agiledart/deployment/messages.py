@@ -175,7 +175,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """To the node before, or to the scheduler of the first one: the JOIN is here."""
+    """To the node before, or to the scheduler of the first one: the JOIN is here. To the sink's node: it has passed."""
 
     number: int
 
@@ -184,6 +184,7 @@ class Took:
 class Passed:
     """From the sink's node to the scheduler: the nodes that a JOIN has passed, source and sink included."""
 
+    number: int
     join: int
     path: tuple[Contact, ...]
 
