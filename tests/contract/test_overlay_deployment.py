@@ -18,6 +18,7 @@ from leeward.adapters.datagram_post import DatagramPost
 from leeward.adapters.datagrams import DatagramClient, address_of
 from leeward.cli.overlay import place_all
 from leeward.core.peers import Letter
+from leeward.local.network import namespaces
 from leeward.policies.agiledart.deployment.messages import (
     KINDS,
     Announce,
@@ -32,6 +33,8 @@ from tests.overlay_agents import KEY, Agents, free_number, joined, rooms, told
 from tests.servers import port_block
 
 NODES, APPLICATIONS, OPERATORS, CAPACITY = 18, 10, 10, 8
+WHY = namespaces.hindrance()
+NETWORK = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")
 
 
 @pytest.fixture
@@ -173,17 +176,22 @@ def command(agents: Agents, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.long
-def test_the_experiment_of_agents_as_processes_runs(tmp_path: Path):
+@pytest.mark.parametrize("between", [("loopback",), pytest.param(("loopback", "2 to 10 ms"), marks=NETWORK)])
+def test_the_experiment_of_agents_as_processes_runs(between: tuple[str, ...], tmp_path: Path):
     base = port_block()
     line = [str(Path(sys.executable).with_name("leeward")), "experiment", "agiledart-live-deployment", "--quick"]
-    line += ["--no-nimbus"]
+    line += ["--no-nimbus", *(["--no-network"] if len(between) == 1 else []), "--dir", str(tmp_path / "net")]
     line += ["--base-port", str(base), "--out", str(tmp_path), "--output", "json"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
-    placed = [row["ours"] for row in rows if row["metric"] == "applications that are placed"]
-    assert placed == [100.0, 100.0]
+    placed = {row["setting"]: row["ours"] for row in rows if row["metric"] == "applications that are placed"}
+    assert placed == {
+        f"12 processes, {one}, {count} at once, mean of {runs}": 100.0
+        for one in between for count, runs in ((1, 3), (10, 1))
+    }  # fmt: skip
     assert [row["ours"] for row in rows if row["metric"] == "agents that held more than they can"] == [0]
+    assert namespaces.left(tmp_path / "net" / "network") == []
 
 
 @pytest.mark.long

@@ -62,11 +62,14 @@ def agiledart_latency(
 
 def agiledart_live_deployment(
     quick: Annotated[bool, typer.Option("--quick", help="12 agents, and 1 and 10 applications, a minute.")] = False,
+    network: Annotated[
+        bool, typer.Option("--network/--no-network", help="Also over emulated networks, which needs root.")
+    ] = True,
     nimbus: Annotated[
         bool, typer.Option("--nimbus/--no-nimbus", help="Also submit them to a real Nimbus, on this machine.")
     ] = True,
-    seed: Annotated[int, typer.Option(help="Of sensors, actuators and owners.")] = 0,
-    cluster: Annotated[Path, typer.Option("--dir", help="Run folder of Nimbus' cluster.")] = OUT
+    seed: Annotated[int, typer.Option(help="Of delays, sensors, actuators and owners.")] = 0,
+    cluster: Annotated[Path, typer.Option("--dir", help="Folder for Nimbus' cluster and the emulated networks.")] = OUT
     / "agiledart-live-deployment-cluster",
     base_port: Annotated[int, typer.Option(help="First port of the agents; Nimbus' cluster is above them.")] = 7200,
     output: OutputOption = Output.table,
@@ -75,12 +78,16 @@ def agiledart_live_deployment(
 ) -> None:
     """AgileDART, Fig. 8(b): 60 agents as processes on this machine place 1, 10 and 100 applications at once.
 
-    So does a real Nimbus. A full run takes four minutes. Example: leeward experiment agiledart-live-deployment --quick
+    So does a real Nimbus. Emulated networks need root. A full run takes eleven minutes.
+    Example: leeward experiment agiledart-live-deployment --quick
     """
     from leeward.cli._agiledart_live_deployment import run_live
 
     with refusing(1, OSError):
-        run_live(quick=quick, nimbus=nimbus, seed=seed, base_port=base_port, folder=cluster, output=output, out=out)
+        run_live(
+            quick=quick, nimbus=nimbus, network=network, seed=seed, base_port=base_port, folder=cluster,
+            output=output, out=out,
+        )  # fmt: skip
 
 
 def agiledart_live_paths(
