@@ -32,7 +32,9 @@ from leeward.policies.agiledart.overlay.ids import id_of, to_bytes
 from tests.overlay_agents import KEY, Agents, free_number, joined, rooms, told
 from tests.servers import port_block
 
-NODES, APPLICATIONS, OPERATORS, CAPACITY = 18, 10, 10, 8
+#: All nodes hold two attempts at all applications: rooms that a dead scheduler has reserved are held for 12 heartbeats,
+#: and an application that is refused twice meanwhile stays refused.
+NODES, APPLICATIONS, OPERATORS, CAPACITY = 18, 10, 10, 14
 WHY = namespaces.hindrance()
 NETWORK = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")
 

@@ -27,6 +27,7 @@ from leeward.cli.overlay import _ask, place_all
 from leeward.core.errors import LeewardError
 from leeward.core.network_document import parse_network
 from leeward.local.network.alone import NetworkAlone
+from leeward.local.network.namespaces import check_possible
 from leeward.local.network.plan import OUTSIDE, End
 from leeward.local.network.sockets import enter
 from leeward.policies.agiledart.deployment.messages import KINDS, AskRooms, Over, PlacementIs, RoomsAre
@@ -61,11 +62,16 @@ class Places:
 def run_live(
     *, quick: bool, nimbus: bool, network: bool, seed: int, base_port: int, folder: Path, output: Output, out: Path
 ) -> None:
-    """The whole run; `folder`: for Nimbus' cluster and the networks. Raises LeewardError and OSError."""
+    """The whole run; `folder`: for Nimbus' cluster and the networks. Raises LeewardError and OSError.
+
+    Raises NotInstalledError before anything is measured where no network can be emulated.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
     scale = study.QUICK if quick else study.FULL
     out.mkdir(parents=True, exist_ok=True)
     began, centre = time.monotonic(), None
+    if network:
+        check_possible()
     if nimbus:  # before the agents, as it may be that no Storm is installed
         from leeward.cli._agiledart_live_nimbus import measure_nimbus
 
