@@ -252,14 +252,14 @@ def test_what_a_crash_left_is_removed_and_a_subnet_in_use_is_named(tmp_path: Pat
     with net(folder, two()) as running:
         running.stop(signal.SIGKILL)
         assert len(namespaces.left(folder)) == 4
-        with pytest.raises(PortsTakenError, match=rf"of the cluster in {folder}\. End it \(leeward cluster down"):
-            Net(tmp_path / "other", running.network)
+        taken = pytest.raises(PortsTakenError, match=rf"of the cluster in {folder}\. End it \(leeward cluster down")
+        with taken, net(tmp_path / "other", two()):
+            pass
         assert namespaces.left(tmp_path / "other") == []
         namespaces.remove(folder)
         assert namespaces.remove(folder) == []
-        running = Net(folder, running.network)
-        assert burst(running, "far", "cloud", 3, wait_s=0.1)[0] == [0, 1, 2]
-        running.stop()
+        with net(folder, two()) as again:
+            assert burst(again, "far", "cloud", 3, wait_s=0.1)[0] == [0, 1, 2]
 
 
 def test_the_relay_serves_the_others_when_a_device_is_removed(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -23,9 +24,9 @@ class NetworkAlone:
     """See the module. `base_port` chooses the subnet."""
 
     def __init__(self, folder: Path, network: Network, *, base_port: int) -> None:
-        self.folder = folder
+        self.folder, self.network = folder, network
         self.emulation = Emulation(ClusterSpec(dir=folder, base_port=base_port, network=network))
-        self._child: subprocess.Popen[bytes] | None = None
+        self.relay: subprocess.Popen[bytes] | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -34,28 +35,32 @@ class NetworkAlone:
         self.emulation.check(kept())
         try:
             self.emulation.create()
-            self._start()
+            self.start()
             yield
         finally:
-            self._stop()
+            self.stop()
             namespaces.remove(self.folder)
 
     def change(self, network: Network) -> None:
         """To other links between the same nodes; the relay is away for a moment, and loses what comes meanwhile."""
-        self._stop()
+        self.stop()
+        self.network = network
         self.emulation.reconfigure(network)
-        self._start()
+        self.start()
 
-    def _start(self) -> None:
-        self._child = subprocess.Popen(self.emulation.command_of(RELAY, kept(), []), start_new_session=True)
+    def start(self) -> None:
+        """The relay, after it has ended. Raises StartError."""
+        self.relay = subprocess.Popen(self.emulation.command_of(RELAY, kept(), []), start_new_session=True)
         until = time.monotonic() + START_S
         while not self.emulation.relay_ready:
-            if self._child.poll() is not None or time.monotonic() > until:
+            if self.relay.poll() is not None or time.monotonic() > until:
                 raise StartError("network: the relay does not start.", remedy="See what it printed.")
             time.sleep(0.002)
 
-    def _stop(self) -> None:
-        if self._child is not None:
-            self._child.terminate()
-            self._child.wait(END_S)
-            self._child = None
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int | None:
+        """End the relay by a signal; its exit code, None if it does not run. The namespaces stay."""
+        relay, self.relay = self.relay, None
+        if relay is None:
+            return None
+        relay.send_signal(number)
+        return relay.wait(END_S)

@@ -63,7 +63,7 @@ class Scale:
 
 
 LOOPBACK = Between(name="loopback", heartbeat_s=2.0)
-#: The delays of `agiledart-latency`, and half of those of the paper's links (section VII-D), there and back.
+#: The delays of `agiledart-latency`, and round trips of 50 to 250 ms, the delays of links in `agiledart-paths`.
 NEAR = Between(name="2 to 10 ms", heartbeat_s=2.0, least_ms=2.0, most_ms=10.0)
 FAR = Between(name="25 to 125 ms", heartbeat_s=5.0, least_ms=25.0, most_ms=125.0)
 FULL = Scale(
@@ -193,8 +193,8 @@ NOTES = (
     "machines of their own they would work beside each other. Heartbeats every 2 s.",
     "2 to 10 ms, 25 to 125 ms: each agent in a network namespace of its own, each pair of them with a delay drawn "
     "evenly from that range, one way; the client is beside each owner, without delay. The first is the range of "
-    "`agiledart-latency`, the second gives round trips of 50 to 250 ms, the range of the paper's links. The relay that "
-    "carries the packets has its share of the processors, too. Heartbeats every 2 and 5 s.",
+    "`agiledart-latency`, the second gives round trips of 50 to 250 ms, as links have in `agiledart-paths`. The relay "
+    "that carries the packets has its share of the processors, too. Heartbeats every 2 and 5 s.",
 )
 OF_NIMBUS = (
     "Nimbus: Storm's own, with its default scheduler and without Leeward's plugin, on the machine that the agents had, "
