@@ -20,8 +20,8 @@ from leeward.policies.agiledart.experiments.latency_model import Graph
 from leeward.policies.agiledart.experiments.latency_setup import HIGH, LOW, MEDIUM, Application, Ends, Scenario
 
 DOCUMENT = {
-    "seed": 1, "sites": 3, "nodes": 2, "slots": 4, "inside_ms": 0.5, "least_ms": 2, "most_ms": 10, "settle_s": 5,
-    "window_s": 10, "application": [
+    "seed": 1, "sites": 3, "nodes": 2, "slots": 4, "inside_ms": 0.5, "least_ms": 2, "most_ms": 10, "speed": 0.5,
+    "settle_s": 5, "window_s": 10, "application": [
         {"topology": "app", "title": "an app", "source": "in", "sink": "out", "rates": {"high": 200, "low": 50}},
         {"topology": "other", "title": "another", "source": "in", "sink": "out", "rates": {"medium": 90},
          "options": {"other.pulse_s": 2}},
@@ -53,6 +53,7 @@ def test_a_scenario_has_its_applications_with_rates_from_low_to_high():
         ({"sites": 11}, "nodes"),
         ({"most_ms": 1}, "most_ms"),
         ({"window_s": 0}, "window_s"),
+        ({"speed": 0}, "speed"),
         ({"surplus": 1}, "scenario.surplus"),
         ({"application": []}, "application"),
         ({"application": [application(), application()]}, "application"),

@@ -175,6 +175,8 @@ def test_the_view():
 def test_priors_hold_until_measured():
     view = build_view(facts(service={}), Settings())
     assert view.measured["work"].service_rate == 233
+    slower = replace(STRUCTURE, conf={"leeward.service_speed": 0.5})
+    assert build_view(facts(service={}, structure=slower), Settings()).measured["work"].service_rate == 116.5
 
 
 def test_backlog_beyond_what_checkpoints_explain():

@@ -33,8 +33,13 @@ def test_an_emulated_time_follows_from_class_and_speed_of_the_node():
     def time_on(**meta):
         return service_time({**RATES, "supervisor.scheduler.meta": meta})
 
+    def time_with(speed):
+        meta = {"class": "edge"}
+        return service_time({**RATES, "leeward.service_speed": speed, "supervisor.scheduler.meta": meta})
+
     assert time_on(**{"class": "edge"}) == pytest.approx(0.02)
     assert time_on(**{"class": "cloud", "speed": "0.1"}) == pytest.approx(0.05)
+    assert time_on(**{"class": "edge"}) * 2 == time_with(0.5) == pytest.approx(0.04)
     assert service_time({**RATES, "leeward.service_rate": 4}) == 0.25
     for meta in ({}, {"class": "fog"}):
         with pytest.raises(ConfigError, match="names the class"):

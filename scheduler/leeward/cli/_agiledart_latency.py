@@ -18,7 +18,7 @@ from leeward.cli._kept import Kept
 from leeward.cli._live import TIMES, Live, LiveError, project_of, run_steps, scenario_document
 from leeward.cli._output import Output
 from leeward.core.experiment import Finding
-from leeward.core.topology_conf import PINS, REPLICAS, SERVICE_RATE, SERVICE_TIMES
+from leeward.core.topology_conf import PINS, REPLICAS, SERVICE_SPEED, SERVICE_TIMES, declared_rate
 from leeward.policies.agiledart.experiments.latency import (
     FIFTH,
     FIXED,
@@ -153,6 +153,7 @@ class LatencyRun:
         values: dict[str, Any] = {
             **application.options,
             SERVICE_TIMES.name: "emulated",
+            SERVICE_SPEED.name: self.scenario.speed,
             "latency.out": str(self.live.sink_file(name)),
             "latency.rate": application.rates[rate],
             "latency.seconds": LONG_S,
@@ -221,11 +222,11 @@ class LatencyRun:
         return [event for event in self.live.named(name, "reconfiguration_ended") if event["kind"] == "reset"]
 
     def _graph(self, application: Application, name: str) -> Graph:
-        components = self.live.nimbus.structure(name).components
-        rates = {one.id: one.conf.get(SERVICE_RATE.name) for one in components}
+        found = self.live.nimbus.structure(name)
+        rates = {one.id: declared_rate(one.conf, found.conf) for one in found.components}
         return Graph(
-            inputs={one.id: tuple(one.inputs) for one in components},
-            service_s={id: 1 / rate for id, rate in rates.items() if isinstance(rate, int | float)},
+            inputs={one.id: tuple(one.inputs) for one in found.components},
+            service_s={id: 1 / rate for id, rate in rates.items() if rate is not None},
             source=application.source,
             sink=application.sink,
         )

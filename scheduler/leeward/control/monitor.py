@@ -22,7 +22,7 @@ from leeward.core.model import ClusterView, Component, HandoverCost, Measured
 from leeward.core.network import Network
 from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
-from leeward.core.topology_conf import APART, FACTS, MAX_REPLICAS, PINNED, PINS, SERVICE_RATE, check_conf
+from leeward.core.topology_conf import APART, FACTS, MAX_REPLICAS, PINNED, PINS, check_conf, declared_rate
 
 #: With fewer tuples looked at in a window key groups are not measured: the share of one replica of four would be off
 #: by more than a tenth.
@@ -314,9 +314,9 @@ def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:
     emitted = facts.rates.emitted.get(entry.id, 0.0)
     received = sum(rate for (_, target), rate in facts.rates.streams.items() if target == entry.id)
     service = facts.service.get(entry.id)
-    prior = entry.conf.get(SERVICE_RATE.name)
-    if (service is None or source) and isinstance(prior, int | float) and prior > 0:
-        service = float(prior)
+    prior = declared_rate(entry.conf, facts.structure.conf)
+    if (service is None or source) and prior is not None:
+        service = prior
     return Measured(
         arrival_rate=emitted if source else received,
         service_rate=service,

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from leeward.core.errors import ConfigError
 from leeward.core.options import refuse_unknown
 
 PREFIX = "leeward."
@@ -48,6 +50,11 @@ SERVICE_TIMES = Key(
     "leeward.service_times", "topology", "`none` or `emulated`", "none",
     "emulated: each tuple takes 1 / `leeward.service_rate` without burning the processor",
 )  # fmt: skip
+SERVICE_SPEED = Key(
+    "leeward.service_speed", "topology", "number", "1",
+    "the rate of a replica is `leeward.service_rate` times this; half the speed at half the input's rate is the same "
+    "load for half the processors",
+)  # fmt: skip
 SWAP_DIR = Key("leeward.swap.dir", "topology", "path", "beside the worker", "where state waits for the next task")
 DIRECT = Key("leeward.handover.direct", "topology", "true or false", "true", "state moves by TCP; false: by Redis")
 AWAY_SECS = Key("leeward.away.secs", "topology", "s", "2", "silence after which a worker ends its lost process")
@@ -68,15 +75,33 @@ KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful
 
 KEYS = (
     REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, PINS, APART, FACTS,
-    SERVICE_RATE, SERVICE_TIMES, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE, ROUTER, ROUTERS,
-    KIND,
+    SERVICE_RATE, SERVICE_TIMES, SERVICE_SPEED, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE,
+    ROUTER, ROUTERS, KIND,
 )  # fmt: skip
 
 
 def check_conf(conf: Mapping[str, object]) -> None:
-    """Raises ConfigError for a key `leeward.*` that is unknown, with the nearest ones."""
+    """Raises ConfigError for a key `leeward.*` that is unknown, with the nearest ones, and for a wrong speed."""
     mine = {name: value for name, value in conf.items() if name.startswith(PREFIX)}
     refuse_unknown("topology key", mine, [key.name for key in KEYS])
+    service_speed(mine)
+
+
+def service_speed(conf: Mapping[str, object]) -> float:
+    """Factor of all service rates, by the topology's configuration. Raises ConfigError unless it is above 0."""
+    speed = conf.get(SERVICE_SPEED.name, 1)
+    if isinstance(speed, bool) or not isinstance(speed, int | float) or not 0 < speed < math.inf:
+        raise ConfigError(f"{SERVICE_SPEED.name} is {speed!r}.", remedy="Set it to a number above 0, as 0.5.")
+    return float(speed)
+
+
+def declared_rate(component: Mapping[str, object], topology: Mapping[str, object]) -> float | None:
+    """Tuples/s of one replica by the configurations of both; None where there is none, or one for each class of node.
+
+    Raises ConfigError as `service_speed` does.
+    """
+    rate = component.get(SERVICE_RATE.name)
+    return rate * service_speed(topology) if isinstance(rate, int | float) and rate > 0 else None
 
 
 def page() -> str:

@@ -49,7 +49,7 @@ def submit_topology(
     command += ["-N", name] if name else []
     command += ["-w", str(workers)] if workers else []
     for option in options:
-        _check_option(option)
+        check_option(option)
         command += ["-o", _located(option)]
     if not target.ssh:
         check_name_free(name or topology, target.nimbus)
@@ -80,12 +80,21 @@ def _config_file(target: Environment, file: Path) -> Iterator[Path]:
         yield Path(written.name)
 
 
-def _check_option(option: str) -> None:
+def check_option(option: str) -> None:
+    """Raises ConfigError for `key=value` that no topology may have: a password, an unknown key, a wrong speed."""
     key, equals, value = option.partition("=")
     if not equals:
         raise ConfigError(f"option: {option!r} has no value.", remedy="Write -o key=value.")
     check_no_password({key: value})
-    check_conf({key: value})
+    check_conf({key: _read(value)})
+
+
+def _read(value: str) -> object:
+    """The value as the topology will have it: a number, list or map where it is one, else text."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _located(option: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leeward.core.errors import ConfigError
-from leeward.core.topology_conf import DIRECT, REDIS_URL, SERVICE_RATE, SERVICE_TIMES
+from leeward.core.topology_conf import DIRECT, REDIS_URL, SERVICE_RATE, SERVICE_TIMES, service_speed
 from leeward.wire.secrets import secrets_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def service_time(conf: dict[str, Any]) -> float:
             f"{SERVICE_TIMES.name} is {choice!r}, but this component has no {SERVICE_RATE.name}.",
             remedy=f"Set the rate (tuples/s) in the component's config, or {SERVICE_TIMES.name} to 'none'.",
         )
-    return 1.0 / (_rate_here(rate, conf.get(NODE_META) or {}) if isinstance(rate, dict) else float(rate))
+    here = _rate_here(rate, conf.get(NODE_META) or {}) if isinstance(rate, dict) else float(rate)
+    return 1.0 / (here * service_speed(conf))
 
 
 def _rate_here(rates: dict[str, Any], meta: dict[str, str]) -> float:

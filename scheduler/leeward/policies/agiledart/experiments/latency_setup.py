@@ -46,6 +46,7 @@ class Scenario:
     inside_ms: float  #: one way, between two nodes of a site
     least_ms: float  #: one way, between two sites
     most_ms: float
+    speed: float  #: of all operators, of the rates that their topologies give them
     settle_s: float  #: without a reconfiguration before latency is measured
     window_s: float  #: over which it is measured
     applications: tuple[Application, ...]
