@@ -58,12 +58,12 @@ PATIENCE = {"silent_s": "60"}
 #: Systems in names of topologies.
 WORDS = {OURS: "ours", STORM: "storm", FIXED: "fixed"}
 #: Executors look for tuples so often, us: with the 10 ms of the other live runs each hop would add 5 ms.
-PARK_US = 1000
+PARK_US = 2000
 #: A backlog is worked off within so long, s; then latency is measured whatever it is. On a slow machine a handover that
 #: starts a worker takes 40 s, and the rule needs several.
 STEADY_S = 240.0
 #: Latency is steady by the means of two spans in a row, s each.
-SPAN_S = 5.0
+SPAN_S = 10.0
 #: A window in which something was reconfigured is measured again, so many times in all.
 TRIES = 3
 #: The source's own end, which no run reaches, s.
