@@ -84,7 +84,7 @@ test-all: setup ## everything, slow tests and coverage too
 	$(pytest) -m slow $(without_storm)
 	$(pytest) tests/package tests/browser tests/deploy tests/cluster
 
-bench: bench-migration bench-handover bench-replay bench-edrp bench-dssp bench-throughput bench-measuring bench-scaling bench-idle bench-service ## all measurements, into out/bench; many minutes
+bench: bench-migration bench-handover bench-replay bench-edrp bench-dssp bench-throughput bench-measuring bench-scaling bench-idle bench-service bench-agreement bench-footprint bench-coordinates ## all measurements, into out/bench; many minutes
 
 bench-migration: setup ## silence at the sink: our migration against Storm's rebalance
 	python tests/bench/migration.py

@@ -10,6 +10,8 @@ _REPLAY = {"pyspark", "py4j", "pika"}
 _DSSP = {"httpx", "shapely", "starlette", "trustme", "uvicorn", "websockets"}
 #: Those of `leeward serve --http` alone; it shares others with organisations.
 _HTTP = {"prometheus_client", "pydantic"}
+#: Of checkpoints in fragments.
+_AGILEDART = {"zfec"}
 #: Of `leeward serve --otlp` alone.
 _OTEL = {"opentelemetry"}
 
@@ -25,7 +27,7 @@ def main() -> None:
         if not library or library == "leeward":
             raise
         http = library in _HTTP or (library in _DSSP and sys.argv[1:2] == ["serve"])
-        sets = {"otel": _OTEL, "replay": _REPLAY, "dssp": _DSSP}
+        sets = {"otel": _OTEL, "replay": _REPLAY, "dssp": _DSSP, "agiledart": _AGILEDART}
         extra = "http" if http else next((name for name, has in sets.items() if library in has), "service")
         print(f"error: {library} is not installed. Run pip install 'leeward[{extra}]'.", file=sys.stderr)
         raise SystemExit(2) from None

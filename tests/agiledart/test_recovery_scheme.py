@@ -8,7 +8,8 @@ import pytest
 
 from leeward.core.errors import ConfigError, SnapshotError
 from leeward.core.options import read
-from leeward.policies.agiledart.recovery.scheme import Fragments, FragmentSettings
+from leeward.policies.agiledart.recovery.scheme import Fragments
+from leeward.policies.agiledart.recovery.settings import FragmentSettings
 
 STATE = random.Random(3).randbytes(2_000_000)
 SPREAD = Fragments().spread(STATE, neighbours=8)

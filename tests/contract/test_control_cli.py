@@ -475,6 +475,13 @@ def test_drain_and_undo(bots):
     assert bots.client.get_children("/leeward/draining") == []
 
 
+def test_what_a_request_came_to_is_told_in_each_form(bots):
+    code, told = answer("reconfigure", "app", "--replicas", "work=n2:1")
+    assert (code, told["topology"], told["ending"]) == (0, "app", "done")
+    code, told = answer("reconfigure", "app", "--replicas", "work=n9:1")
+    assert (code, told["ending"]) == (2, "refused") and "n9" in told["why"]
+
+
 def answer(*arguments):
     code, out, _ = finish(leeward(*arguments, "--output", "json"))
     return code, json.loads(out)

@@ -9,7 +9,8 @@ import socket
 import pytest
 
 from leeward.core.errors import ClusterRefusedError, ConfigError, SnapshotError
-from leeward.policies.agiledart.recovery.scheme import Fragments, FragmentSettings
+from leeward.policies.agiledart.recovery.scheme import Fragments
+from leeward.policies.agiledart.recovery.settings import FragmentSettings
 from leeward.runtime.state.scattered import Scattered
 from leeward.wire.fragments import GREETING, MAGIC, VERSION, AgentClient
 from tests.fragment_agents import SECRET, Agents, wait_for

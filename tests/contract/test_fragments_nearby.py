@@ -22,7 +22,8 @@ from leeward.cli import _build
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.secrets import Secrets
 from leeward.policies.agiledart.overlay.ids import id_of, nearness
-from leeward.policies.agiledart.recovery.scheme import Fragments, FragmentSettings
+from leeward.policies.agiledart.recovery.scheme import Fragments
+from leeward.policies.agiledart.recovery.settings import FragmentSettings
 from leeward.runtime.state import snapshot
 from leeward.runtime.state.nearby import Nearby
 from leeward.runtime.state.scattered import Scattered

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,17 @@ def test_a_client_that_waits_too_long_is_told_what_for():
     run(known, "survey", then)
 
 
+def test_a_client_with_another_secret_is_told_and_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shell, "ANSWER_S", 0.3)
+    known = agents()
+
+    async def then(_: dict[int, PeerProcess]) -> None:
+        with pytest.raises(LeewardError, match=r"gives no answer\. Give the secret"):
+            await command.ways_of(known, b"another key of some length")
+
+    run(known, "survey", then)
+
+
 def test_faulty_frames_are_counted_by_kind_and_the_connection_of_a_senseless_length_is_closed():
     known = agents()
     forged = Sealer(KINDS, b"another key of some length", 2, 1).seal(Ack(task="t", turn=1, last=True))
@@ -184,6 +197,8 @@ def test_a_file_of_agents_with_a_wrong_field_is_refused_by_its_name(
         (["--server", "9"], "there is no such server"),
         ([], "which agent is not clear"),
         (["--server", "1", "--method", "best"], "it is unknown"),
+        (["--server", "1", "--cluster", "nowhere"], "server 1 has no node"),
+        (["--all", "--cluster", "nowhere"], "server 0 has no node"),
     ],
 )
 def test_wrong_options_are_refused(tmp_path: Path, words: list[str], says: str):
@@ -204,3 +219,26 @@ def test_wrong_tasks_are_refused_before_anything_is_sent(tmp_path: Path):
         (tasks := tmp_path / "task.json").write_text(json.dumps(task() | change))
         done = leeward("map", str(file), str(tasks), "--secret", str(secret))
         assert done.exit_code == 2 and says in done.output, done.output
+
+
+def test_all_agents_of_a_machine_end_with_an_error_if_one_of_them_ends(tmp_path: Path):
+    base = port_block()
+    (file := tmp_path / "agents.json").write_text(json.dumps(document(base)))
+    (secret := tmp_path / "secret").write_text(SECRET)
+    words = [sys.executable, "-m", "leeward", "agent", "run", str(file), "--secret", str(secret), "--all"]
+    with contextlib.closing(socket.create_server(("127.0.0.1", base + 3))):
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "server 3: " in done.stderr and "agent of server 3 has ended" in done.stderr
+    for server in range(6):  # the others are gone, too
+        socket.create_server(("127.0.0.1", base + server)).close()
+
+
+def test_sigterm_ends_all_agents_of_a_machine(tmp_path: Path):
+    base = port_block()
+    (file := tmp_path / "agents.json").write_text(json.dumps(document(base)))
+    (secret := tmp_path / "secret").write_text(SECRET)
+    words = [sys.executable, "-m", "leeward", "agent", "run", str(file), "--secret", str(secret), "--all"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None and "6 agents run" in running.stderr.readline()
+        running.terminate()
+        assert running.wait(30) == 0

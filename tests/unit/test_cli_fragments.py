@@ -30,7 +30,8 @@ def test_a_service_level_that_cannot_be_kept_is_refused():
     ("address", "secrets", "message"),
     [
         ("127.0.0.1:0", Secrets(redis_password="x"), "has no agent_secret"),
-        ("nonsense", Secrets(agent_secret="x"), "error:"),
+        ("nonsense", Secrets(agent_secret="x"), "address 'nonsense' is no HOST:PORT. Write it as"),
+        ("127.0.0.1:67000", Secrets(agent_secret="x"), "address '127.0.0.1:67000' is no HOST:PORT"),
     ],
 )
 def test_an_agent_that_cannot_serve_says_why(tmp_path, address, secrets, message):

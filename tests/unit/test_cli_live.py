@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from leeward.cli import _live
-from leeward.cli._live import Live, LiveError, run_steps, scenario_document
+from leeward.cli._experiment import tell
+from leeward.cli._live import Live, LiveError, run_steps, scenario_document, scenario_words
 from leeward.cli._output import Output
 from leeward.core.experiment import Finding, Row
 from leeward.core.network import NIMBUS, Network, NetworkNode, Site
@@ -143,3 +145,14 @@ def test_a_scenario_is_read_with_another_seed_if_one_is_given(tmp_path: Path):
     assert scenario_document(file, 0) == {"seed": 0, "nodes": 4}
     with pytest.raises(LiveError, match="cannot be read"):
         scenario_document(tmp_path / "two.toml", None)
+
+
+def test_a_finding_is_told_as_yaml(live: Live, capsys: pytest.CaptureFixture[str]):
+    finding = Failing("never").result()
+    tell("trial", finding, command="leeward trial", seed=4, seconds=1.0, output=Output.yaml, out=live.out)
+    assert yaml.safe_load(capsys.readouterr().out)["rows"][0]["metric"] == "events"
+
+
+def test_the_command_that_is_printed_names_the_scenario_as_it_was_given():
+    assert scenario_words(None, quick=False) == "" and scenario_words(None, quick=True) == " --quick"
+    assert scenario_words(Path("own/trial.toml"), quick=True) == " --scenario own/trial.toml"

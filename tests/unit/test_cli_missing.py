@@ -13,6 +13,7 @@ from leeward.__main__ import main
     ("library", "extra", "command"),
     [
         ("typer", "service", "status"),
+        ("zfec", "agiledart", "experiment"),
         ("pyspark.sql", "replay", "replay"),
         ("starlette", "dssp", "dssp"),
         ("starlette", "http", "serve"),

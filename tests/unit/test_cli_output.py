@@ -7,9 +7,13 @@ import time
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from leeward.cli import _build, app
+from leeward.cli._common import CLUSTER_VARIABLE
 from leeward.cli._once import in_time
 from leeward.cli._output import Output, show
+from leeward.cli._service import addresses_of
 from leeward.core.errors import NotReadyError, PlanError
 
 DOCUMENT = {
@@ -53,3 +57,42 @@ def test_a_failure_is_raised_where_it_was_asked():
     with pytest.raises(PlanError, match="Ask again"):
         in_time(work, 5.0)
     assert in_time(lambda tell: {"done": 1}, 5.0) == {"done": 1}
+
+
+@pytest.mark.parametrize("words", [["plan", "app", "--nope"], ["diff"], ["plan", "app", "--output", "xml"]])
+def test_a_comparison_that_is_asked_wrongly_does_not_end_as_one_that_found_a_change(words):
+    assert CliRunner().invoke(_build(), words).exit_code == 1
+
+
+def test_a_nimbus_that_is_named_goes_before_the_cluster_of_the_environment(tmp_path, monkeypatch):
+    (tmp_path / "cluster.json").write_text(
+        json.dumps({"nimbus": "here:1", "zookeeper": "here:2", "redis_url": "redis://h"})
+    )
+    monkeypatch.setenv(CLUSTER_VARIABLE, str(tmp_path))
+    assert addresses_of(None, None, None, tmp_path).zookeeper == "here:2"
+    prod = addresses_of(["prod:6627"], None, None, tmp_path)
+    assert (list(prod.nimbus), prod.zookeeper, prod.redis_url) == (["prod:6627"], None, None)
+    monkeypatch.delenv(CLUSTER_VARIABLE)
+    assert addresses_of(["prod:6627"], None, None, tmp_path).zookeeper == "here:2", "both were named"
+
+
+def test_an_error_of_the_machine_is_one_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(
+        "sys.argv", ["leeward", "jar", "--out", str(tmp_path / "file" / "a.jar"), "--src", str(tmp_path)]
+    )
+    with pytest.raises(SystemExit) as ended:
+        app()
+    told = capsys.readouterr().err
+    assert ended.value.code == 2 and told.startswith("error: ") and "Traceback" not in told
+
+
+def test_the_demo_looks_at_its_settings_before_it_starts_anything(tmp_path):
+    for words, says in (
+        (["--speed", "0"], "0.1"),
+        (["-o", "perod_s=3"], "period_s"),
+        (["--mode", "restrat"], "restart"),
+    ):
+        done = CliRunner().invoke(_build(), ["demo", "--out", str(tmp_path / "out"), *words])
+        assert done.exit_code == 2 and says in done.output, done.output
+    assert not (tmp_path / "out").exists()

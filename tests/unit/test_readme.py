@@ -6,6 +6,7 @@ import argparse
 import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -73,6 +74,19 @@ def test_the_pages_name_only_programs_that_there_are():
 @pytest.mark.parametrize("command", of("leeward"))
 def test_leeward_takes_these_words_and_options(command: Command):
     parse(cli(), list(command.words[1:]), "leeward")
+
+
+def test_each_command_s_help_has_an_example_that_it_takes():
+    for path in leaves(cli(), ("leeward",)):
+        command = cli()
+        for word in path[1:]:
+            command = command.commands[word]
+        text = f"{command.help}\n{command.epilog or ''}"
+        found = re.search(r"Example: leeward ((?:.|\n(?!\n))*)", text)
+        assert found, f"{' '.join(path)} has none"
+        words = shlex.split(" ".join(found[1].split()).rstrip(")"))
+        assert tuple(words[: len(path) - 1]) == path[1:], f"{' '.join(path)}: {words}"
+        parse(cli(), words, "leeward")
 
 
 def test_the_parser_of_this_test_refuses_what_the_program_refuses():

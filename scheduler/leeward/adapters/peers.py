@@ -28,6 +28,8 @@ TICK_S = 0.5
 WAITING = 10_000
 #: Between two tries to connect, s, and how many: a server that is away for longer is dead to the protocol, too.
 RETRY_S, TRIES = 0.2, 25
+#: A client waits so long for an answer, s. A peer that plans answers late; one with another secret never does.
+ANSWER_S = 30.0
 
 
 @dataclass(slots=True)
@@ -193,11 +195,21 @@ class PeerClient:
         await writer.drain()
 
     async def ask(self, to: int, message: object) -> Any:
-        """The answer."""
+        """The answer; none in `ANSWER_S` is an error, too."""
+        try:
+            frame = await asyncio.wait_for(self._asked(to, message), ANSWER_S)
+        except (TimeoutError, EOFError, ConnectionError):
+            host, port = self._addresses[to]
+            raise LeewardError(
+                f"server {to} at {host}:{port} gives no answer.",
+                remedy="Give the secret that its agent was started with, and see whether it runs.",
+            ) from None
+        return self._opener.open(frame).message
+
+    async def _asked(self, to: int, message: object) -> bytes:
         reader, _ = await self._connected(to)
         await self.send(to, message)
-        frame = await reader.readexactly(length_of(await reader.readexactly(LENGTH.size)))
-        return self._opener.open(frame).message
+        return await reader.readexactly(length_of(await reader.readexactly(LENGTH.size)))
 
     async def _connected(self, to: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if to not in self._open:

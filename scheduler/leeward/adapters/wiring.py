@@ -24,7 +24,7 @@ DEFAULT_ROOT = "/leeward"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Where the servers are; None: as in the topology's configuration."""
+    """Where the servers are; None: as in Storm's configuration."""
 
     nimbus: Sequence[str]
     zookeeper: str | None = None

@@ -37,9 +37,9 @@ def _build() -> typer.Typer:
 
 
 def app() -> None:
-    """Entry point: an error made on purpose is one line and exit code 2."""
+    """Entry point: an error made on purpose, or of the machine, is one line and exit code 2."""
     try:
         _build()()
-    except LeewardError as error:
+    except (LeewardError, OSError) as error:
         typer.secho(f"error: {error}", err=True, fg="red")
         raise SystemExit(2) from None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from leeward.cli._kept import Kept
-from leeward.cli._live import TIMES, Live, LiveError, project_of, run_steps, scenario_document
+from leeward.cli._live import TIMES, Live, LiveError, run_steps, scenario_document, scenario_file, scenario_words
 from leeward.cli._output import Output
 from leeward.core.experiment import Finding
 from leeward.core.topology_conf import PINS, REPLICAS, SERVICE_SPEED, SERVICE_TIMES, declared_rate
@@ -75,9 +75,7 @@ def run_latency(
     output: Output, out: Path,
 ) -> None:  # fmt: skip
     """All topologies, or those named; goes on where an earlier run was broken off. Raises LeewardError."""
-    size = "-quick" if quick else ""
-    file = file or project_of(NAME) / "storm_conf" / "scenarios" / f"{NAME}{size}.toml"
-    scenario = scenario_of(scenario_document(file, seed))
+    scenario = scenario_of(scenario_document(file or scenario_file(NAME, NAME, quick=quick), seed))
     chosen = only(scenario, list(topologies))
     with ExitStack() as stack:
         live = Live(
@@ -85,7 +83,7 @@ def run_latency(
             slots=scenario.slots, stack=stack,
         )  # fmt: skip
         steps = LatencyRun(scenario, chosen, live)
-        words = [f"leeward experiment {NAME} --scenario {file.name} --seed {scenario.seed}"]
+        words = [f"leeward experiment {NAME}{scenario_words(file, quick=quick)} --seed {scenario.seed}"]
         command = " ".join([*words, *(f"--only {one.topology}" for one in chosen if topologies)])
         run_steps(live, steps, command=command, seed=scenario.seed, output=output)
 

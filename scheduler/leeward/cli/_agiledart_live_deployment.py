@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,6 +19,7 @@ import typer
 
 from leeward.adapters.datagrams import Address, DatagramClient, number_of
 from leeward.cli._background import forked
+from leeward.cli._common import sigterm_interrupts
 from leeward.cli._experiment import tell
 from leeward.cli._output import Output
 from leeward.cli._overlay_serve import Node, run
@@ -66,7 +66,7 @@ def run_live(
 
     Raises NotInstalledError before anything is measured where no network can be emulated.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
+    sigterm_interrupts()
     scale = study.QUICK if quick else study.FULL
     out.mkdir(parents=True, exist_ok=True)
     began, centre = time.monotonic(), None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ import typer
 
 from leeward.adapters.datagrams import DatagramProcess
 from leeward.cli._background import forked
+from leeward.cli._common import sigterm_interrupts
 from leeward.cli._experiment import tell
 from leeward.cli._output import Output
 from leeward.core.errors import LeewardError
@@ -38,7 +38,7 @@ END_S = 90.0
 
 def run_live(*, quick: bool, seed: int, folder: Path, base_port: int, output: Output, out: Path) -> None:
     """The whole run. Raises LeewardError and OSError."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
+    sigterm_interrupts()
     out.mkdir(parents=True, exist_ok=True)
     began, parts = time.monotonic(), []
     for setting, names in study.settings(study.QUICK if quick else study.FULL, seed):

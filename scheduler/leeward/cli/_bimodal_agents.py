@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import signal
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import typer
 
 from leeward.cli._background import background, leeward_command
+from leeward.cli._common import sigterm_interrupts
 from leeward.cli._experiment import tell
 from leeward.cli._output import Output
 from leeward.cli.agent import LEASE_S, end_all, holding, map_all
@@ -29,7 +29,7 @@ WAIT_S = 300.0
 
 def run_agents(*, quick: bool, seed: int, base_port: int, output: Output, out: Path) -> None:
     """The whole run, once with each method. Raises LeewardError."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
+    sigterm_interrupts()
     servers, tasks = (study.QUICK_SERVERS, study.QUICK_TASKS) if quick else (study.SERVERS, study.TASKS)
     network, chosen = study.made(servers, tasks, seed)
     out.mkdir(parents=True, exist_ok=True)

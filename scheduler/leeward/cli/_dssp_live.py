@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import signal
 import time
 from collections import defaultdict
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from pathlib import Path
 import httpx
 import typer
 
+from leeward.cli._common import sigterm_interrupts
 from leeward.cli._dssp_universe import Heard, Universe, generate, open_services, universe
 from leeward.cli._experiment import tell
 from leeward.cli._output import Output
@@ -31,7 +31,7 @@ PORTS = 8
 
 def run_live(*, quick: bool, seed: int, base_port: int, output: Output, out: Path) -> None:
     """The whole run. Raises LeewardError."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
+    sigterm_interrupts()
     began = time.monotonic()
     simulation = Simulation(queries(testbed(), live.QUICK_QUERIES if quick else live.QUERIES, seed))
     model = live.modelled(simulation) if not quick else {}

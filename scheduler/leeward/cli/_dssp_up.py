@@ -13,6 +13,7 @@ import httpx
 import typer
 
 from leeward.adapters.organisations.serving import application, listen, serve
+from leeward.cli._common import sigterm_interrupts
 from leeward.cli._dssp_universe import HOST, Universe, generate, open_services, universe
 from leeward.cli._dssp_watch import Watch
 from leeward.dashboard.queries.page import routes
@@ -40,6 +41,7 @@ def run_up(
     stop: Callable[[], asyncio.Event],
 ) -> None:  # fmt: skip
     """Until `stop`, or for the seconds of the load. Raises LeewardError."""
+    sigterm_interrupts()
     listener = listen(HOST, port)  # before anything is started: the port may be taken
     watch = Watch(load.setting, profile=profile, discipline=discipline, rate=load.rate)
     with universe(

@@ -5,7 +5,6 @@ The parts that compute are in `policies/edrp/experiments/table5.py`.
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from leeward.cli._common import EXIT_INTERRUPTED
+from leeward.cli._common import EXIT_INTERRUPTED, sigterm_interrupts
 from leeward.cli._experiment import tell
 from leeward.cli._kept import Kept
 from leeward.cli._output import Output
@@ -48,6 +47,7 @@ class Asked:
     hours: float  #: of data
     seed: int
     runs: Sequence[tuple[Objective, str]]
+    options: str  #: of the command line, beside the seed, to repeat it
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class Asked:
 def run_table5(asked: Asked, *, folder: Path, base_port: int, output: Output, out: Path) -> None:
     """All runs that are not kept of an earlier call, one after the other; raises LeewardError, OSError, typer.Exit."""
     refuse_elsewhere(f"experiment {NAME}")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
+    sigterm_interrupts()
     began = time.monotonic()
     kept = Kept(out / f"{NAME}.runs", (asked.rows, SPEED), measured_of)
     left = [run for run in asked.runs if (run[0].name, run[1]) not in kept.runs]
@@ -87,7 +87,7 @@ def run_table5(asked: Asked, *, folder: Path, base_port: int, output: Output, ou
         raise typer.Exit(EXIT_INTERRUPTED) from None
     chosen = {(objective.name, mode) for objective, mode in asked.runs}
     finding = conclude([one for key, one in kept.runs.items() if key in chosen], failed=failed)
-    command = f"leeward experiment {NAME} --seed {asked.seed}" + (" --quick" if asked.quick else "")
+    command = f"leeward experiment {NAME} --seed {asked.seed}{asked.options}"
     seconds = sum(one.seconds for one in kept.runs.values()) if not left else time.monotonic() - began
     tell(NAME, finding, command=command, seed=asked.seed, seconds=seconds, output=output, out=out)
     if len(kept.runs) == 2 * len(OBJECTIVES):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from leeward.cli._common import EXIT_INTERRUPTED
-from leeward.cli._output import Output
+from leeward.cli._output import Output, document_text
 from leeward.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def tell(name: str, finding: Finding, *, command: str, seed: int, seconds: float
         typer.echo(table_of(finding), nl=False)
         typer.echo(f"{', '.join(files)} in {out}")
     else:
-        typer.echo(json.dumps(document, indent=2))
+        typer.echo(document_text(document, output), nl=False)
 
 
 def _play(runs: list[Run], rows: Path, name: str) -> dict[Run, Played]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -83,7 +84,7 @@ def agiledart_live_deployment(
     """
     from leeward.cli._agiledart_live_deployment import run_live
 
-    with refusing(1, OSError):
+    with refusing(1):
         run_live(
             quick=quick, nimbus=nimbus, network=network, seed=seed, base_port=base_port, folder=cluster,
             output=output, out=out,
@@ -106,7 +107,7 @@ def agiledart_live_paths(
     """
     from leeward.cli._agiledart_live_paths import run_live
 
-    with refusing(1, OSError):
+    with refusing(1):
         run_live(quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
 
 
@@ -124,7 +125,7 @@ def agiledart_recovery(
     """
     from leeward.cli._recovery_live import run_recovery
 
-    with refusing(1, OSError):
+    with refusing(1):
         run_recovery(quick=quick, seed=seed, output=output, out=out)
 
 
@@ -141,7 +142,7 @@ def bimodal_agents(
     """
     from leeward.cli._bimodal_agents import run_agents
 
-    with refusing(1, OSError):
+    with refusing(1):
         run_agents(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
 
 
@@ -181,7 +182,7 @@ def dssp_live(
     """
     from leeward.cli._dssp_live import run_live
 
-    with refusing(1, OSError):
+    with refusing(1):
         run_live(quick=quick, seed=seed, base_port=base_port, output=output, out=out)
 
 
@@ -235,8 +236,15 @@ def edrp_table5(
     names = one_of("--objective", objective, [one.name for one in OBJECTIVES])
     modes = one_of("--mode", mode, MODES)
     runs = [(one, how) for how in modes for one in OBJECTIVES if one.name in names]
-    asked = Asked(quick=quick, hours=hours or (QUICK_H if quick else FULL_H), seed=seed, runs=runs)
-    with refusing(2, OSError):
+    words = ["--quick"] if quick else []
+    words += ["--hours", f"{hours:g}"] if hours else []
+    for option, given in (("--objective", objective), ("--mode", mode)):
+        words += [word for name in given or () for word in (option, name)]
+    asked = Asked(
+        quick=quick, hours=hours or (QUICK_H if quick else FULL_H), seed=seed, runs=runs,
+        options=f" {shlex.join(words)}" if words else "",
+    )  # fmt: skip
+    with refusing():
         run_table5(asked, folder=cluster, base_port=base_port, output=output, out=out)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption
 from leeward.cli.simulate import EDRP
 from leeward.local.places import checkout, written
@@ -49,21 +50,18 @@ def service_guards(
     Example: leeward experiment service-guards --rate ../shared/data/taxi/rate_per_minute_2013H1.csv.gz
     """
     from leeward.cli._experiment import measure_parts, tell
-    from leeward.core.errors import LeewardError
 
     folder = out or written("experiments", here=Path.cwd())
-    try:
+    with refusing():
         study = study_of(rate, start, hours, peak, topology, quick=quick)
         rows = folder / f"{NAME}{'-quick' if quick else ''}.rows"
         began = time.monotonic()
         finding = study.conclude(measure_parts(study, list(study.parts(seed=seed, quick=quick)), rows, NAME))
         command = f"leeward experiment {NAME} --seed {seed}" + (" --quick" if quick else f" --hours {hours:g}")
-        command += f" --rate {rate.name} --start {start:g}" if rate else ""
+        command += f" --peak {peak:g}" + (f" --topology {topology}" if topology else "")
+        command += f" --rate {rate} --start {start:g}" if rate else ""
         seconds = time.monotonic() - began
         tell(NAME, finding, command=command, seed=seed, seconds=seconds, output=output, out=folder)
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
     _forget(rows)
 
 

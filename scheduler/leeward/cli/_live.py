@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 import time
 import tomllib
 from collections import Counter
@@ -21,6 +20,7 @@ import typer
 from leeward.adapters.nimbus import NimbusClient
 from leeward.adapters.zookeeper import ZooClusterStore, connect
 from leeward.cli._background import background, leeward_command
+from leeward.cli._common import sigterm_interrupts
 from leeward.cli._experiment import tell
 from leeward.cli._output import Output
 from leeward.control.snapshot import read_snapshot
@@ -289,12 +289,10 @@ def run_scenario(
 
     `make`: from the file's document, with `seed` if one is given; the stack ends what it starts.
     """
-    size = "-quick" if quick else ""
-    file = file or project_of(name) / "storm_conf" / "scenarios" / f"{name.removesuffix('-live')}{size}.toml"
-    document = scenario_document(file, seed)
+    document = scenario_document(file or scenario_file(name.removesuffix("-live"), name, quick=quick), seed)
     with ExitStack() as stack:
         live, steps = make(document, stack)
-        command = f"leeward experiment {name} --scenario {file.name} --seed {document['seed']}"
+        command = f"leeward experiment {name}{scenario_words(file, quick=quick)} --seed {document['seed']}"
         run_steps(live, steps, command=command, seed=document["seed"], output=output)
 
 
@@ -303,13 +301,23 @@ def run_steps(live: Live, steps: Steps, *, command: str, seed: int, output: Outp
 
     `command` is the one that repeats it.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
+    sigterm_interrupts()
     steps.start()
     try:
         steps.play()
     finally:
         seconds = time.monotonic() - live.began
         tell(live.name, steps.result(), command=command, seed=seed, seconds=seconds, output=output, out=live.out)
+
+
+def scenario_file(scenario: str, experiment: str, *, quick: bool) -> Path:
+    """The checkout's. Raises LiveError outside one."""
+    return project_of(experiment) / "storm_conf" / "scenarios" / f"{scenario}{'-quick' if quick else ''}.toml"
+
+
+def scenario_words(file: Path | None, *, quick: bool) -> str:
+    """The options of a command that name the scenario, as they were given."""
+    return f" --scenario {file}" if file else " --quick" if quick else ""
 
 
 def scenario_document(file: Path, seed: int | None) -> dict[str, Any]:

@@ -157,11 +157,11 @@ class _Service:
 
     def __init__(self, node: Node, leads: Leads, sink: EventSink) -> None:
         from leeward.adapters.datagram_post import DatagramPost
-        from leeward.cli.serve import _settings
+        from leeward.cli._service import settings_of
         from leeward.control.registry import Policies
 
         self._leads, self._sink = leads, sink
-        self._chosen = _settings(leads.config, [*DEFAULTS, *leads.options])
+        self._chosen = settings_of(leads.config, [*DEFAULTS, *leads.options])
         self._policies = Policies(self._chosen, lambda directory: DatagramPost(directory.kinds, node.address, node.key))
         for name in ("", *self._chosen.topologies):
             self._policies.of(name)  # refuses wrong settings before the agent begins

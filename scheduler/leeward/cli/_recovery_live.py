@@ -24,13 +24,15 @@ import typer
 
 from leeward.adapters.fragment_agent import FragmentAgent, FragmentFiles
 from leeward.cli._background import forked
+from leeward.cli._common import sigterm_interrupts
 from leeward.cli._experiment import tell
 from leeward.cli._output import Output
 from leeward.cli._recovery_shaping import Relayed, relay
 from leeward.core.errors import LeewardError, SnapshotError
 from leeward.policies.agiledart.experiments import recovery as study
 from leeward.policies.agiledart.recovery.coding import Manifest, Rebuild
-from leeward.policies.agiledart.recovery.scheme import Fragments, FragmentSettings
+from leeward.policies.agiledart.recovery.scheme import Fragments
+from leeward.policies.agiledart.recovery.settings import FragmentSettings
 from leeward.runtime.state.scattered import Scattered
 from leeward.wire.fragments import AgentClient
 
@@ -63,7 +65,7 @@ class Rebuilt(NamedTuple):
 
 def run_recovery(*, quick: bool, seed: int, output: Output, out: Path) -> None:
     """The whole run. Raises LeewardError and OSError."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
+    sigterm_interrupts()
     scale = study.QUICK if quick else study.FULL
     began = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)

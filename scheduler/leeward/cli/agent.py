@@ -6,15 +6,16 @@ import asyncio
 import os
 import signal
 import time
+import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from leeward.cli._common import EXIT_INTERRUPTED, until_told
+from leeward.cli._common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_REFUSED, refusing, sigterm_interrupts, until_told
 from leeward.cli._output import Output, OutputOption, document_text
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from leeward.policies.bimodal.model.agents_file import Agents
     from leeward.policies.bimodal.model.values import Task
 
-EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2
 #: Until a dead server is left out, and what was reserved for it is free, unless the command line says otherwise, s.
 LEASE_S = 30.0
 #: Between two questions how far a task is, s.
@@ -70,24 +70,23 @@ def run(
     from leeward.core.errors import LeewardError
     from leeward.policies.bimodal.model.agents_file import read_agents, read_secret
 
-    try:
+    with refusing():
         if everyone == (server is not None):
             raise LeewardError("which agent is not clear.", remedy="Give either --server N or --all.")
         common = _Common(
             agents=read_agents(file), key=read_secret(secret), method=_method(method), lease_s=lease, seed=seed,
             reallocate_s=reallocate or None, cluster=cluster,
         )  # fmt: skip
+        chosen = sorted(common.agents.addresses) if server is None else [server]
+        for one in chosen:
+            if one not in common.agents.addresses:
+                raise LeewardError(f"--server {one}: there is no such server.", remedy=f"Take one of {file}.")
+            if cluster and one not in common.agents.nodes:
+                raise LeewardError(f"server {one} has no node.", remedy=f"Give each server in {file} a node.")
         if server is None:
             _serve_all(common)
-            return
-        if server not in common.agents.addresses:
-            raise LeewardError(f"--server {server}: there is no such server.", remedy=f"It is in {file}.")
-        if cluster and server not in common.agents.nodes:
-            raise LeewardError(f"--server {server}: it has no node.", remedy=f"Give each server in {file} a node.")
-        _serve(common, server)
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
+        else:
+            _serve(common, server)
 
 
 def map_command(
@@ -105,7 +104,7 @@ def map_command(
     from leeward.policies.bimodal.model.agents_file import read_agents, read_secret
     from leeward.policies.bimodal.model.values import check_ends, why_impossible
 
-    try:
+    with refusing():
         agents, key = read_agents(file), read_secret(secret)
         tasks = _tasks(task)
         for one in tasks:
@@ -115,11 +114,6 @@ def map_command(
                     f"task {one.name} is refused: {why}.", remedy="Ask for less, or add a server or link."
                 )
         document = asyncio.run(map_all(agents, tasks, key, wait))
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(EXIT_INTERRUPTED) from None
     if output is Output.table:
         for found in document["tasks"]:
             typer.echo(f"{found['task']}: {found['status']}" + (f" on {found['servers']}" if found["servers"] else ""))
@@ -143,14 +137,10 @@ def end(
 
     Example: leeward agent end agents.json taxis 4 --secret key
     """
-    from leeward.core.errors import LeewardError
     from leeward.policies.bimodal.model.agents_file import read_agents, read_secret
 
-    try:
+    with refusing():
         asyncio.run(end_all(read_agents(file), {name: delivery}, read_secret(secret)))
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
 
 
 def ways(file: AgentsFile, secret: Secret, output: OutputOption = Output.table) -> None:
@@ -158,14 +148,10 @@ def ways(file: AgentsFile, secret: Secret, output: OutputOption = Output.table) 
 
     Example: leeward agent ways agents.json --secret key
     """
-    from leeward.core.errors import LeewardError
     from leeward.policies.bimodal.model.agents_file import read_agents, read_secret
 
-    try:
+    with refusing():
         document = asyncio.run(ways_of(read_agents(file), read_secret(secret)))
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
     if output is not Output.table:
         typer.echo(document_text(document, output), nl=False)
         return
@@ -229,27 +215,47 @@ def _serve(common: _Common, me: int) -> None:
 
 
 def _serve_all(common: _Common) -> None:
-    """A child for each, of this process, which ends them all."""
-    children: list[int] = []
-    for number in sorted(common.agents.addresses):
-        child = os.fork()
-        if child == 0:
-            with suppress(KeyboardInterrupt):
-                _serve(common, number)
-            os._exit(0)
-        children.append(child)
-    typer.echo(f"{len(children)} agents run", err=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """A child for each, of this process, which ends them all. Raises LeewardError if one of them ends by itself."""
+    from leeward.core.errors import LeewardError
+
+    sigterm_interrupts()
+    children: dict[int, int] = {}  # process -> server
     try:
-        for child in children:
-            os.waitpid(child, 0)
+        for server in sorted(common.agents.addresses):
+            child = os.fork()
+            if child == 0:
+                _serve_as_child(common, server)
+            children[child] = server
+        typer.echo(f"{len(children)} agents run", err=True)
+        ended, _ = os.wait()
+        raise LeewardError(f"the agent of server {children.pop(ended)} has ended.", remedy="See its error above.")
     except KeyboardInterrupt:
+        return
+    finally:
         for child in children:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGTERM)
         for child in children:
             with suppress(ChildProcessError):
                 os.waitpid(child, 0)
+
+
+def _serve_as_child(common: _Common, server: int) -> NoReturn:
+    """It never goes back into the code of its parent."""
+    from leeward.core.errors import LeewardError
+
+    code = EXIT_BAD_INPUT
+    try:
+        _serve(common, server)
+        code = 0
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    except (LeewardError, OSError) as error:
+        typer.echo(f"error: server {server}: {error}", err=True)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
 
 
 # --- clients

@@ -12,26 +12,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption, show
-from leeward.cli._signals import signals
-from leeward.cli.serve import (
-    EXIT_BAD_INPUT,
-    EXIT_INTERRUPTED,
-    EXIT_REFUSED,
+from leeward.cli._service import (
     ClusterOption,
     NimbusOption,
     RedisOption,
     Topology,
     ZooKeeperOption,
-    _addresses,
-    _ask,
-    _errors,
-    _settings,
+    addresses_of,
+    request,
+    settings_of,
 )
 
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
-    from leeward.core.outcome import Outcome
+
+#: These commands decide nothing themselves.
+NO_POLICY = ("policy=none",)
 
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the end.")]
 Force = Annotated[
@@ -61,8 +59,8 @@ def approve(
 
     Example: leeward approve query1 --plan 3
     """
-    with _errors():
-        _request(topology, {"approve": plan}, _addresses(nimbus, zookeeper, redis, cluster), timeout, output)
+    with refusing():
+        _decide(topology, {"approve": plan}, addresses_of(nimbus, zookeeper, redis, cluster), timeout, output)
 
 
 def freeze(
@@ -80,9 +78,9 @@ def freeze(
 
     Example: leeward freeze query1 --why "release on Friday"
     """
-    with _errors():
+    with refusing():
         body = {"freeze": not undo, "why": why}
-        _request(topology, body, _addresses(nimbus, zookeeper, redis, cluster), timeout, output)
+        _decide(topology, body, addresses_of(nimbus, zookeeper, redis, cluster), timeout, output)
 
 
 def rollback(
@@ -102,9 +100,9 @@ def rollback(
 
     Example: leeward rollback query1 --freeze "slower since 14:05"
     """
-    with _errors():
+    with refusing():
         body = {"rollback": True, "freeze": freeze_why}
-        _request(topology, body, _addresses(nimbus, zookeeper, redis, cluster), timeout, output)
+        _decide(topology, body, addresses_of(nimbus, zookeeper, redis, cluster), timeout, output)
 
 
 def apply(
@@ -122,16 +120,20 @@ def apply(
 
     Example: leeward apply query1.yaml --dry-run
     """
-    with _errors():
+    with refusing():
         topology, wanted = read_file(file)
-        addresses = _addresses(nimbus, zookeeper, redis, cluster)
+        addresses = addresses_of(nimbus, zookeeper, redis, cluster)
         if dry_run:
             from leeward.cli._once import preview_once
 
-            settings = _settings(None, ["policy=none"]).service
+            settings = settings_of(None, NO_POLICY).service
             show(preview_once(topology, wanted, addresses, settings, timeout, force=force), output)
             return
-        _request(topology, {"replicas": wanted, "force": force}, addresses, timeout, output)
+        _decide(topology, {"replicas": wanted, "force": force}, addresses, timeout, output)
+
+
+def _decide(topology: str, body: Mapping[str, Any], addresses: Addresses, timeout: float, output: Output) -> None:
+    request(topology, body, addresses, settings_of(None, NO_POLICY).service, timeout=timeout, output=output)
 
 
 def read_file(file: Path) -> tuple[str, dict[str, dict[str, int]]]:
@@ -149,34 +151,3 @@ def read_file(file: Path) -> tuple[str, dict[str, dict[str, int]]]:
         place = f", line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
         raise ConfigError(f"{file}{place} is neither YAML nor JSON.", remedy="Write topology and deployment.") from None
     return read_deployment(document)
-
-
-def _request(topology: str, body: Mapping[str, Any], addresses: Addresses, timeout: float, output: Output) -> None:
-    """Leave it, wait for the answer, print it; the exit code says how it ended."""
-    from leeward.adapters.wiring import open_ports
-
-    settings = _settings(None, ["policy=none"]).service
-    with (
-        signals() as (stop, interrupted),
-        open_ports(topology, addresses, quiet=True, session_s=settings.session_s) as ports,
-    ):
-        answer = _ask(topology, ports, settings, body, stop, timeout)
-    if interrupted.is_set():
-        raise typer.Exit(EXIT_INTERRUPTED)
-    if answer is None:
-        typer.echo(f"error: no answer after {timeout:g} s. See leeward status, or give more --timeout.", err=True)
-        raise typer.Exit(EXIT_REFUSED)
-    _tell(topology, answer, output)
-
-
-def _tell(topology: str, answer: Outcome, output: Output) -> None:
-    from leeward.core.outcome import Ending
-
-    if output is not Output.table:
-        show({"topology": topology, "ending": str(answer.ending), "why": answer.why}, output)
-    elif answer.ending is Ending.REFUSED:
-        typer.echo(f"error: {answer.why}", err=True)
-    else:
-        typer.echo(str(answer))
-    codes = {Ending.DONE: 0, Ending.REFUSED: EXIT_BAD_INPUT}
-    raise typer.Exit(codes.get(answer.ending, EXIT_REFUSED))

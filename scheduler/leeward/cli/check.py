@@ -45,9 +45,10 @@ def check(
         for row in problems:
             typer.echo(": ".join(filter(None, (row["where"], row["level"], f"{row['problem']} {row['remedy']}"))))
         typer.echo(f"{file.stem}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
-    else:
-        show({"topology": file.stem, "file": str(file), "ok": not problems, "problems": problems}, output)
-    raise typer.Exit(EXIT_WRONG if any(problem["level"] == ERROR for problem in problems) else 0)
+    wrong = any(problem["level"] == ERROR for problem in problems)
+    if output is not Output.table:
+        show({"topology": file.stem, "file": str(file), "ok": not wrong, "problems": problems}, output)
+    raise typer.Exit(EXIT_WRONG if wrong else 0)
 
 
 def _file(topology: str | None, config: Path) -> Path:

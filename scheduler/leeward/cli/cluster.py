@@ -48,7 +48,10 @@ def up(
         Path | None, typer.Option(metavar="FILE", help="Nodes, and the network between them, which is emulated.")
     ] = None,
 ) -> None:
-    """Start ZooKeeper, Redis, Nimbus and the supervisors; wait until all are registered."""
+    """Start ZooKeeper, Redis, Nimbus and the supervisors; wait until all are registered.
+
+    Example: leeward cluster up --supervisors 3 --slots 4
+    """
     from rich.console import Console
 
     from leeward.local import ClusterSpec, LocalCluster
@@ -122,7 +125,10 @@ def status(
     folder: Folder = DEFAULT_DIR,
     output: OutputOption = Output.table,
 ) -> None:
-    """Daemons, nodes, topologies and memory. Exit code 1 when something that should run does not."""
+    """Daemons, nodes, topologies and memory. Exit code 1 when something that should run does not.
+
+    Example: leeward cluster status
+    """
     from leeward.local import LocalCluster
     from leeward.local.status import observe
 
@@ -166,7 +172,10 @@ def print_status(seen: Status) -> None:
 
 
 def down(folder: Folder = DEFAULT_DIR) -> None:
-    """End every process of the cluster, also after a crash of anything."""
+    """End every process of the cluster, also after a crash of anything.
+
+    Example: leeward cluster down
+    """
     from leeward.local import end_cluster
 
     ended = end_cluster(folder)

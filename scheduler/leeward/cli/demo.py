@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR, EXIT_INTERRUPTED
+from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR, EXIT_INTERRUPTED, sigterm_interrupts
 from leeward.cli._replayed import OPERATORS, Replayed, generated_rows, prepared_rows, refuse_elsewhere, run_leeward
+from leeward.cli._service import settings_of
 from leeward.cli.cluster import BasePort
 from leeward.core.errors import LeewardError
 from leeward.local.places import written
@@ -37,7 +37,7 @@ def demo(
         list[Path] | None, typer.Option(envvar="CSV", help="Own sorted_data.csv files instead of generated rows.")
     ] = None,
     hours: Annotated[float, typer.Option(help="Length of the generated data.")] = 3.0,
-    speed: Annotated[float, typer.Option(help="Times real time.")] = 60.0,
+    speed: Annotated[float, typer.Option(min=0.1, help="Times real time.")] = 60.0,
     seed: Annotated[int, typer.Option(help="Of the generated data.")] = 1,
     service_times: Annotated[str, typer.Option(help="emulated (rates of the topology), or none.")] = "emulated",
     mode: Annotated[
@@ -57,15 +57,16 @@ def demo(
     Exit code 0 only if nothing was lost, doubled or out of order. Example: leeward demo --hours 0.5
     """
     refuse_elsewhere("demo")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything, as Ctrl-C does
+    sigterm_interrupts()
+    settings = [f"mode={mode}", *quickened(speed), *(option or [])]
     with ExitStack() as stack:
         try:
+            settings_of(None, settings)  # before anything is started
             shutil.rmtree(out, ignore_errors=True)
             rows = prepared_rows(csv, out) if csv else generated_rows(*generating(hours, seed=seed), out)
             run = Replayed(
                 rows, out=out, folder=cluster, speed=speed, service_times=service_times,
-                options=[f"mode={mode}", *quickened(speed), *(option or [])], base_port=base_port, stack=stack,
-                keep=keep,
+                options=settings, base_port=base_port, stack=stack, keep=keep,
             )  # fmt: skip
             run.start()
             run.play(Drain(run) if drain else lambda watch: None)

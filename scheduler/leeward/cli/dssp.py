@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from leeward.cli._common import EXIT_INTERRUPTED, until_told
+from leeward.cli._common import refusing, until_told
 
-EXIT_BAD_INPUT, EXIT_PARTIAL = 2, 3
+EXIT_PARTIAL = 3
 
 Callers = Annotated[Path, typer.Option(metavar="TOKENS.json", help="Tokens of those that may call: name -> token.")]
 DomainPath = Annotated[Path, typer.Argument(metavar="DOMAIN.json", help="Capabilities, nodes, addresses.")]
@@ -45,7 +43,7 @@ def registry(
     from leeward.adapters.organisations.tokens import read_tokens
     from leeward.cli._dssp_registry import serve_registry
 
-    with _errors():
+    with refusing():
         serve_registry(
             read_tokens(callers), host=host, port=port, certificate=certificate, key=key, lease_s=lease, stop=until_told
         )
@@ -60,7 +58,7 @@ def domain(file: DomainPath) -> None:
     from leeward.cli._dssp_domain import serve_domain
     from leeward.policies.dssp.model.organisation_files import read_domain
 
-    with _errors():
+    with refusing():
         about = read_domain(file)
         token = _token(about.tokens, "registry")
         serve_domain(about, callers=read_tokens(about.callers), token=token, stop=until_told)
@@ -75,7 +73,7 @@ def provider(file: ProviderPath) -> None:
     from leeward.cli._dssp_provider import serve_provider
     from leeward.policies.dssp.model.organisation_files import read_provider
 
-    with _errors():
+    with refusing():
         about = read_provider(file)
         _token(about.tokens, "registry")
         serve_provider(about, callers=read_tokens(about.callers), tokens=read_tokens(about.tokens), stop=until_told)
@@ -100,7 +98,7 @@ def query(
     from leeward.cli._dssp_registering import check_url, refusal
     from leeward.core.errors import LeewardError
 
-    with _errors():
+    with refusing():
         check_url("URL", url)
         areas = [_area(text) for text in area or []]
         headers = {"Authorization": f"Bearer {token.read_text().strip()}"}
@@ -137,26 +135,13 @@ def up(
     from leeward.cli._dssp_up import PROFILES, Load, run_up
     from leeward.core.errors import LeewardError
 
-    with _errors():
+    with refusing():
         if profile not in PROFILES:
             raise LeewardError(f"--profile {profile}: it is unknown.", remedy=f"Choose one of {', '.join(PROFILES)}.")
         load = Load(setting=PROFILES[profile](), rate=rate, seconds=seconds, seed=seed)
         run_up(
             load, profile=profile, discipline=discipline, port=port, tls=tls, scaling=scaling, out=out, stop=until_told
         )
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    from leeward.core.errors import LeewardError
-
-    try:
-        yield
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 def _token(file: Path, name: str) -> str:

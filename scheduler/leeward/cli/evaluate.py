@@ -16,8 +16,6 @@ from leeward.cli._output import Output, OutputOption, document_text, show
 if TYPE_CHECKING:
     from leeward.policies.edge_cloud.model.document import Case
 
-EXIT_BAD_INPUT = 2
-
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the application."""
@@ -39,7 +37,7 @@ def edge_cloud_command(
     """
     from leeward.policies.edge_cloud.model.document import read_case
 
-    with refusing(EXIT_BAD_INPUT):
+    with refusing():
         case = read_case(file)
         document = edge_cloud_document(case)
     if output is Output.table:
@@ -59,7 +57,7 @@ def bimodal_command(
     from leeward.policies.bimodal.mapping.evaluate import evaluate
     from leeward.policies.bimodal.model.document import read_instance
 
-    with refusing(EXIT_BAD_INPUT):
+    with refusing():
         document = evaluate(read_instance(file))
     if output is not Output.table:
         typer.echo(document_text(document, output), nl=False)
@@ -78,7 +76,7 @@ def dssp_command(
     """
     from leeward.policies.dssp.model.document import evaluate, read_case
 
-    with refusing(EXIT_BAD_INPUT):
+    with refusing():
         document = evaluate(read_case(file))
     if output is not Output.table:
         typer.echo(document_text(document, output), nl=False)
@@ -102,7 +100,7 @@ def agiledart_command(
     from leeward.policies.agiledart.document import read_case
     from leeward.policies.agiledart.evaluate import evaluate
 
-    with refusing(EXIT_BAD_INPUT):
+    with refusing():
         document = evaluate(read_case(file))
     if output is not Output.table:
         typer.echo(document_text(document, output), nl=False)

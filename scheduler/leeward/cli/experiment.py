@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from leeward.cli import _experiment_live, _experiment_service
+from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption
 from leeward.local.places import checkout, written
 
@@ -74,13 +75,9 @@ def _simulated(name: str) -> Callable[..., None]:
         out: Annotated[Path, typer.Option(help="Folder for JSON, CSV and picture.")] = OUT,
     ) -> None:
         from leeward.cli._experiment import run_experiment
-        from leeward.core.errors import LeewardError
 
-        try:
+        with refusing():
             run_experiment(name, seed=seed, quick=quick, output=output, out=out)
-        except (LeewardError, OSError) as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(2) from None
 
     return command
 
@@ -100,19 +97,15 @@ def edrp_table3(
 
     Example: leeward experiment edrp-table3 --graph path/to/Ans.graphml
     """
-    from leeward.core.errors import LeewardError
     from leeward.policies.edrp.experiments import table3, table3_report
     from leeward.policies.edrp.experiments.network import read_graphml
 
     console = _console()
-    try:
+    with refusing():
         network = read_graphml(graph or default_graph())
         chosen = [v for v in table3.variations() if not quick or v.name in table3.QUICK_VARIATIONS]
         todo = [table3.Assumptions(), *(chosen if sensitivity else ())]
         reference, *varied = _run_all(network, todo, method, time_limit, QUICK_STEP if quick else 1)
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
     _print_table3(console, reference, varied, method)
     files = table3_report.write(out, reference, varied, network, method=method)
     console.print(f"{', '.join(file.name for file in files)} in {out}", highlight=False)
@@ -131,18 +124,14 @@ def edrp_table4(
 
     Example: leeward experiment edrp-table4 --limit 10
     """
-    from leeward.core.errors import LeewardError
     from leeward.policies.edrp.experiments import table4
     from leeward.policies.edrp.experiments.csv_file import write_csv
 
     cells = [cell for cell in table4.PAPER if not quick or (cell.nodes == 8 and cell.k <= 3)]
     limit = min(limit, QUICK_LIMIT_S) if quick else limit
-    try:
+    with refusing():
         chosen = _methods(methods)
         measured = _measure_all(table4.tasks(cells, chosen, limit_s=limit, seed=seed))
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
     rows = table4.rows(cells, chosen, measured, seed=seed)
     _print_table4(_console(), cells, chosen, rows, limit)
     write_csv(out / "table4.csv", table4.COLUMNS, rows)

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from leeward.cli._common import EXIT_INTERRUPTED
+from leeward.cli._common import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 from leeward.cli._output import Output, document_text
-from leeward.cli.serve import (
+from leeward.cli._service import (
     ClusterOption,
     ConfigOption,
     NimbusOption,
     RedisOption,
     SetOption,
     ZooKeeperOption,
-    _addresses,
-    _settings,
+    addresses_of,
+    settings_of,
 )
-from leeward.cli.solve import EXIT_BAD_INPUT, EXIT_CODES, check_options
+from leeward.cli.solve import EXIT_CODES, check_options
 
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
@@ -80,8 +80,8 @@ def explain_command(
         if what.endswith(".json") or Path(what).is_file():
             problem = read_problem(Path(what))
         else:
-            addresses = _addresses(nimbus, zookeeper, redis, cluster)
-            problem, told = running_problem(what, addresses, _settings(config, options or []).of(what), timeout)
+            addresses = addresses_of(nimbus, zookeeper, redis, cluster)
+            problem, told = running_problem(what, addresses, settings_of(config, options or []).of(what), timeout)
         result = _explain(problem, method, time_limit, seed)
     except LeewardError as error:
         typer.echo(f"error: {error}", err=True)

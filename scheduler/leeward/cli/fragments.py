@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-EXIT_BAD_INPUT = 2
+from leeward.cli._common import refusing
 
 
 def register(app: typer.Typer) -> None:
@@ -33,19 +33,16 @@ def serve(
     Example: leeward fragments serve 10.0.0.7:6700 --dir /var/lib/leeward --secrets secrets.json
     """
     from leeward.adapters.fragment_agent import FragmentAgent, FragmentFiles
-    from leeward.core.errors import ConfigError, LeewardError
+    from leeward.core.errors import ConfigError
     from leeward.wire.fragments import split
     from leeward.wire.secrets import read_secrets
 
-    try:
+    with refusing():
         secret = read_secrets(secrets).agent_secret
         if not secret:
             raise ConfigError(f"secrets file {str(secrets)!r} has no agent_secret.", remedy="Put one into it.")
         host, port = split(address)
         agent = FragmentAgent(FragmentFiles(folder, int(most_mb * 1e6)), (host, port), secret.encode())
-    except (LeewardError, OSError, ValueError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: agent.close())
     typer.echo(f"fragments are kept at {host}:{agent.port}")
@@ -66,17 +63,13 @@ def tune_command(
 
     Example: leeward fragments tune 50 --recover 120
     """
-    from leeward.core.errors import LeewardError
     from leeward.core.options import read
-    from leeward.policies.agiledart.recovery.scheme import FragmentSettings
+    from leeward.policies.agiledart.recovery.settings import FragmentSettings
     from leeward.policies.agiledart.recovery.tuning import Wish, tune
 
-    try:
+    with refusing():
         values: dict[str, Any] = {"uplink": uplink, "download": download, "upload": upload, "failures": failures}
         settings = read(FragmentSettings, values)
         choice = tune(state_mb * 1e6, settings.facts(neighbours), Wish(recover_s=recover, loss=loss))
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
     names = ("m", "k", "period_s", "rebuild_s", "checkpoint_s", "loss")
     typer.echo(json.dumps({name: getattr(choice, name) for name in names}, indent=1))

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption, show
-from leeward.cli.serve import (
-    ClusterOption,
-    NimbusOption,
-    RedisOption,
-    Topology,
-    ZooKeeperOption,
-    _addresses,
-    _errors,
-)
+from leeward.cli._service import ClusterOption, NimbusOption, RedisOption, Topology, ZooKeeperOption, addresses_of
 
 if TYPE_CHECKING:
     from leeward.control.report.values import Reconfiguration
@@ -43,11 +36,11 @@ def history(
 
     They outlive the service, not the topology. Example: leeward history query1 --last 5
     """
-    with _errors():
+    with refusing():
         from leeward.adapters.wiring import open_ports
         from leeward.control.report.history import read_entries
 
-        with open_ports(topology, _addresses(nimbus, zookeeper, redis, cluster), quiet=True) as ports:
+        with open_ports(topology, addresses_of(nimbus, zookeeper, redis, cluster), quiet=True) as ports:
             store = ports.open_topology(ports.nimbus.structure(topology)).history
             entries = read_entries(list(store.read()))[-last:]
         show(document(topology, entries, whole=output is not Output.table), output)

@@ -23,7 +23,10 @@ def jar(
     out: Annotated[Path, typer.Option(help="Jar to write.")] = OUT,
     src: Annotated[Path, typer.Option(help="Tree that becomes resources/ in it.")] = Path("src"),
 ) -> None:
-    """Build the topology jar: Leeward's Java groupings and the Python tree of src/."""
+    """Build the topology jar: Leeward's Java groupings and the Python tree of src/.
+
+    Example: leeward jar --out build/topology.jar
+    """
     count = build(out, src)
     typer.echo(f"{out}: {count} files, {out.stat().st_size / 1024:.0f} KiB")
 

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from leeward.adapters.network_file import read_network
-from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR, EXIT_REFUSED
 from leeward.cli._output import Output, OutputOption, document_text
 
 if TYPE_CHECKING:
     from leeward.core.network import Link
     from leeward.local.network.measure import Measurement
     from leeward.local.network.statistics import Statistics
-
-EXIT_REFUSED = 1
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +34,10 @@ def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A network file (TOML).")],
     output: OutputOption = Output.table,
 ) -> None:
-    """Check a network file, and print the round trips and rates between its nodes."""
+    """Check a network file, and print the round trips and rates between its nodes.
+
+    Example: leeward network check storm_conf/networks/three_sites.toml
+    """
     network = read_network(file)
     nodes = [network.nimbus.id, *(node.id for node in network.workers)]
     if output is not Output.table:
@@ -74,7 +75,10 @@ def measure_command(
     most: Annotated[int, typer.Option(min=0, help="Rates to measure, at most; drawn by the file's seed.")] = 60,
     output: OutputOption = Output.table,
 ) -> None:
-    """Measure round trips and rates between the nodes of a running cluster. Its own traffic shares the links."""
+    """Measure round trips and rates between the nodes of a running cluster. Its own traffic shares the links.
+
+    Example: leeward network measure
+    """
     from rich.console import Console
 
     from leeward.local import LocalCluster, processes

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli._common import EXIT_INTERRUPTED, refusing
+from leeward.cli._common import EXIT_REFUSED, refusing
 from leeward.cli._output import Output, OutputOption, show
-from leeward.cli.serve import (
+from leeward.cli._service import (
     ClusterOption,
     ConfigOption,
     EventsOption,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from leeward.adapters.datagrams import DatagramClient
     from leeward.policies.agiledart.deployment.messages import Announce
 
-EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2
 #: An answer is waited for so long, s, so often; between two questions how far an application is, s.
 ANSWER_S, TRIES, ASKED_S = 1.0, 5, 0.5
 
@@ -81,11 +79,11 @@ def serve(
 
     With --nimbus or --cluster it leads the topologies while it is elected as a scheduler, as `leeward serve` would.
     With --fragments it keeps checkpoints as `leeward fragments serve` would, and tells tasks which others near it do.
-    Example: leeward overlay serve 10.0.0.7:6800 --join 10.0.0.1:6800 --zone north --nimbus 10.0.0.1:6627
+    Example: leeward overlay serve 10.0.0.7:6800 --join 10.0.0.1:6800 --zone north --secrets secrets.json
     """
     from leeward.cli._overlay_serve import Node, run
 
-    with _errors():
+    with refusing():
         node = Node(
             address=_split(address), key=_key(secrets), seeds=tuple(_split(one) for one in join or ()), zone=zone,
             name=name or socket.gethostname(), capacity=capacity, heartbeat_s=heartbeat, fragments=fragments,
@@ -94,10 +92,10 @@ def serve(
         leads = None
         if nimbus or cluster:
             from leeward.cli._overlay_serve import Leads
-            from leeward.cli.serve import _addresses
+            from leeward.cli._service import addresses_of
 
             leads = Leads(
-                addresses=_addresses(nimbus, zookeeper, redis, cluster), config=config, options=tuple(options or ())
+                addresses=addresses_of(nimbus, zookeeper, redis, cluster), config=config, options=tuple(options or ())
             )
         run(node, leads, events)
 
@@ -107,7 +105,7 @@ def status(address: Address, secrets: Secrets, output: OutputOption = Output.tab
 
     Those of its neighbours that keep fragments are in the order in which tasks use them.
 
-    Example: leeward overlay status 10.0.0.7:6800
+    Example: leeward overlay status 10.0.0.7:6800 --secrets secrets.json
     """
     from leeward.policies.agiledart.deployment.messages import AskRooms, RoomsAre
     from leeward.policies.agiledart.overlay.messages import AskState, StateIs
@@ -117,7 +115,7 @@ def status(address: Address, secrets: Secrets, output: OutputOption = Output.tab
         rooms = await _ask(client, to, AskRooms(), RoomsAre) if state.state == "joined" else None
         return state, rooms
 
-    with _errors():
+    with refusing():
         state, rooms = _with_client(address, secrets, ask)
     from leeward.adapters.datagrams import address_of
 
@@ -147,9 +145,9 @@ def place(
     """Announce applications to an agent, their owner from then on, and wait until each is placed or refused.
 
     An operator is {"name": "count", "reads": ["parse"], "nodes": ["node1"]}; "nodes": only these may host it.
-    Example: leeward overlay place 10.0.0.7:6800 apps.json
+    Example: leeward overlay place 10.0.0.7:6800 apps.json --secrets secrets.json
     """
-    with _errors():
+    with refusing():
         announced = read_applications(file, zone)
 
         async def ask(client: DatagramClient, to: int) -> dict[str, Any]:
@@ -168,7 +166,7 @@ def end(
 ) -> None:
     """Tell the owner of an application that it is over: its rooms are released.
 
-    Example: leeward overlay end 10.0.0.7:6800 taxis
+    Example: leeward overlay end 10.0.0.7:6800 taxis --secrets secrets.json
     """
     from leeward.core.errors import LeewardError
     from leeward.policies.agiledart.deployment.messages import AskPlacement, Over, PlacementIs
@@ -181,7 +179,7 @@ def end(
             )
         await _ask(client, to, Over(application=application), PlacementIs)
 
-    with _errors():
+    with refusing():
         _with_client(address, secrets, ask)
 
 
@@ -339,13 +337,3 @@ async def _ask(client: DatagramClient, to: int, message: object, kind: type) -> 
     raise LeewardError(
         f"agent {host}:{port} does not answer.", remedy="Start it, and give the secrets file that it was started with."
     )
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Errors for people: one line and exit code 2; Ctrl-C ends with 130."""
-    with refusing(EXIT_BAD_INPUT, OSError):
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise typer.Exit(EXIT_INTERRUPTED) from None

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._common import EXIT_BAD_INPUT, refusing
 from leeward.cli._output import Output, document_text
-from leeward.cli.solve import EXIT_BAD_INPUT, check_options
+from leeward.cli.solve import check_options
 
 if TYPE_CHECKING:
     from leeward.policies.edrp.problem.evaluate import Metrics
@@ -65,18 +66,14 @@ def pareto_command(
     seed: Annotated[int, typer.Option(help="Seed of the solver; a run with the same seed repeats.")] = 0,
 ) -> None:
     """Show every deployment that no other beats in both response time and cost."""
-    from leeward.core.errors import LeewardError
     from leeward.policies.edrp.problem.document import read_problem
 
-    try:
+    with refusing():
         check_options(time_limit, 0.0, seed)
         _check_own_options(points, downtime, picture)
         problem = read_problem(file)
         levels = list(downtime or [problem.bounds.d])
         document = _trace(problem, levels, points, method, time_limit, seed)
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
     _print(document, output)
     if picture is not None and any(curve["points"] for curve in document["curves"]):
         from leeward.policies.edrp.views.pareto_picture import draw

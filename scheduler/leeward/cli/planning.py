@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption, show
-from leeward.cli.serve import (
+from leeward.cli._service import (
     ClusterOption,
     ConfigOption,
     NimbusOption,
@@ -20,8 +21,8 @@ from leeward.cli.serve import (
     SetOption,
     Topology,
     ZooKeeperOption,
-    _addresses,
-    _settings,
+    addresses_of,
+    settings_of,
 )
 
 if TYPE_CHECKING:
@@ -30,12 +31,25 @@ if TYPE_CHECKING:
     from leeward.core.settings import Chosen
 
 EXIT_FAILED, EXIT_CHANGE = 1, 2
+#: Raised for words that a command does not take; Typer has no name of its own for it.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the application."""
-    app.command("plan")(plan_command)
-    app.command("diff")(diff_command)
+    app.command("plan", cls=_Comparison)(plan_command)
+    app.command("diff", cls=_Comparison)(diff_command)
+
+
+class _Comparison(TyperCommand):
+    """Words that it does not take end it with 1, as 2 tells of a change."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except _USAGE_ERROR as error:
+            error.exit_code = EXIT_FAILED  # type: ignore[attr-defined]
+            raise
 
 
 def plan_command(
@@ -58,7 +72,7 @@ def plan_command(
     """
     with refusing(EXIT_FAILED):
         document = planned(
-            topology, _addresses(nimbus, zookeeper, redis, cluster), _settings(config, options or []), timeout
+            topology, addresses_of(nimbus, zookeeper, redis, cluster), settings_of(config, options or []), timeout
         )
     show(document, output)
     raise typer.Exit(EXIT_CHANGE if document["change"] else 0)
@@ -117,7 +131,7 @@ def diff_command(
             named, wanted = read_file(file)
             if named != topology:
                 raise ConfigError(f"--file is about {named!r}, not {topology!r}.", remedy="Name the same topology.")
-        with open_ports(topology, _addresses(nimbus, zookeeper, redis, cluster), quiet=True) as ports:
+        with open_ports(topology, addresses_of(nimbus, zookeeper, redis, cluster), quiet=True) as ports:
             status = status_of(topology, ports)
     document = diff_document(status, wanted)
     show(document, output)

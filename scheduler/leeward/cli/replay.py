@@ -72,6 +72,8 @@ def generate(
     By default the curve of a whole day is compressed into three hours of data, so that a replay at 60 times
     real time takes 180 s and climbs from about 60 tuples/s to 215 and back. About 2 % of the rows have zero
     coordinates, as in the real data.
+
+    Example: leeward replay generate --hours 3 --out out/slices
     """
     from leeward.replay.generate import Settings
     from leeward.replay.generate import generate as make
@@ -102,6 +104,8 @@ def prepare(
 
     Rows that cannot be replayed are counted by reason in manifest.json. Ties keep the order of files and
     lines.
+
+    Example: leeward replay prepare path/to/sorted_data.csv --out out/slices
     """
     from leeward.replay.prepare import prepare as make
 
@@ -121,7 +125,10 @@ def run(
     secrets: SecretsOption = None,
     quiet: _Quiet = False,
 ) -> None:
-    """Send prepared rows into a Redis stream, paced by their dropoff times, then an end entry."""
+    """Send prepared rows into a Redis stream, paced by their dropoff times, then an end entry.
+
+    Example: leeward replay run out/slices --redis redis://127.0.0.1:6379/0 --speed 60
+    """
     from leeward.core.secrets import NO_SECRETS, refuse_password
     from leeward.replay.run import replay
     from leeward.wire.secrets import read_secrets
@@ -151,7 +158,10 @@ def derive(
     inputs: Annotated[Path, typer.Argument(help="Folder with the taxi sample files.")],
     out: Annotated[Path, typer.Option(help="Folder for the two tables.")],
 ) -> None:
-    """Make the generator's tables (rates by hour of the week, trips) from public sample files."""
+    """Make the generator's tables (rates by hour of the week, trips) from public sample files.
+
+    Example: leeward replay derive path/to/samples --out tables
+    """
     from leeward.replay.derive import derive as make
 
     with _clean_ending():

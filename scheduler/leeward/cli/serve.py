@@ -1,50 +1,41 @@
 """`leeward serve`, `drain`, `reconfigure`, `recover`, `status`: the scheduler service and what people ask of it.
 
-Exit codes: 0 done, 1 the cluster refused or a reconfiguration did not come about, 2 bad input, 130 Ctrl-C.
+Exit codes: 0 done, 1 the cluster refused or a reconfiguration did not come about, 2 bad input or a request that is
+refused, 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leeward.cli._beside import Beside
-from leeward.cli._common import CLUSTER_VARIABLE, DEFAULT_DIR
+from leeward.cli._common import EXIT_INTERRUPTED, refusing
 from leeward.cli._output import Output, OutputOption, show
+from leeward.cli._service import (
+    ClusterOption,
+    ConfigOption,
+    EventsOption,
+    NimbusOption,
+    RedisOption,
+    SetOption,
+    Topology,
+    ZooKeeperOption,
+    addresses_of,
+    conf_of,
+    request,
+    settings_of,
+)
 from leeward.cli._signals import signals
 
 if TYPE_CHECKING:
     from leeward.adapters.wiring import Addresses
-    from leeward.control.ports import Ports
-    from leeward.core.outcome import Outcome
-    from leeward.core.settings import Chosen, Settings
+    from leeward.core.settings import Chosen
 
-EXIT_REFUSED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
-DEFAULT_NIMBUS = "127.0.0.1:6627"
-
-Topology = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="Name of a running topology.")]
-NimbusOption = Annotated[
-    list[str] | None, typer.Option("--nimbus", metavar="HOST:PORT", help="Nimbus; repeat for more.")
-]
-ZooKeeperOption = Annotated[
-    str | None, typer.Option("--zookeeper", metavar="HOST:PORT", help="ZooKeeper; default: as the conf says.")
-]
-RedisOption = Annotated[str | None, typer.Option("--redis", metavar="URL", help="Redis; default: as the conf says.")]
-ClusterOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--cluster", metavar="DIR", envvar=CLUSTER_VARIABLE, help="Run folder of a local cluster (leeward cluster up)."
-    ),
-]
-ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings: TOML, YAML or JSON.")]
-SetOption = Annotated[list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="One setting; repeat for more.")]
 HttpOption = Annotated[
     str | None, typer.Option("--http", metavar="HOST:PORT", help="Answer HTTP here: page, API, live events, metrics.")
 ]
@@ -55,7 +46,6 @@ HttpNameOption = Annotated[
 OtlpOption = Annotated[
     str | None, typer.Option("--otlp", metavar="URL", help="Send traces of reconfigurations to this collector (OTLP).")
 ]
-EventsOption = Annotated[Path | None, typer.Option("--events", metavar="FILE", help="Append decisions as JSON lines.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -99,14 +89,14 @@ def serve(
     """
     from leeward.core.errors import ConfigError
 
-    with _errors():
+    with refusing():
         if settings_help:
             from leeward.control.registry import describe_all
 
             typer.echo(describe_all())
             return
-        settings = _settings(config, options or [])
-        addresses = _addresses(nimbus, zookeeper, redis, cluster)
+        settings = settings_of(config, options or [])
+        addresses = addresses_of(nimbus, zookeeper, redis, cluster)
         if once and topology is None:
             raise ConfigError("--once is given without a topology.", remedy="Name one: leeward serve TOPOLOGY --once.")
         if once and topology:
@@ -181,21 +171,27 @@ def _serve(
 
 def drain(
     node: Annotated[str, typer.Argument(metavar="NODE", help="Host name of the supervisor, as Storm knows it.")],
-    topology: Annotated[str, typer.Option("--topology", help="A running topology, to find ZooKeeper by.")] = "",
+    topology: Annotated[
+        str, typer.Option("--topology", help="A running topology, to find ZooKeeper by; default: Nimbus' conf.")
+    ] = "",
     undo: Annotated[bool, typer.Option("--undo", help="The node may be used again.")] = False,
     zookeeper: ZooKeeperOption = None,
     nimbus: NimbusOption = None,
     cluster: ClusterOption = None,
 ) -> None:
-    """Empty a node: its replicas leave with the next plan."""
-    with _errors():
+    """Empty a node: its replicas leave with the next plan.
+
+    Example: leeward drain node2 --nimbus nimbus.example.org:6627
+    """
+    with refusing():
         from leeward.adapters.wiring import DEFAULT_ROOT, known_secrets, root_of, zookeeper_of
         from leeward.adapters.zookeeper import ZooClusterStore, connect
         from leeward.control.snapshot import nodes_of
         from leeward.core.errors import ConfigError
 
-        addresses = _addresses(nimbus, zookeeper, None, cluster)
-        conf = _conf(topology, addresses) if topology else {}
+        addresses = addresses_of(nimbus, zookeeper, None, cluster)
+        known_place = addresses.zookeeper and not (topology or nimbus)  # a local cluster has the usual root
+        conf = {} if known_place else conf_of(topology, addresses)
         client = connect(addresses.zookeeper or zookeeper_of(conf), secrets=known_secrets(conf, addresses))
         try:
             store = ZooClusterStore(client, root_of(conf) if conf else DEFAULT_ROOT)
@@ -233,40 +229,21 @@ def reconfigure(
 
     Example: leeward reconfigure query1 --replicas route=node1:1,node2:2 --dry-run
     """
-    with _errors():
-        from leeward.adapters.wiring import open_ports
+    with refusing():
         from leeward.control.guard import parse_replicas
 
         wanted = parse_replicas(replicas)
-        settings = _settings(None, [*(options or []), "policy=none"]).service
-        addresses = _addresses(nimbus, zookeeper, redis, cluster)
+        settings = settings_of(None, [*(options or []), "policy=none"]).service
+        addresses = addresses_of(nimbus, zookeeper, redis, cluster)
         if dry_run:
             from leeward.cli._once import preview_once
 
             show(preview_once(topology, wanted, addresses, settings, timeout, force=force), output)
             return
-        with (
-            signals() as (stop, interrupted),
-            open_ports(topology, addresses, events=events, quiet=True, session_s=settings.session_s) as ports,
-        ):
-            answer = _ask(topology, ports, settings, {"replicas": wanted, "force": force}, stop, timeout)
-    _tell(answer, interrupted, timeout)
-
-
-def _tell(answer: Outcome | None, interrupted: threading.Event, timeout: float) -> None:
-    """Print the answer; the exit code says whether it was done."""
-    from leeward.core.outcome import Ending
-
-    if interrupted.is_set():
-        raise typer.Exit(EXIT_INTERRUPTED)
-    if answer is None:
-        typer.echo(f"no answer after {timeout:g} s")
-        raise typer.Exit(EXIT_REFUSED)
-    if answer.ending is Ending.REFUSED:
-        typer.echo(f"error: {answer.why}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT)
-    typer.echo(str(answer))
-    raise typer.Exit(0 if answer.ending is Ending.DONE else EXIT_REFUSED)
+        request(
+            topology, {"replicas": wanted, "force": force}, addresses, settings, timeout=timeout, output=output,
+            events=events,
+        )  # fmt: skip
 
 
 def recover(
@@ -280,13 +257,13 @@ def recover(
     redis: RedisOption = None,
     cluster: ClusterOption = None,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the answer.")] = 60.0,
+    output: OutputOption = Output.table,
 ) -> None:
     """Decide from where a topology goes on that is held because no cut can be read (see `leeward status`).
 
     Example: leeward recover query1 --from-cut 41
     """
-    with _errors():
-        from leeward.adapters.wiring import open_ports
+    with refusing():
         from leeward.core.errors import ConfigError
 
         if (from_cut is None) != from_start or (from_cut is not None and from_cut < 1):
@@ -294,44 +271,10 @@ def recover(
                 f"--from-cut is {from_cut}, --from-start is {from_start}.",
                 remedy="Give one of them: --from-cut N with N of `leeward status`, or --from-start.",
             )
-        settings = _settings(None, ["policy=none"]).service
-        addresses = _addresses(nimbus, zookeeper, redis, cluster)
-        with (
-            signals() as (stop, interrupted),
-            open_ports(topology, addresses, quiet=True, session_s=settings.session_s) as ports,
-        ):
-            answer = _ask(topology, ports, settings, {"recover": from_cut or 0}, stop, timeout)
-    _tell(answer, interrupted, timeout)
-
-
-def _ask(
-    topology: str,
-    ports: Ports,
-    settings: Settings,
-    body: Mapping[str, object],
-    stop: threading.Event,
-    timeout: float,
-) -> Outcome | None:
-    """Leave the request; serve it here if nobody leads."""
-    from leeward.control.service import Service
-
-    mine = ports.open_topology(ports.nimbus.structure(topology))
-    name = mine.requests.ask(body)
-    timer = threading.Timer(timeout, stop.set)
-    timer.daemon = True
-    timer.start()
-    try:
-        while not stop.is_set():
-            answer = mine.requests.answer_to(name)
-            if answer is not None:
-                return answer
-            if mine.lock.acquire(0.0):  # it does not queue for it: a standby is to lead first
-                mine.lock.release()
-                return Service(topology=topology, ports=ports, settings=settings, policy=None).run(stop, until=name)
-            stop.wait(0.2)
-        return None
-    finally:
-        timer.cancel()
+        settings = settings_of(None, ["policy=none"]).service
+        addresses = addresses_of(nimbus, zookeeper, redis, cluster)
+        body = {"recover": from_cut or 0}
+        request(topology, body, addresses, settings, timeout=timeout, output=output)
 
 
 def status(
@@ -347,76 +290,13 @@ def status(
 
     Example: leeward status query1 --output json
     """
-    with _errors():
+    with refusing():
         from leeward.adapters.wiring import open_ports
         from leeward.control.observe import status_of
 
-        with open_ports(topology, _addresses(nimbus, zookeeper, redis, cluster), quiet=True) as ports:
+        with open_ports(topology, addresses_of(nimbus, zookeeper, redis, cluster), quiet=True) as ports:
             if wait:
                 from leeward.cli._once import await_running
 
                 await_running(topology, ports, wait)
             show(status_of(topology, ports), output)
-
-
-# --- the edge
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Errors for people: one line, and an exit code that says whose fault it is."""
-    from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError
-
-    try:
-        yield
-    except (ClusterRefusedError, NotReadyError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_REFUSED) from None
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
-
-
-def _settings(config: Path | None, options: Sequence[str]) -> Chosen:
-    from leeward.cli._settings_file import read_document
-    from leeward.control.registry import setting_names
-    from leeward.core.settings import settings_from
-
-    document = {} if config is None else read_document(config)
-    return settings_from(document, options, more=setting_names)
-
-
-def _addresses(nimbus: list[str] | None, zookeeper: str | None, redis: str | None, cluster: Path | None) -> Addresses:
-    """From the options, else from the local cluster that runs, else Storm's defaults on this machine."""
-    from leeward.adapters.wiring import Addresses
-    from leeward.core.errors import ConfigError
-    from leeward.core.secrets import FILE_VARIABLE, refuse_password
-
-    refuse_password("--redis", redis)
-    folder = cluster or DEFAULT_DIR
-    file = folder / "cluster.json"
-    found: dict[str, str] = {}
-    if cluster is not None or (file.exists() and not nimbus):
-        try:
-            found = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"--cluster {folder}: {file} cannot be read ({error}).", remedy=f"leeward cluster up --dir {folder}"
-            ) from None
-    secrets = found.get("secrets") or os.environ.get(FILE_VARIABLE)  # a local cluster has secrets of its own
-    return Addresses(
-        nimbus=nimbus or [found.get("nimbus", DEFAULT_NIMBUS)],
-        zookeeper=zookeeper or found.get("zookeeper"),
-        redis_url=redis or found.get("redis_url"),
-        secrets=Path(secrets) if secrets else None,
-    )
-
-
-def _conf(topology: str, addresses: Addresses) -> dict[str, object]:
-    from leeward.adapters.nimbus import NimbusClient
-
-    client = NimbusClient(addresses.nimbus)
-    try:
-        return dict(client.structure(topology).conf)
-    finally:
-        client.close()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leeward.cli._common import EXIT_REFUSED, refusing
 from leeward.cli._output import Output, OutputOption, document_text
 from leeward.cli._progress import progress
 from leeward.cli._simulate_workload import Arrivals, Wanted, simulate_workload
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 EDRP = {"method": "exact", "gap": 0.05}
 #: A plan that takes this share of its time limit may differ from run to run.
 CLOSE_TO_LIMIT = 0.5
-EXIT_REFUSED, EXIT_BAD_INPUT = 1, 2
 POLICY = (
     "Name of the policy, edrp if none is given; with `none` nothing changes. "
     "A workload takes this option several times, each NAME,key=value,key=value."
@@ -86,7 +84,7 @@ def simulate_command(
     Example: leeward simulate --workload edge-cloud-ref --nodes 100 --policy edge-cloud,method=topset --policy
     edge-cloud,method=topset-p --rows out/rows.jsonl
     """
-    with _errors():
+    with refusing():
         _check_one_kind(context, workload)
         if workload is not None:
             wanted = Wanted(
@@ -239,14 +237,3 @@ def _check_picture(picture: Path | None) -> None:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    from leeward.core.errors import LeewardError
-
-    try:
-        yield
-    except (LeewardError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
+from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption, document_text
 from leeward.policies.edrp.settings import METHODS
 
-EXIT_BAD_INPUT = 2
 EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 3, "unknown": 4}
 
 
@@ -43,19 +43,15 @@ def solve_command(
 
     Example: leeward solve instance.json --time-limit 10 --gap 0.01 --output json
     """
-    from leeward.core.errors import LeewardError
     from leeward.policies.edrp.methods import solve
     from leeward.policies.edrp.problem.document import read_problem
     from leeward.policies.edrp.problem.outcome_document import outcome_document
 
-    try:
+    with refusing():
         check_options(time_limit, gap, seed)
         problem = read_problem(file)
         with _busy(f"{method}: {problem.name or file.name}"):
             outcome = solve(problem, method=method, time_limit_s=time_limit, seed=seed, gap=gap, solver=solver)
-    except LeewardError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
     document = outcome_document(problem, outcome)
     if output is Output.table:
         print_table(document)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli.serve import ClusterOption, NimbusOption, ZooKeeperOption, _addresses, _errors
+from leeward.cli._common import refusing
+from leeward.cli._service import ClusterOption, NimbusOption, ZooKeeperOption, addresses_of
 
 if TYPE_CHECKING:
     from leeward.adapters.nimbus import NimbusClient
@@ -51,12 +52,12 @@ def tidy(
     cluster: ClusterOption = None,
 ) -> None:
     """Delete what topologies that no longer run have left in ZooKeeper, in Redis and in swap areas."""
-    with _errors():
+    with refusing():
         import time
 
         from leeward.control.tidying import survey
 
-        addresses = _addresses(nimbus, zookeeper, redis, cluster)
+        addresses = addresses_of(nimbus, zookeeper, redis, cluster)
         with _stores(addresses, [*(swap or []), *_local_swaps(nimbus, cluster)]) as (asked, leftovers):
             found = survey(asked, leftovers, time.time(), orphans=orphans)
             for topology_id, it in found.items():

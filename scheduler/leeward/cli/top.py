@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli._common import EXIT_INTERRUPTED
+from leeward.cli._common import EXIT_INTERRUPTED, refusing
 from leeward.cli._output import Output, OutputOption, show
-from leeward.cli._signals import signals
-from leeward.cli.serve import (
+from leeward.cli._service import (
     ClusterOption,
     ConfigOption,
     NimbusOption,
     RedisOption,
     SetOption,
     ZooKeeperOption,
-    _addresses,
-    _errors,
-    _settings,
+    addresses_of,
+    settings_of,
 )
+from leeward.cli._signals import signals
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,10 +60,10 @@ def top(
 
     Other outputs than a table are printed once. Example: leeward top --once --output json
     """
-    with _errors():
+    with refusing():
         chosen, addresses = (
-            _settings(config, ["policy=none", *(options or [])]),
-            _addresses(nimbus, zookeeper, redis, cluster),
+            settings_of(config, ["policy=none", *(options or [])]),
+            addresses_of(nimbus, zookeeper, redis, cluster),
         )
         with signals() as (stop, interrupted), Topologies(addresses, chosen) as topologies:
             if once or output is not Output.table:

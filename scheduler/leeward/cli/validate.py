@@ -12,10 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from leeward.cli._common import refusing
+from leeward.cli._common import EXIT_BAD_INPUT, refusing
 from leeward.cli._output import Output, OutputOption, show
-
-EXIT_BAD_INPUT = 2
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +34,7 @@ def validate(
 
     Example: leeward validate leeward.yaml
     """
-    with refusing(EXIT_BAD_INPUT):
+    with refusing():
         if schema:
             from leeward.control.settings_schema import schema as schema_of
 

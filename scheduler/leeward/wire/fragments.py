@@ -32,7 +32,7 @@ from typing import Any
 
 import msgpack
 
-from leeward.core.errors import ClusterRefusedError
+from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.fragments import Buffer
 
 VERSION, MAGIC = 1, b"LWF"
@@ -175,10 +175,12 @@ class AgentClient:
 def is_address(text: str) -> bool:
     """Whether it is host:port."""
     host, _, port = text.rpartition(":")
-    return bool(host) and port.isdigit()
+    return bool(host) and port.isascii() and port.isdigit() and int(port) < 65536
 
 
 def split(address: str) -> tuple[str, int]:
-    """Host and port."""
+    """Host and port. Raises ConfigError."""
+    if not is_address(address):
+        raise ConfigError(f"address {address!r} is no HOST:PORT.", remedy="Write it as 192.0.2.7:6700.")
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
