@@ -506,6 +506,19 @@ def test_metrics_and_streams(snapshots):
     assert found.now is None or abs(found.now - time.time()) < 60.0, "of the server's clock, where there is one"
 
 
+def test_fields_of_results_that_are_no_numbers_are_passed_over(redis):
+    store = RedisSnapshots(redis.url)
+    client = store._redis
+    client.flushall()
+    client.xadd("in", {"r": b"row"}, id="7-0")
+    client.hset("in:progress", "seq", "12 rows")
+    for number, (w0, w) in enumerate((("soon", 2.0), (1.0, "nan"), (1.0, 2.5), (1.0, "")), start=1):
+        client.xadd("out", {"w0": w0, "w": w}, id=f"{number}-0")
+    found = store.streams("in", "out")
+    store.close()
+    assert (found.last, found.done, found.results) == (7, 0, ((1.0, 2.5),))
+
+
 def test_redis_refuses(redis, tmp_path):
     store = RedisSnapshots(f"redis://:wrong@127.0.0.1:{redis.port}/0")
     with pytest.raises(ClusterRefusedError, match=r"redis://:\*\*\*@127.0.0.1.*AuthenticationError") as refused:

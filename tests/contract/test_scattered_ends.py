@@ -103,3 +103,28 @@ def test_a_holder_that_dies_in_the_middle_of_its_answer_is_gone():
     scheme = Expecting(address)
     Scattered(scheme, [address], SECRET).get("t-1", 1, {"part": "a", "places": {0: (0, 0)}, "record": b""}, [0])
     server.close()
+
+
+def test_an_agent_goes_on_where_one_connection_could_not_be_taken(tmp_path, monkeypatch):
+    agent = FragmentAgent(FragmentFiles(tmp_path, 1000), ("127.0.0.1", 0), SECRET)
+    accept, failed = agent._server.accept, []
+
+    class Server:
+        def accept(self):
+            if not failed:
+                failed.append(OSError(24, "too many open files"))
+                raise failed[0]
+            return accept()
+
+        def __getattr__(self, name):
+            return getattr(server, name)
+
+    server, agent._server = agent._server, Server()
+    running = threading.Thread(target=agent.run, daemon=True)
+    running.start()
+    with socket.create_connection(("127.0.0.1", agent.port), timeout=10) as caller:
+        Way(caller, SECRET, agent=False).close()
+    assert failed and running.is_alive()
+    agent.close()
+    running.join(10)
+    assert not running.is_alive()

@@ -140,6 +140,23 @@ def test_a_coordinator_that_takes_over_knows_who_is_left_out(cluster, clock, sin
     assert cluster.world.record.base == 0
 
 
+def test_a_task_that_is_back_and_not_heard_keeps_nobody_from_anything(cluster, clock, sink, running, monkeypatch):
+    cluster.tasks[4].stop()
+    until(cluster, clock, running, lambda: running.idle and cluster.world.record.absent == (4,))
+    deaf, act, silent = cluster.tasks[4], type(cluster.tasks[4]).act, type(cluster.storm).silent
+    monkeypatch.setattr(type(deaf), "act", lambda task: None if task is deaf else act(task))
+    monkeypatch.setattr(type(cluster.storm), "silent", lambda storm: frozenset())  # its beat comes, its report does not
+    newest, rested = cluster.world.record.committed[-1], []
+    until(cluster, clock, running, lambda: rested.append(running.idle) or len(sink.of("rejoin_ended")) == 3, rounds=200)
+    assert cluster.world.record.committed[-1] >= newest + 2, "checkpoints go on"
+    assert sum(rested) >= len(rested) / 4, "and requests are answered"
+    monkeypatch.setattr(type(deaf), "act", act)
+    monkeypatch.setattr(type(cluster.storm), "silent", silent)
+    cluster.tasks[4].go_on()
+    settle(cluster, clock, running, rounds=80)
+    assert cluster.world.record.absent == () and tasks_of(sink, "tasks_returned") == [[4]]
+
+
 # --- tasks that own groups
 
 

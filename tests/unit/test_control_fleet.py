@@ -72,6 +72,26 @@ def test_a_fleet_leads_what_is_ours_and_a_failure_of_one_is_not_anothers():
     assert ("service_failed", {"topology": "bad", "why": "setting is wrong. Mend it."}) in sink.events
 
 
+def test_a_topology_under_the_name_of_a_killed_one_waits_until_that_one_is_tidied():
+    served, tidied, stop = [], threading.Event(), threading.Event()
+    nimbus = Nimbus({"taxi": "taxi-1"})
+
+    def serve(name, stop):
+        served.append(name)
+        tidied.wait(30)
+
+    fleet = Fleet(nimbus=nimbus, is_ours=lambda name: True, serve=serve, sink=Sink())
+    fleet._look(stop)
+    nimbus.running = {"taxi": "taxi-2"}
+    fleet._look(stop)
+    assert served == ["taxi"]
+    tidied.set()
+    [led.thread.join() for led in fleet._led.values()]
+    fleet._look(stop)
+    [led.thread.join() for led in fleet._led.values()]
+    assert served == ["taxi", "taxi"]
+
+
 def test_a_service_that_failed_is_begun_again_while_its_topology_runs():
     served, sink, stop = [], Sink(), threading.Event()
 

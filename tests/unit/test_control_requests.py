@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from control_twins import NAME, Cluster
+from control_twins import NAME, Cluster, Killed
 from test_control_service import Script, ended, keep, replicas_of_work, stage
 
 from leeward.control.observe import status_of
 from leeward.control.reservations import Reservations
+from leeward.core.errors import ClusterRefusedError
 from leeward.core.outcome import Ending
 from leeward.core.plan import deployment
 from leeward.core.settings import Settings
 from leeward.core.standing import Standing
 from leeward.core.table import replicas
-from leeward.sim.memory import MemoryRequests
+from leeward.sim.memory import MemoryRequests, MemorySnapshots
 
 
 def settings(**more):
@@ -122,6 +123,39 @@ def test_rollback_goes_back_and_may_freeze():
     assert cluster.world.standing.before["work"] == {"n2": 1, "n3": 1}, "and forth again"
     answer, _ = ask(cluster, {"rollback": True})
     assert answer.ending is Ending.REFUSED and "is frozen" in answer.why
+
+
+def test_a_rollback_that_did_not_come_about_freezes_nothing(monkeypatch):
+    cluster = Cluster()
+    ask(cluster, {"replicas": {"work": {"n2": 1, "n3": 1}}})
+
+    def refuse(*_args: object) -> None:
+        raise ClusterRefusedError("Redis is away.", remedy="Start it.")
+
+    with monkeypatch.context() as away:
+        away.setattr(MemorySnapshots, "raise_fence", refuse)
+        answer, _ = ask(cluster, {"rollback": True, "freeze": "it was worse"})
+    assert answer.ending is not Ending.DONE and not cluster.world.standing.frozen
+    answer, _ = ask(cluster, {"rollback": True, "freeze": "it was worse"})
+    assert answer.ending is Ending.DONE and cluster.world.standing.why == "it was worse"
+
+
+def test_a_rollback_that_another_leader_brings_to_its_end_freezes_then():
+    cluster = Cluster()
+    ask(cluster, {"replicas": {"work": {"n2": 1, "n3": 1}}})
+    name = MemoryRequests(cluster.world).ask({"rollback": True, "freeze": "it was worse"})
+
+    def dies(step: str) -> None:
+        if step == "control:handover":
+            raise Killed
+
+    service, clock, _, _ = stage(None, cluster=cluster, until=lambda *_: False, settings=settings(), fault=dies)
+    with pytest.raises(Killed):
+        service.run(clock.stop, until=name)
+    assert not cluster.world.standing.frozen
+    service, clock, sink, _ = stage(None, cluster=cluster, until=lambda *_: False, settings=settings())
+    assert service.run(clock.stop, until=name).ending is Ending.DONE
+    assert cluster.world.standing.why == "it was worse" and sink.of("frozen")
 
 
 def test_a_rollback_is_refused_if_its_nodes_are_gone():

@@ -104,6 +104,16 @@ def test_however_often_it_is_asked_ports_are_opened_once(stage):
     assert opened == [1]
 
 
+def test_a_service_that_ends_leaves_the_ports_of_its_successor_open(stage):
+    desk, first, second = Desk(stage.knowledge), replace(stage.ports), replace(stage.ports)
+    with desk.serving("taxi", first):
+        other = desk.serving("taxi", second)
+        other.__enter__()
+    assert desk.served()["taxi"] is second
+    other.__exit__(None, None, None)
+    assert desk.served() == {}
+
+
 def test_the_head_of_the_live_events_ends(client):
     told = client.head("/api/events")
     assert told.status_code == 200 and told.headers["content-type"].startswith("text/event-stream")

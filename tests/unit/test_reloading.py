@@ -27,6 +27,8 @@ class File:
     def read(self, text: str) -> str:
         if text.startswith("wrong"):
             raise ConfigError(f"{text!r} is wrong.", remedy="Mend it.")
+        if text.startswith("broken"):
+            raise SyntaxError("of a module that it names")
         return text.upper()
 
 
@@ -70,6 +72,15 @@ def test_a_fault_of_the_service_ends_it_too(file, sink):
 
     with pytest.raises(ConfigError, match="does not run"):
         reloading(file, sink).run(serve, threading.Event())
+
+
+def test_a_module_that_cannot_be_loaded_is_refused_and_the_next_change_is_still_read(file, sink):
+    one = reloading(file, sink)
+    file.now = "broken"
+    assert [one.look() for _ in range(2)] == [False] * 2
+    assert sink.of("settings_refused") == [{"why": "SyntaxError: of a module that it names"}]
+    file.now = "b"
+    assert one.look()
 
 
 def test_wrong_settings_are_refused_once_and_the_last_good_ones_stay(file, sink):

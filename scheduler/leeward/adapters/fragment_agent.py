@@ -13,6 +13,7 @@ import os
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 CHUNK = 256 * 1024
 #: A client that is silent for so long has gone, s; and connections at the same time.
 SILENT_S, CONNECTIONS = 60.0, 256
+#: Before another connection is taken where one could not be, s.
+AGAIN_S = 0.25
 _DRAFTS = ".drafts"
 
 
@@ -159,6 +162,7 @@ class FragmentAgent:
     ) -> None:  # fmt: skip
         self._files, self._secret, self._near = files, secret, near
         self._server = socket.create_server(address, backlog=CONNECTIONS)
+        self._closed = False
         self._room = threading.BoundedSemaphore(CONNECTIONS)
         self.port: int = self._server.getsockname()[1]
 
@@ -167,8 +171,12 @@ class FragmentAgent:
         while True:
             try:
                 connection, _ = self._server.accept()
-            except OSError:
-                return
+            except OSError as error:  # a caller that hung up, say, or too many open files
+                if self._closed:
+                    return
+                log.warning("fragments: no connection could be taken: %s", error)
+                time.sleep(AGAIN_S)
+                continue
             if not self._room.acquire(blocking=False):
                 connection.close()
                 continue
@@ -176,6 +184,7 @@ class FragmentAgent:
 
     def close(self) -> None:
         """From any thread, or a signal's handler."""
+        self._closed = True
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()

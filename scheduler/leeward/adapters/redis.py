@@ -5,6 +5,7 @@ Where tasks keep bytes in fragments at agents, their addresses are there too; de
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -95,13 +96,14 @@ class RedisSnapshots:
             if source:
                 newest = self._looks.xrevrange(source, count=1)
                 last = int(newest[0][0].split(b"-")[0]) if newest else 0
-                done = int(self._looks.hget(f"{source}:progress", "seq") or 0)
+                done = int(_figure(self._looks.hget(f"{source}:progress", "seq")) or 0)
             if results:
                 seconds, micros = self._looks.time()
                 now = seconds + micros / 1e6
                 for _, fields in self._looks.xrevrange(results, count=_RESULTS):
-                    if left in fields and written in fields:
-                        pairs.append((float(fields[left]), float(fields[written])))
+                    went, came = _figure(fields.get(left)), _figure(fields.get(written))
+                    if went is not None and came is not None:
+                        pairs.append((went, came))
         return StreamFacts(last=max(last, done), done=done, results=tuple(pairs), now=now)
 
     def close(self) -> None:
@@ -117,6 +119,15 @@ class RedisSnapshots:
                 f"Redis at {self._shown}: {type(error).__name__}: {error}.",
                 remedy="Check that it runs, is writable, has memory left, and that leeward.redis.url is right.",
             ) from error
+
+
+def _figure(text: bytes | None) -> float | None:
+    """None for what is no number: the user's code writes these fields."""
+    try:
+        found = float(text or b"")
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _escaped(text: str) -> str:

@@ -55,6 +55,9 @@ class Reloading(Generic[T]):
         except LeewardError as error:
             self._sink.emit("settings_refused", {"why": str(error)})
             return False
+        except Exception as error:  # of a module of the user's own that the file names
+            self._sink.emit("settings_refused", {"why": f"{type(error).__name__}: {error}"})
+            return False
         self._sink.emit("settings_reloaded", {})
         return True
 

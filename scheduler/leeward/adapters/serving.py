@@ -40,6 +40,20 @@ def serve_one(
 
     Waits while a server does not answer. Raises ConfigError if the topology does not run, or is not Leeward's.
     """
+    gone = False
+    try:
+        _serve_one(
+            topology, addresses, chosen, policies, sink, stop, reservations=reservations, follow=follow, opened=opened
+        )
+        gone = not stop.is_set()
+    finally:
+        policies.forget(topology, gone=gone)
+
+
+def _serve_one(
+    topology: str, addresses: Addresses, chosen: Chosen, policies: Policies, sink: EventSink, stop: threading.Event, *,
+    reservations: Reservations | None, follow: bool, opened: Opened | None,
+) -> None:  # fmt: skip
     settings = chosen.of(topology).service
     served: Service | None = None
     while not stop.is_set() and (served is None or (follow and served.successor)):
@@ -59,7 +73,6 @@ def serve_one(
                     reservations=reservations,
                 )  # fmt: skip
                 served.run(stop)
-    policies.forget(topology, gone=not stop.is_set())
 
 
 def serve_all(

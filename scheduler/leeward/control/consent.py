@@ -14,7 +14,7 @@ from leeward.control.guard import by_hand, changes_nothing, check_plan, would_lo
 from leeward.control.limits import over_limits
 from leeward.control.ports import ControlStore
 from leeward.core.errors import LeewardError, PlanError
-from leeward.core.journal import Journal
+from leeward.core.journal import Journal, StepName
 from leeward.core.model import ClusterView
 from leeward.core.outcome import DONE
 from leeward.core.placing import present_deployment
@@ -65,6 +65,10 @@ class Consent:
         self._write(frozen=on, why=why if on else "", since=now if on else 0.0)
         self._emit("frozen" if on else "thawed", {"why": why})
         return "frozen: nothing is carried out but recovery from losses" if on else "plans are carried out again"
+
+    def freeze_after(self, request: str, why: str) -> None:
+        """Freeze it when the reconfiguration that this request asks for was carried out, whoever leads by then."""
+        self._write(freeze_by=request, freeze_why=why)
 
     # --- a proposal
 
@@ -151,6 +155,16 @@ class Consent:
         before, after = carried_out(journal)
         if before != after:
             self._write(before=before)
+        if self.standing.freeze_by and self.standing.freeze_by == journal.request:
+            self._freeze_by(journal)
+
+    def _freeze_by(self, journal: Journal) -> None:
+        why, over = self.standing.freeze_why, {"freeze_by": "", "freeze_why": ""}
+        if journal.result != DONE:
+            self._write(**over)
+            return
+        self._write(frozen=True, why=why, since=journal.times.get(StepName.CLOSED, 0.0), **over)
+        self._emit("frozen", {"why": why})
 
     def back(self, view: ClusterView) -> Plan:
         """The plan for the deployment before the last reconfiguration. Raises PlanError if it cannot be had."""

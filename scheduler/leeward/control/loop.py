@@ -18,7 +18,7 @@ from leeward.control.forecast import Forecast, source_rate
 from leeward.control.guard import changes_nothing, check_plan, not_worth_it, would_lose
 from leeward.control.limits import does_not_pay, over_limits
 from leeward.control.ports import EventSink
-from leeward.core.errors import LeewardError
+from leeward.core.errors import LeewardError, PlanError
 from leeward.core.model import ClusterView
 from leeward.core.plan import Plan, deployment, diff
 from leeward.core.policy import Policy
@@ -38,7 +38,10 @@ class Inline(Executor):
 
 
 class Aside(Executor):
-    """Runs on a thread that is not joined at the end: a solver may take seconds, Ctrl-C must not."""
+    """Runs on a thread that is not joined at the end: a solver may take seconds, Ctrl-C must not.
+
+    A fault of the policy is a refusal: the service goes on, with checkpoints and recovery.
+    """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -46,8 +49,10 @@ class Aside(Executor):
         def work() -> None:
             try:
                 future.set_result(fn(*args, **kwargs))
-            except Exception as error:
+            except LeewardError as error:
                 future.set_exception(error)
+            except Exception as error:
+                future.set_exception(PlanError(f"the policy has failed: {type(error).__name__}: {error}."))
 
         threading.Thread(target=work, name="leeward-policy", daemon=True).start()
         return future
@@ -103,7 +108,7 @@ class Loop:
         if self._policy is None or not getattr(self._policy, "at_once", False):
             return None
         try:
-            plan = self._policy.decide(view, now=now, rng=self._rng)
+            plan = self._executor.submit(self._policy.decide, view, now=now, rng=self._rng).result()
         except LeewardError as error:
             self._refuse(str(error))
             return None

@@ -107,15 +107,19 @@ class Requests:
             self._emit("plan_refused", {"why": str(error), "request": name})
             self._store.answer(name, refused(str(error)))
             return
+        freeze = str(request["freeze"]) if request.get("rollback") and request.get("freeze") else ""
         if changes_nothing(plan, view):
+            if freeze:
+                self._consent.freeze(True, freeze, now)
             self._store.answer(name, Outcome(Ending.DONE, "nothing to change"))
-        elif not self._led.submit(coordinator, plan, now, name):
-            self._not_before = now + AGAIN_S
-            return
+        else:
+            if freeze:
+                self._consent.freeze_after(name, freeze)
+            if not self._led.submit(coordinator, plan, now, name):
+                self._not_before = now + AGAIN_S
+                return
         if "approve" in request:
             self._consent.taken()
-        if request.get("rollback") and request.get("freeze"):
-            self._consent.freeze(True, str(request["freeze"]), now)
 
     def _plan_of(self, request: Mapping[str, object]) -> tuple[Plan, ClusterView]:
         """Raises PlanError for one that would be refused."""

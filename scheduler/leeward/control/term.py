@@ -288,6 +288,7 @@ class Term:
         """The policy wants no change: a warm task goes to a node that has none, if the settings want spares."""
         wanted = self._settings.spares and self._settings.mode == "live" and now >= self._spare_at
         quiet = coordinator.idle and coordinator.machine.whole and not self._consent.objection()
+        quiet = quiet and not self._presence.away  # Nimbus could not place it
         if not (wanted and quiet) or self._why_unplaced(view := self.view()) or view.first:
             return
         plan = spare(view, lambda task: price_of(task, view, self._structure, self._measuring.resident))

@@ -15,7 +15,7 @@ from leeward.core.plan import Slot
 from leeward.core.table import Table
 from leeward.core.versions import refuse_newer
 
-STANDING_VERSION = 1
+STANDING_VERSION = 2
 
 Deployment = Mapping[str, Mapping[str, int]]
 
@@ -47,6 +47,8 @@ class Standing:
     proposals: int = 0  #: made so far
     proposal: Proposal | None = None  #: the one that waits
     before: Deployment = field(default_factory=dict)  #: in force before the last reconfiguration; empty: not known
+    freeze_by: str = ""  #: request after whose reconfiguration it is frozen, if that is carried out
+    freeze_why: str = ""  #: for this reason
     version: int = STANDING_VERSION
 
     def to_json(self) -> str:
@@ -63,7 +65,7 @@ class Standing:
             refuse_newer("standing", document["version"], STANDING_VERSION, writer="service")
             if document["proposal"] is not None:
                 document["proposal"] = _proposal(document["proposal"])
-            return Standing(**document)
+            return Standing(**document | {"version": STANDING_VERSION})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ProtocolError(f"not a standing: {error!r}.", remedy="Only the service writes it.") from None
 

@@ -38,8 +38,9 @@ class Desk:
             yield
         finally:
             with self._lock:
-                del self._ports[topology]
-                self._open.pop(topology, None)
+                if self._ports.get(topology) is ports:  # another may have begun to serve it under the same name
+                    del self._ports[topology]
+                    self._open.pop(topology, None)
 
     def choose(self, settings: Chosen) -> None:
         """These settings are in force from now on."""

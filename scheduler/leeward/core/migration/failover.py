@@ -76,7 +76,7 @@ def mend(m: Machine, now: float) -> Step | None:
     if silent:  # all of them are warm, or the topology waits for their successors
         return None if silent & owners_of(m) else leave_out(m, silent, now)
     back = set(m.record.left_out) - m.silent
-    return call_back(m, back, now) if back else None
+    return call_back(m, back, now) if back and now >= m.call_from else None
 
 
 def leave_out(m: Machine, gone: Collection[int], now: float) -> Step:

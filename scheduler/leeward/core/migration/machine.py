@@ -40,6 +40,7 @@ class Machine:
     arrived: Mapping[int, Report] = field(default_factory=dict)  #: task -> its report at that barrier
     pending: PlanAccepted | None = None  #: waits for the end of a checkpoint
     tries: int = 0  #: of the present step
+    call_from: float = 0.0  #: tasks that are back are called no earlier
     lost: bool = False  #: a process was lost while Storm placed: RESTORE needs an epoch of its own
     silent: frozenset[int] | None = None  #: tasks without a beat; None: not known yet
     seen: Assigned | None = None  #: Storm's assignment, as last published

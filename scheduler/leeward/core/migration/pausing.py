@@ -88,6 +88,7 @@ def plan_handover(m: Machine, event: PlanAccepted, now: float) -> Step:
         cut=m.record.cut,
         last_cut=m.next_cut - 1,
         old_cut=m.record.cut,
+        old_handover=m.record.handover,
         reason=plan.reason,
         request=event.request,
         old_tables=m.record.tables,

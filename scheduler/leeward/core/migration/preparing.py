@@ -64,7 +64,9 @@ def late(m: Machine, event: DeadlinePassed, now: float) -> Step:
     if m.journal.kind == "rejoin":
         record = replace(m.record, epoch=m.next_epoch, restarts=())
         ended = aborted(f"not all tasks were heard in {m.limits.return_s} s")
-        return close(replace(m, record=record), ended, now, first=(WriteControl(record=record),))
+        # else nothing but calls would happen: no checkpoint, no plan, no answer to a request
+        m = replace(m, record=record, call_from=now + m.limits.return_s)
+        return close(m, ended, now, first=(WriteControl(record=record),))
     if misfit(m):
         return stay(m, f"the plugin reports: {misfit(m)}", now)
     if m.tries == 0:
