@@ -88,6 +88,24 @@ def test_groups_of_several_owners_come_together_and_leave_nothing_behind(server,
     assert 0 < client.ttl(key(1)) <= PACING.expiry_s
 
 
+def test_a_handover_that_was_given_up_is_not_read_for_any_more(server):
+    donor, receiver = Task(server, 1, "127.0.0.1"), Task(server, 3, "127.0.0.1")
+    for task in (donor, receiver):
+        task.courier.warm()
+    before = {thread for thread in threading.enumerate() if thread.name == "leeward-receive"}
+    receiver.receive(3, {0})
+    sending = donor.send(4, {3: {0: {"a": 1}}})  # the next one begins, and its first piece comes before its record
+    assert receiver.called.wait(LONG_S)
+    receiver.courier.cancel()
+    receiver.receive(4, {0})
+    assert receiver.word() == "whole" and donor.word() == "sent" and sending
+    for _ in range(500):
+        if {thread for thread in threading.enumerate() if thread.name == "leeward-receive"} <= before:
+            break
+        threading.Event().wait(0.02)
+    assert {thread for thread in threading.enumerate() if thread.name == "leeward-receive"} <= before
+
+
 def test_what_was_copied_counts_when_the_receiver_has_taken_it(server):
     """Else the rest, for which tuples wait, would queue behind it."""
     first, third = Task(server, 1), Task(server, 3)

@@ -510,8 +510,8 @@ def test_what_a_record_brings_while_user_code_waits_holds_for_the_next_tuple(tmp
     while not emitted([worker._next_message()]):
         pass
     worker.link.show(ControlRecord(epoch=3, phase=Phase.RESTORE, base=3, tables=TABLES))
-    while worker.component._protocol.record.epoch != 3:
-        time.sleep(0.001)
+    time.sleep(0.1)
+    assert worker.component._protocol.record.epoch != 3, "its tuple is not done"
     os.write(worker._to_child, frame(-2, [7]))
     assert not emitted(worker.beat()), "the others are of an epoch that is over"
     worker.close()
@@ -547,6 +547,41 @@ def test_after_an_exception_that_is_let_pass_the_rest_of_the_batch_goes_on(tmp_p
     assert emitted(said) == [["a"], ["b"]]
     (error,) = [m["msg"] for m in said if m.get("command") == "error"]
     assert "ValueError" in error and "'bad'" in error
+    worker.close()
+
+
+def test_nothing_that_follows_a_failed_tuple_is_anchored_to_it(tmp_path):
+    worker = Worker(Failing, tmp_path, Twin(ids=True), **BOLT)
+    worker.beat()
+    worker.tuple("pass", 3, ["bad"])
+    said = worker.beat() + worker.beat()
+    assert [m["id"] for m in said if m.get("command") == "fail"] == ["pass['bad']"]
+    worker.marker("pass", 3, "pulse", 1, body={"t": 9})
+    markers = [m for m in worker.beat() + worker.beat() if m.get("stream") == "marker"]
+    assert [m["tuple"][:2] for m in markers] == [["pulse", 1]] and not markers[0]["anchors"]
+    worker.close()
+
+
+class Resuming(ElasticBolt):
+    outputs = ["key"]
+    exit_on_exception = False
+
+    def committed(self, cut):
+        raise ValueError("of the user")
+
+    def process(self, tup):
+        self.emit([tup.values.key])
+
+
+def test_an_exception_that_no_tuple_has_brought_fails_no_tuple_and_is_reported(tmp_path):
+    worker = Worker(Resuming, tmp_path, Twin(ids=True), **BOLT)
+    worker.beat()
+    worker.tuple("pass", 3, ["a"])
+    worker.beat()
+    worker.component._post(lambda: worker.component.committed(1))
+    said = worker.beat() + worker.beat()
+    assert not [m for m in said if m.get("command") == "fail"]
+    assert any("of the user" in m["msg"] for m in said if m.get("command") == "error")
     worker.close()
 
 

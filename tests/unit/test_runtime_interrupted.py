@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from leeward.core.control import ControlRecord, Phase
@@ -62,6 +64,32 @@ def test_tuples_that_waited_for_a_marker_are_all_processed_and_in_order(tmp_path
     worker.tuple("pass", 3, ["c"])
     said = worker.beat() + worker.beat()  # pystorm sends a sync with the error
     assert emitted(said) == [["a"], ["b"], ["c"]] and len(errors(said)) == 1
+    worker.close()
+
+
+class Posting(Failing):
+    """The first tuple leaves work that raises, as a hook would."""
+
+    def process(self, tup):
+        if tup.values.key == "a":
+            self._post(self.fail_later)
+        super().process(tup)
+
+    def fail_later(self):
+        raise OSError("of a hook")
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_an_exception_of_posted_work_blames_no_tuple_and_counts_none_twice(tmp_path, ids):
+    worker = Worker(Posting, tmp_path, Twin(ids=ids), **BOLT)
+    worker.beat()
+    before = worker.twin.taken
+    os.write(worker._to_child, b"".join(worker.twin.tuple(key, "pass", "default", 3, [key]) for key in "ab"))
+    said = worker.beat() + worker.beat()
+    assert emitted(said) == [["a"], ["b"]] and not [m for m in said if m.get("command") == "fail"]
+    (error,) = errors(said)
+    assert "of a hook" in error and "Tuple" not in error.splitlines()[0]
+    assert worker.twin.taken <= before + 2 + 2, "two tuples, and a heartbeat or two"
     worker.close()
 
 

@@ -157,8 +157,12 @@ class Courier:
 
     def _of(self, epoch: int) -> Receiving:
         """The pieces of this handover until now; `_begun` is held."""
-        if self._receiving is None or self._receiving.epoch != epoch:
-            self._receiving = Receiving(epoch, self._task)
+        before = self._receiving
+        if before is not None and before.epoch == epoch:
+            return before
+        if before is not None:  # it is over, and may have been given up unheard: nothing reads for it any more
+            before.stop.set()
+        self._receiving = Receiving(epoch, self._task)
         return self._receiving
 
     def cancel(self) -> None:

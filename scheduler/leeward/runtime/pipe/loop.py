@@ -172,9 +172,10 @@ class Loop:
                 if source is None:
                     self._define(code, values)
                     continue
-                taken += 1
                 if inbox or copier.copying:
+                    tup = None  # none is at fault for what was posted
                     self._attend(code, values, batch)
+                taken += 1
                 tup_id = values.pop() if ids else next(number)
                 if state is not None:
                     state.here = source.here

@@ -27,6 +27,15 @@ from leeward.runtime.pipe.forms import OFFER, TASK_IDS, VERSION, BinaryForm, For
 _READ_BYTES = 256 * 1024
 
 
+def protect_stdin() -> int:
+    """Move the protocol stream to a private descriptor: a program that the user's code starts would read it. Once."""
+    protocol_fd = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return protocol_fd
+
+
 def protect_stdout() -> int:
     """Move the protocol stream to a private descriptor; from now on standard output goes to standard error. Once."""
     protocol_fd = os.dup(1)
@@ -57,8 +66,9 @@ class PipeSerializer:
         os.set_blocking(read_fd, False)
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
-        self._poll = select.poll()
-        self._poll.register(read_fd, select.POLLIN)
+        self._poll, self._input = select.poll(), select.poll()
+        for poll in (self._poll, self._input):
+            poll.register(read_fd, select.POLLIN)
         self._poll.register(self._wake_read, select.POLLIN)
         self._pairs: deque[Any] = deque()  # read, but not asked for yet
         self.out: list[bytes] = []
@@ -110,9 +120,12 @@ class PipeSerializer:
         return self.form.take(piece) if piece else []
 
     def task_ids(self) -> list[int]:
-        """The tasks that got the tuple just emitted; input that comes before stays for later."""
+        """The tasks that got the tuple just emitted; input that comes before stays for later.
+
+        The user's code is in the middle of a tuple, and its state may not be whole: what others have posted waits, too.
+        """
         while True:
-            piece = self._piece()
+            piece = self._piece(attends=False)
             pairs = self.form.take(piece) if piece else []
             tasks: list[int] | None = None
             for code, value in zip(pairs[::2], pairs[1::2], strict=True):
@@ -123,8 +136,8 @@ class PipeSerializer:
             if tasks is not None:
                 return tasks
 
-    def _piece(self) -> bytes:
-        """Some input; none if it was woken, or nothing has come for a while."""
+    def _piece(self, *, attends: bool = True) -> bytes:
+        """Some input; none if it was woken, or nothing has come for a while. `attends`: calls `on_idle` then."""
         self.flush_all()
         piece = self._read()
         if piece:
@@ -133,13 +146,13 @@ class PipeSerializer:
         self.blocks += 1
         if self.waits_since is None:
             self.waits_since = time.monotonic()
-        ready = self._poll.poll(self.timer_s * 1000)
+        ready = (self._poll if attends else self._input).poll(self.timer_s * 1000)
         self.flushed_at = time.perf_counter()
         fds = [fd for fd, _ in ready]
         if self._wake_read in fds:
             os.read(self._wake_read, 4096)
             self.on_idle()  # before input is read, as an exception of what was posted would lose it
-        elif not fds:
+        elif attends and not fds:
             self.on_idle()
         return self._read() if self._read_fd in fds else piece
 

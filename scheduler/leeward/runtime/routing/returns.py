@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 _MAGIC = b"LWR"
+#: A name that was not found is asked for again so much later, s.
+AGAIN_S = 10.0
 _ANSWER = struct.Struct(">3sB16sIQdd")
 
 
@@ -80,6 +82,7 @@ class Answers:
         self._task, self._service_s, self._ahead_s = task, service_s, ahead_s
         self._socket: socket.socket | None = None
         self._hosts: dict[str, str] = {}  # name -> address, as a name may be asked for on the network
+        self._asked_again: dict[str, float] = {}  # name that was not found -> when it is asked for again
         self._failed = False
 
     def answer(self, number: int, address: str) -> None:
@@ -91,13 +94,24 @@ class Answers:
             if self._socket is None:
                 self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 self._socket.setblocking(False)
-            if host not in self._hosts:
-                self._hosts[host] = socket.gethostbyname(host)
+            if host not in self._hosts and not self._find(host):
+                return
             self._socket.sendto(data, (self._hosts[host], port))
         except OSError as failure:  # the sender takes silence for a slow replica
             if not self._failed:
                 log.warning("task %d cannot answer the samples of %s:%s: %s", self._task, host, port, failure)
             self._failed = True
+
+    def _find(self, host: str) -> bool:
+        """Ask for its address; not again for a while after it was not found, as an answer may take seconds."""
+        if time.monotonic() < self._asked_again.get(host, 0.0):
+            return False
+        try:
+            self._hosts[host] = socket.gethostbyname(host)
+        except OSError:
+            self._asked_again[host] = time.monotonic() + AGAIN_S
+            raise
+        return True
 
 
 class Recent:

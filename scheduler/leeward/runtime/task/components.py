@@ -167,6 +167,7 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
         if not self._connected:
             self._run_workerless()
             return
+        self._current_tups, self._loop.at = [], None  # of an exception that was let pass
         try:
             if self._task.interrupted:
                 self._carry_out(())
@@ -174,13 +175,23 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
         except NotOwnedError as error:
             group = self.state.here
             if group == NO_GROUP or group in self.state.owned:
-                self._current_tups = self._current_tups or [self._loop.at]
+                self._at_fault()
                 raise  # the user's code keeps its state by another key than the one that the input is routed by
             self._current_tups = []
             self._task.misrouted(f"a tuple of group {group} came to {error}")
         except BaseException:
-            self._current_tups = self._current_tups or [self._loop.at]  # pystorm reports these, and fails them
+            self._at_fault()
             raise
+
+    def _at_fault(self) -> None:
+        """Name the tuple that pystorm is to report, and to fail; none for work that no tuple has brought."""
+        if not self._current_tups and self._loop.at is not None:
+            self._current_tups = [self._loop.at]
+
+    def _handle_run_exception(self, exc: Exception) -> None:
+        if not self._current_tups:
+            self.raise_exception(exc)
+        super()._handle_run_exception(exc)
 
     def _workerless_turn(self) -> None:
         if self._batching:

@@ -32,7 +32,7 @@ from leeward.runtime.pacing import Pacing
 from leeward.runtime.pipe.forms import BinaryForm
 from leeward.runtime.pipe.loop import Meter
 from leeward.runtime.pipe.output import Output
-from leeward.runtime.pipe.pipe import PipeSerializer, protect_stdout
+from leeward.runtime.pipe.pipe import PipeSerializer, protect_stdin, protect_stdout
 from leeward.runtime.routing.routes import Routes
 from leeward.runtime.state.fencing import FencingToken
 from leeward.runtime.state.keyed import Entries, KeyedState
@@ -113,6 +113,7 @@ class Elastic(Output):
         read_fd, write_fd = map(descriptor, self._streams)
         if self._connected or read_fd is None or write_fd is None:
             return self._connected
+        read_fd = protect_stdin() if read_fd == 0 else read_fd
         write_fd = protect_stdout() if write_fd == 1 else write_fd
         self.serializer = PipeSerializer(read_fd, write_fd, pacing=self._pacing)
         self.serializer.on_idle = self._on_idle

@@ -3,6 +3,7 @@ package leeward.multilang;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -216,9 +217,10 @@ final class BinaryDialect extends Dialect {
     private ShellMsg next() throws IOException {
         int start = reader.position();
         String stream = null;
+        long code = 0;
         try {
             int parts = reader.array();
-            long code = reader.integer();
+            code = reader.integer();
             if (code >= 0) {
                 stream = stream(code);
                 ShellMsg emit = emit(stream);
@@ -228,7 +230,11 @@ final class BinaryDialect extends Dialect {
             return other((int) code, parts);
         } catch (PackReader.UnfitException unfit) {
             reader.back(start);
-            reader.skip();
+            if (code == EMIT) {
+                skipEmit();
+            } else {
+                reader.skip();
+            }
             ShellMsg error = new ShellMsg();
             error.setCommand("error");
             error.setMsg("A tuple that " + task + " emitted" + (stream == null ? "" : " on stream '" + stream + "'")
@@ -275,6 +281,21 @@ final class BinaryDialect extends Dialect {
                 return message;
             default:
                 throw new IOException(task + " sent a message of the unknown kind " + code + " with " + parts + " parts");
+        }
+    }
+
+    /** One that is not sent; a component that waits for its tasks hears that there are none. */
+    private void skipEmit() throws IOException {
+        int parts = reader.array();
+        for (int i = 1; i < parts; i++) {
+            reader.skip();
+        }
+        try {
+            if (Boolean.TRUE.equals(reader.value())) {
+                taskIds(Collections.emptyList());
+            }
+        } catch (PackReader.UnfitException e) {
+            throw new IOException(task + " does not say whether it waits for the tasks of what it emits");
         }
     }
 

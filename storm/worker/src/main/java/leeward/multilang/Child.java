@@ -93,6 +93,7 @@ final class Child {
     private volatile ComponentProcess current;
     /** The process that was launched last; connected or not. */
     private volatile ComponentProcess newest;
+    private ComponentProcess replaced; // the last one whose end `replaceSoon` was told of
     private volatile boolean closed;
     private volatile RuntimeException failure;
 
@@ -169,9 +170,19 @@ final class Child {
         }
     }
 
-    /** Replaces a process from which nobody reads any more, on another thread; {@link #current} is null until then. */
+    /**
+     * Replaces a process from which nobody reads any more, on another thread; {@link #current} is null until then.
+     *
+     * <p>Once: an exchange within another one, as of a spout that Storm acks while it emits, finds the same loss twice.
+     */
     void replaceSoon(ComponentProcess process, Throwable cause) {
         broken(process, cause);
+        synchronized (this) {
+            if (replaced == process) {
+                return;
+            }
+            replaced = process;
+        }
         daemon(() -> replace(process, cause), "leeward-start-" + settings.name).start();
     }
 

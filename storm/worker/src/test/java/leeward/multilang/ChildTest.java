@@ -104,6 +104,19 @@ class ChildTest {
     }
 
     @Test
+    void aLossThatIsFoundTwiceIsMadeGoodOnce() throws Exception {
+        ComponentProcess first = child("exec sleep 100").start();
+        child.replaceSoon(first, new IOException("gone"));
+        child.replaceSoon(first, new IOException("gone"));
+        ComponentProcess next = child.await();
+        Thread.sleep(1000);
+        assertSame(next, child.current());
+        assertEquals(2, starts());
+        child.replaceSoon(next, new IOException("gone, too"));
+        assertEquals(3, child.await().number);
+    }
+
+    @Test
     void whatItSaidBeforeItEndedIsHeardThoughWritingFailed() throws Exception {
         ComponentProcess first = child("printf '{\"command\": \"error\", \"msg\": \"why\"}\\nend\\n'; exit 1").start();
         assertThrows(IOException.class, () -> {

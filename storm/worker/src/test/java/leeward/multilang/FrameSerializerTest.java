@@ -333,6 +333,17 @@ class FrameSerializerTest {
     }
 
     @Test
+    void oneWhoseTasksTheComponentWaitsForIsAnsweredWithNone() throws Exception {
+        connectBinary(false);
+        say("93f800a764656661756c74" + "97f7009181910102" + "90c000c3" + "92009101"); // as above, with task ids wanted
+        assertEquals("error", serializer.readShellMsg().getCommand());
+        byte[] answer = written.get(written.size() - 1);
+        assertEquals((byte) 0xfe, answer[answer.length - 2]); // task ids
+        assertEquals((byte) 0x90, answer[answer.length - 1]); // none
+        assertEquals(List.of(1L), serializer.readShellMsg().getTuple());
+    }
+
+    @Test
     void foreignBytesAreShown() throws Exception {
         connectBinary(false);
         component.write("hello world\n".getBytes(StandardCharsets.UTF_8));
