@@ -294,6 +294,16 @@ def test_a_host_that_dies_has_its_application_placed_anew():
     assert field.held() == dict.fromkeys((("a", one.operator) for one in again.hosts), 1)
 
 
+def test_a_refusal_before_a_placement_does_not_count_after_it():
+    field = Field(40)
+    field.announce(3, "a", chain(8))
+    (placed,) = field.decided(3, "a")
+    field.play.kill([next(one.host.at for one in placed.hosts if one.host.at != 3)])
+    field.agents[3].owners.all["a"].refusals = 1
+    field.play.beats(8)
+    assert field.placement(3, "a").status == "placed" and field.agents[3].owners.all["a"].refusals == 0
+
+
 def test_what_runs_counts_where_it_runs_even_beyond_the_capacity():
     field = Field(12, capacity=2)
     node = field.agents[5].contact

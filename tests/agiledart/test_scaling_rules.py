@@ -148,6 +148,8 @@ def test_bounds_hold_whatever_it_is_told(told, seed):
                 assert x / 2 <= answer <= 2 * x
             if rng.random() < 0.7:  # else it was refused
                 x, moved = answer, True
+        if rng.random() < 0.1:  # replicas were lost, or a person has changed them, and then back
+            x, moved = (x + 1 if rng.random() < 0.5 else max(1, x - 1)), False
 
 
 def test_with_no_load_one_instance_stays():
@@ -162,6 +164,12 @@ def test_a_window_is_of_one_number_of_instances():
     assert [rule.tell(load(5)) for _ in range(2)] == ["measure"] * 2
     assert [rule.tell(load(6)) for _ in range(4)] == ["measure", "measure", 20, 20], "said again until it is there"
     assert [rule.tell(load(20)) for _ in range(3)] == ["measure", "measure", "rest"] and rule.evaluations == 2
+
+
+def test_a_number_that_is_back_before_another_was_evaluated_is_evaluated_anew():
+    rule = GuardedRule(drain_s=DRAIN_S, window=3)
+    answers = [rule.tell(Load(x=x, r=10.0, R=80.0, Q=0.0)) for x in (4, 4, 4, 8, 4, 4, 4)]
+    assert answers == ["measure", "measure", 8, "measure", "measure", "measure", 8]
 
 
 def test_it_rests_in_the_band_of_the_spec():

@@ -8,7 +8,8 @@ import pytest
 from bimodal_builders import tiny
 
 from leeward.adapters.frames import LARGEST, LENGTH, MAC, FrameError, Opener, Sealer, length_of
-from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Told
+from leeward.policies.bimodal.mapping.gossip import Fact, LinkFact
+from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Gossip, Told
 from leeward.policies.bimodal.mapping.play import agents_of, gossip_round
 from leeward.policies.bimodal.mapping.rules import Exhaustive, LeastCost, Method
 
@@ -81,6 +82,40 @@ def test_a_message_of_another_form_is_malformed(kinds: tuple[type, ...]):
 def test_a_length_that_makes_no_sense_is_malformed(length: int):
     with pytest.raises(FrameError) as caught:
         length_of(LENGTH.pack(length))
+    assert caught.value.kind == "malformed"
+
+
+def unchecked(kind: type, **values: object) -> object:
+    """As a faulty agent has it."""
+    made = object.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+LINK = {"number": 0, "to": 1, "bandwidth": 1.0, "used": 0.0, "cost": 1.0, "delay": 0.0}
+FACT = {
+    "server": 0, "version": 1, "cpu": 1.0, "cpu_used": 0.0, "uplink": 0.0, "uplink_used": 0.0,
+    "services": frozenset(), "links": (), "paths": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cpu": -1.0},
+        {"uplink": -1.0},
+        {"paths": ((1, -0.5),)},
+        {"links": (unchecked(LinkFact, **{**LINK, "bandwidth": -1.0}),)},
+        {"links": (unchecked(LinkFact, **{**LINK, "to": 0}),)},
+    ],
+)
+def test_facts_that_make_no_sense_are_malformed(wrong: dict[str, object]):
+    good = Fact(**FACT)
+    assert Opener(KINDS, KEY).open(body(Sealer(KINDS, KEY, 3, 1).seal(Gossip(facts=(good,))))).message.facts == (good,)
+    bad = unchecked(Fact, **{**FACT, **wrong})
+    with pytest.raises(FrameError) as caught:
+        Opener(KINDS, KEY).open(body(Sealer(KINDS, KEY, 3, 1).seal(Gossip(facts=(bad,)))))
     assert caught.value.kind == "malformed"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from leeward.policies.bimodal.mapping.agent import Agent
-from leeward.policies.bimodal.mapping.messages import Map
+from leeward.policies.bimodal.mapping.messages import Map, Reserve
 from leeward.policies.bimodal.mapping.rules import LeastCost, Method, cost_choice
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task
 
@@ -219,6 +219,51 @@ def test_a_survey_hears_why_it_was_refused_and_takes_another_way():
         assert portal.status == "running" and portal.walk is not None
         assert [visit.at for visit in portal.walk.visits if visit.ran] == [hosts]
     assert bag.agents[0].portals["b"].attempt == 2, "the first probe was refused"
+
+
+def test_tasks_that_were_refused_or_are_over_are_forgotten_in_the_end():
+    network, task = tiny(random.Random(3))
+    bag = Bag(network, Method(rule=LeastCost(), surveys=True), 3)
+    impossible = replace(task, bandwidth=tuple(1e9 for _ in task.bandwidth))
+    for number in range(20):
+        name = f"{task.name}/try-{number}"
+        bag.send(task.delivery, bag.agents[task.delivery].submit(replace(impossible, name=name), bag.now))
+        bag.deliver_all()
+    agent = bag.agents[task.delivery]
+    assert len(agent.portals) == 20
+    for _ in range(15):
+        bag.pass_time(TIMES.lease)
+        bag.deliver_all()
+    assert not agent.portals
+
+
+def test_a_delivery_server_that_is_started_anew_uses_no_attempt_of_the_one_before():
+    network, task = tiny(random.Random(1))
+    agents = [Agent(task.delivery, network.around(task.delivery), method=Method(), born=born) for born in (0, 1000)]
+    for agent in agents:
+        agent.submit(task, 0.0)
+    before, after = (agent.portals[task.name].attempt for agent in agents)
+    assert after >= 1000 > before
+
+
+def test_a_probe_that_comes_again_leaves_the_ways_of_its_hop_as_they_are():
+    servers = [Server(id=v, cpu=1.0, services=frozenset({0} if v else ())) for v in (0, 1)]
+    bag = Bag(Network(servers, [Link(a=0, b=1, bandwidth=9.0, cost=1.0)]), Method(rule=LeastCost(), surveys=True), 1)
+    for _ in range(3):
+        bag.gossip()
+        bag.deliver_all()
+    task = Task(name="a", source=0, delivery=0, services=(0,), cpu=(1.0,), bandwidth=(1.0, 1.0), max_null=1)
+    bag.send(0, bag.agents[0].submit(task, bag.now))
+    probes = []
+    while bag.messages:
+        probes += [entry for entry in bag.messages if isinstance(entry[2], Reserve)]
+        bag.deliver(0)
+    assert bag.agents[0].portals["a"].status == "running" and probes
+    (sent, *_) = list(bag.agents[1].flows)
+    sent.way = replace(sent.way, number=7)
+    for sender, to, message in probes:
+        assert bag.agents[to].receive(sender, message, bag.now, bag.rng) == []
+    assert next(iter(bag.agents[1].flows)).way.number == 7
 
 
 def test_a_server_that_is_forgotten_does_not_come_back_by_a_neighbour_that_remembers_it():

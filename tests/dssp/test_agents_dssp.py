@@ -336,6 +336,15 @@ def test_delays_beside_the_domain_are_taken_off_the_budget():
     assert begun.due == pytest.approx(1.0 + 2.0 - 0.05)
 
 
+def test_a_promise_counts_the_delays_beside_the_domain():
+    made = domain()
+    assert offer_of(made, terms()).accepted
+    made.receive("p", Apart(seconds=1.9), 0.0, RNG)
+    refused = offer_of(made, terms())
+    assert not refused.accepted and refused.least_s > 1.9
+    assert offer_of(made, terms(objective_s=refused.least_s * (1 + 1e-9))).accepted
+
+
 def test_missing_answers_are_asked_for_once_more_and_then_named():
     made = opened(patience_s=1.0)
     number = asked(made, 0, "s", (), 0.0)[0].message.query

@@ -161,6 +161,16 @@ def test_a_cycle_and_a_sensor_that_does_not_exist_are_refused_with_the_reason():
     assert "cycle" in answers["app-0"].reason and "'edge-99'" in answers["app-1"].reason
 
 
+def test_a_source_in_the_cloud_is_refused_with_the_reason_each_time_and_leaves_the_others_alone():
+    cluster = Cluster()
+    good, bad = arriving(2)
+    above = replace(bad.components[0], pinned=(NODES[EDGES].id,))
+    cluster.views = {bad.topology: replace(bad, components=(above, *bad.components[1:])), good.topology: good}
+    answers = cluster.ask()
+    assert isinstance(answers[good.topology], Plan) and "no edge" in answers[bad.topology].reason
+    assert "no edge" in cluster.ask()[bad.topology].reason
+
+
 def test_a_battery_of_zero_is_an_error_that_names_the_node():
     nodes = (replace(NODES[0], meta={**NODES[0].meta, "battery_mAh": "0"}), *NODES[1:])
     with pytest.raises(FieldError, match=f"node {NODES[0].id}: meta.battery_mAh"):

@@ -48,10 +48,10 @@ def task_of(
         name=name,
         source=_server(source, servers, draining),
         delivery=_server(sink, servers, draining),
-        services=tuple(int(_number(one, "service")) for one in services),
+        services=tuple(_whole(one, "service") for one in services),
         cpu=tuple(_number(one, "cpu") for one in services),
         bandwidth=tuple(HEADROOM * _number(one, "mbps") for one in chain[:-1]),
-        max_null=int(_number(source, "max_null", 1)),
+        max_null=_whole(source, "max_null", 1),
         price=_number(source, "price", 1),
         pins=pins if any(pins) else (),
         barred=tuple(sorted(servers[node] for node in draining if node in servers)),
@@ -100,6 +100,13 @@ def _number(component: Component, name: str, default: float | None = None) -> fl
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FieldError(field, value, "is no number", remedy="give it in the component's leeward.facts")
     return float(value)
+
+
+def _whole(component: Component, name: str, default: int | None = None) -> int:
+    value = _number(component, name, default)
+    if not value.is_integer():
+        raise FieldError(f"component {component.id}: {name}", value, "is no whole number", remedy="give one")
+    return int(value)
 
 
 def components_of(stream: Stream) -> tuple[Component, ...]:

@@ -26,6 +26,7 @@ from leeward.policies.edge_cloud.facts import dataflow_of, fabric_of, limits_of
 from leeward.policies.edge_cloud.methods.outcome import Refused
 from leeward.policies.edge_cloud.methods.strategy import strategy
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
+from leeward.policies.edge_cloud.model.instance import check_on_fabric
 from leeward.policies.edge_cloud.model.values import Kind, Query
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.seating import seat
@@ -179,8 +180,11 @@ class EdgeCloud:
 
     def _dataflow(self, view: ClusterView) -> Dataflow | None:
         """None if its facts are wrong: then it is refused with that reason."""
+        assert self._board is not None
         try:
-            return dataflow_of(view.topology, view.components, view.streams, self._numbers)
+            dataflow = dataflow_of(view.topology, view.components, view.streams, self._numbers)
+            check_on_fabric(self._board.fabric, dataflow)
+            return dataflow
         except LeewardError as error:
             self._known[view.topology].refused = str(error)
             return None

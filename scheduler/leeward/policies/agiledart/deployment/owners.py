@@ -143,7 +143,8 @@ class Owners:
             return
         match message.status:
             case "placed":
-                held.status, held.hosts, held.why, held.failures = "placed", message.hosts, "", 0
+                held.status, held.hosts, held.why = "placed", message.hosts, ""
+                held.failures = held.refusals = 0
                 held.heard, held.due = {one.host.at: now for one in message.hosts}, now
             case "refused":
                 held.status, held.why, held.refusals = "refused", message.why, held.refusals + 1

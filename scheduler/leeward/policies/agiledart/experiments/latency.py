@@ -267,8 +267,8 @@ def _notes(scenario: Scenario) -> tuple[str, ...]:
     return (
         f"Emulated: {scenario.sites} sites of {scenario.nodes} nodes with {scenario.slots} slots each; "
         f"{scenario.inside_ms:g} ms one way inside a site, {scenario.least_ms:g} to {scenario.most_ms:g} ms between "
-        "two; service times of each component, without burning the processor. The paper gives no delays: the rows by "
-        "the model tell how far the figure hangs on them.",
+        f"two; service times of each component, {1 / scenario.speed:g} times its topology's, without burning the "
+        "processor. The paper gives no delays: the rows by the model tell how far the figure hangs on them.",
         "Plain Storm: the same jar and tasks, placed by Storm's default scheduler, with a worker on each node, and as "
         "many replicas as ours had at this rate. Nothing moves them. The ways outside lead from the sensors to its "
         "source and from its sink to the users: the network's one-way delays, added to what its sink measures.",

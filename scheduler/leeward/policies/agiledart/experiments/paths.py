@@ -92,8 +92,9 @@ class _Found:
         return 100 * fmean(first == NEVER for first in self.first)
 
     def no_later(self, other: _Found) -> float:
-        """Share of networks in which it was taken by this planner no later than by the other, %."""
-        return 100 * fmean(one <= two for one, two in zip(self.counted, other.counted, strict=True))
+        """Share of networks in which it was taken by this planner, and no later than by the other, %."""
+        both = zip(self.counted, other.counted, strict=True)
+        return 100 * fmean(one <= two and one <= PACKETS for one, two in both)
 
 
 def _of(planner: str, measured: Mapping[Part, Mapping[str, float]]) -> _Found:

@@ -141,7 +141,9 @@ class GuardedRule:
         if load.x != self._x:
             self._rates.extend(rate for _, rate in self._window)
             self._window.clear()
-            self._moved, self._last, self._x = not self._resting, self._here, load.x
+            # a number in between may have had no evaluation
+            before = self._here if self._here is not None and self._here[0] != load.x else None
+            self._moved, self._last, self._x = not self._resting, before, load.x
         self._window.append((need(load, drain_s=self._drain_s), load.R / load.r))
         return self._evaluate(load.x) if len(self._window) == self._size else "measure"
 

@@ -55,6 +55,8 @@ from leeward.policies.bimodal.model.walk import Walk
 SURVEYS = 4
 #: Servers that are told over the public network in one round of gossip.
 FAR = 2
+#: Leases after which a task that was refused or is over is forgotten: whoever submitted it has asked by then.
+REMEMBERED = 10
 Status = Literal["mapping", "reserving", "running", "refused", "over"]
 
 
@@ -87,6 +89,7 @@ class Portal:
     computed: bool = False  #: the diffusing computation has begun since
     until: float = 0.0  #: deadline of what it waits for
     renew_at: float = 0.0
+    ended_at: float | None = None  #: when it was first seen refused or over
 
 
 class Agent:
@@ -126,7 +129,8 @@ class Agent:
         """Begin to map a task that is to be delivered here; one that is known already goes on."""
         if task.name in self.portals:
             return []
-        portal = self.portals[task.name] = Portal(spec=task)
+        # other servers may still hold parts for an earlier process of this one, under its numbers
+        portal = self.portals[task.name] = Portal(spec=task, attempt=self._born)
         return self._begin(portal, now)
 
     def _begin(self, portal: Portal, now: float) -> list[Send]:
@@ -157,6 +161,7 @@ class Agent:
             elif portal.status == "running" and now >= portal.renew_at:
                 portal.renew_at = now + self.times.renewal
                 sends.append(self._probe(Renew, portal))
+        self._forget_ended(now)
         if self._peers and now >= self._gossip_at:
             self._gossip_at = now + self.times.gossip
             sends += self.gossip(self._peers, now, rng)
@@ -164,6 +169,16 @@ class Agent:
             self._reallocate_at = now + self.times.reallocation
             sends += self._reallocate(self.times.reallocation, now)
         return sends
+
+    def _forget_ended(self, now: float) -> None:
+        """Tasks that were refused or are over, once their submitters have had time to hear of it."""
+        for name, portal in list(self.portals.items()):
+            if portal.status not in ("refused", "over"):
+                portal.ended_at = None
+            elif portal.ended_at is None:
+                portal.ended_at = now
+            elif now - portal.ended_at > REMEMBERED * self.times.lease:
+                self.forget(name)
 
     def receive(self, sender: int, message: Message | Told, now: float, rng: random.Random) -> list[Send]:
         """Take one message in; the messages that follow from it."""
@@ -251,6 +266,8 @@ class Agent:
         return weight_of(self.paths.quantiles().get(to)) if self.method.learned else 1.0
 
     def _reserve(self, probe: Reserve, now: float) -> list[Send]:
+        if self.reservations.holds(probe):  # it came before: the ways of its hop may have changed since
+            return []
         sends = self.reservations.reserve(probe, now + self.times.lease)
         self.flows.begin(probe, now)
         return sends

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from leeward.core.fields import FieldError, check_number
 from leeward.policies.bimodal.model.resources import Account, Resource, hop_resource
 from leeward.policies.bimodal.model.values import Direction, Link, Network, Server
 
@@ -24,10 +25,15 @@ class LinkFact:
     cost: float
     delay: float
 
+    def __post_init__(self) -> None:
+        for name in ("bandwidth", "cost", "delay"):
+            check_number(f"link {self.number}: {name}", getattr(self, name))
+        check_number(f"link {self.number}: used", abs(self.used))  # sums of floats may end a little below 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A server as it tells it itself; the higher `version` is the newer one."""
+    """A server as it tells it itself; the higher `version` is the newer one. Raises `FieldError` for what cannot be."""
 
     server: int
     version: int
@@ -39,6 +45,17 @@ class Fact:
     links: tuple[LinkFact, ...]
     #: (server, learned quantile of the public path to it) (`paths.py`)
     paths: tuple[tuple[int, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("cpu", "uplink"):
+            check_number(f"server {self.server}: {name}", getattr(self, name))
+        for name in ("cpu_used", "uplink_used"):
+            check_number(f"server {self.server}: {name}", abs(getattr(self, name)))
+        for link in self.links:
+            if link.to == self.server:
+                raise FieldError(f"link {link.number}: to", link.to, "is its own server", remedy="name another")
+        for to, quantile in self.paths:
+            check_number(f"path to {to}", quantile)
 
 
 def fact_of(me: int, network: Network, account: Account, version: int, paths: Mapping[int, float]) -> Fact:

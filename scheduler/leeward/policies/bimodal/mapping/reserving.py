@@ -44,13 +44,16 @@ class Reservations:
         return frozenset(name for name, _, _ in self._held)
 
     def reserve(self, probe: Reserve, until: float) -> list[Send]:
-        """Take this server's part and pass the probe on towards the source; or undo what the servers behind took."""
+        """Take this server's part, which it does not hold yet, and pass the probe on towards the source; or undo what
+        the servers behind took."""
         name, amounts = _name(probe), self._part(probe)
-        if name in self._held:
-            return []
         if not self.hold(name, amounts, until):
             return self._back(probe, news=(self._fact(),))
         return self._onward(probe)
+
+    def holds(self, probe: Reserve) -> bool:
+        """This server's part of it is held."""
+        return _name(probe) in self._held
 
     def renew(self, probe: Renew, until: float) -> list[Send]:
         """Extend the lease, and pass it on; without a part that is still held here it ends, and so do the others."""

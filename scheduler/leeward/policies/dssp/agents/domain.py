@@ -204,9 +204,11 @@ class Domain:
             return Offer(service=terms.service, accepted=False, why=_OUTSIDE), {}
         unloaded = self._slowest(nodes, terms.percent)
         loads = self._loads(nodes, terms, (sender, terms.service))
-        found = promise(loads, terms.percent, terms.objective_s, unloaded.seconds, self.settings.busy)
+        apart_s = self._apart.get(sender, 0.0)  # on the way to its provider and back
+        found = promise(loads, terms.percent, terms.objective_s - apart_s, unloaded.seconds, self.settings.busy)
         offer = Offer(
-            service=terms.service, accepted=found.accepted, why=found.why, least_s=found.least_s,
+            service=terms.service, accepted=found.accepted, why=found.why,
+            least_s=found.least_s + apart_s if found.least_s else found.least_s,
             extrapolated=unloaded.extrapolated,
         )  # fmt: skip
         return offer, dict(zip(nodes, found.pods, strict=True)) if found.accepted else {}

@@ -167,6 +167,7 @@ def _plans(where: str, lived: Sequence[Lived]) -> list[Row]:
 def _events(where: str, scenario: Scenario, lived: Sequence[Lived], drain: Drain | None) -> list[Row]:
     counts: list[tuple[str, float, float | None, float | None]] = [
         ("events at the sinks", sum(one.events for one in lived), 1, None),
+        ("dataflows measured", sum(one.measured_s is not None for one in lived), 1, None),
         ("lost", sum(one.lost for one in lived), None, 0),
         ("doubled", sum(one.doubled for one in lived), None, 0),
         ("written again after a reset", sum(one.again for one in lived), None, None),
