@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leeward.deploy.errors import HostError, RolledBackError
+from leeward.deploy.errors import HostError, RollBackFailedError, RolledBackError
 from leeward.deploy.shell import Shell, restarts
-from leeward.deploy.steps import Prune, Restart, Switch
+from leeward.deploy.steps import Prune, Restart, Restore, Switch
 from tests.deploy_hosts import Cluster, artifacts_of
 
 pytestmark = pytest.mark.long
@@ -83,3 +83,36 @@ def test_a_rollout_that_broke_off_is_finished_by_the_next_and_can_be_taken_back(
         if any(isinstance(step, Switch) for step in plan.steps):
             cluster.shell.rollback(cluster.inventory.hosts, dry_run=False)
             assert cluster.managed() == was
+
+
+def test_a_file_that_could_not_be_put_back_keeps_the_copy_of_what_it_was(tmp_path):
+    class Stuck(Failing):
+        """The last restart of the rollout fails, and then one file cannot be put back."""
+
+        def _take(self, step, host):
+            if isinstance(step, Restore) and step.path.endswith("/storm.yaml"):
+                raise HostError("no space left on device")
+            super()._take(step, host)
+
+    with Cluster(tmp_path) as cluster:
+        was = cluster.files()
+        plan = cluster.deploy(artifacts_of(1), dry_run=True)
+        at = next(number for number, step in enumerate(plan.steps, 1) if isinstance(step, Restart))
+        shell = Stuck(cluster.inventory, cluster.way, cluster.health, cluster.lines.append)
+        shell.at, shell.error = at, HostError("it does not start")
+        with pytest.raises(RollBackFailedError, match="no space left on device"):
+            shell.deploy(cluster.inventory.hosts, artifacts_of(1), dry_run=False)
+        changed = {path for path, digest in was.items() if cluster.files().get(path) != digest}
+        assert changed and all(path.endswith("/storm.yaml") for path in changed)
+        kept = {path.partition(".kept-")[0] for path in cluster.files() if ".kept-" in path}
+        assert changed <= kept, "a rollback finds them"
+
+
+def test_storm_s_own_file_keeps_its_mode(tmp_path):
+    with Cluster(tmp_path) as cluster:
+        files = [path for path in tmp_path.rglob("conf/storm.yaml") if path.is_file()]
+        assert files
+        for path in files:
+            path.chmod(0o640)
+        cluster.deploy(artifacts_of(1))
+        assert {path.stat().st_mode & 0o777 for path in files} == {0o640}

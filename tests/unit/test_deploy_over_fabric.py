@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def way(monkeypatch):
     """A transport with sudo, and the calls that Fabric gets."""
     import fabric.api
-    from fabric.exceptions import NetworkError
+    from fabric.exceptions import CommandTimeout, NetworkError
 
     from leeward.deploy import over_fabric
     from leeward.deploy.inventory import Host, Inventory, Role
@@ -28,6 +28,8 @@ def way(monkeypatch):
         calls.append(("run", fabric.api.env.host_string, command, options))
         if "gone" in command:
             raise NetworkError("Timed out trying to connect to h")
+        if "hangs" in command:
+            raise CommandTimeout(options["timeout"])
         done = Done("/tmp/private" if command == "mktemp -d" else "said")
         if "fails" in command:
             done.return_code, done.stderr = 3, "first\nlast\n"
@@ -68,5 +70,7 @@ def test_a_script_that_fails_and_a_host_that_is_gone_are_told_with_the_host(way)
     with pytest.raises(HostError, match=r"^host h: first / last$") as caught:
         without.run(host, "fails")
     assert not isinstance(caught.value, LostHostError)
+    with pytest.raises(HostError, match=r"^host h: its command has not ended in 3 s\.$"):
+        without.run(host, "hangs", patience_s=3.0)
     with pytest.raises(LostHostError, match=r"^host h \(me@h\): Timed out trying to connect to h\.$"):
         without.run(host, "gone")

@@ -8,10 +8,10 @@ import pytest
 
 from leeward.core.errors import ConfigError
 from leeward.deploy.errors import RolloutRefusedError
-from leeward.deploy.facts import Facts, Manifest, kept_path, question, read_answer
+from leeward.deploy.facts import Facts, Manifest, kept_path, manifest_path, question, read_answer
 from leeward.deploy.inventory import Host, Inventory, Role, read_inventory
 from leeward.deploy.plan import plan_rollback, plan_rollout
-from leeward.deploy.steps import Check, Prune, Restart, Stage, StageVenv, Switch, SwitchLink
+from leeward.deploy.steps import Check, Prune, Restart, Restore, Stage, StageVenv, Switch, SwitchLink
 from leeward.deploy.wanted import managed_paths, wanted_of
 from tests.deploy_hosts import OWN_YAML, artifacts_of
 
@@ -179,6 +179,33 @@ def test_a_rollback_takes_back_the_last_rollout_where_it_was():
     assert [step.role for step in steps if isinstance(step, Restart)] == [Role.NIMBUS]
     with pytest.raises(RolloutRefusedError, match=r"their last rollouts differ \(w2 t, n1 s\)"):
         plan_rollback(INVENTORY, HOSTS[::-1], with_manifests(n1=(2, "s"), w2=(2, "t")))
+
+
+def test_a_rollback_that_would_lose_what_people_have_changed_since_is_refused():
+    facts = with_manifests(n1=(2, "s"))
+    facts["n1"] = replace(facts["n1"], installed={JAR: "edited"})
+    with pytest.raises(RolloutRefusedError, match=f"host n1: {JAR} was changed after the rollout, and that would be"):
+        plan_rollback(INVENTORY, HOSTS, facts)
+
+
+def test_a_rollback_leaves_alone_what_the_rollout_has_not_changed():
+    facts = with_manifests(n1=(2, "s"))
+    yaml = "/opt/storm/conf/storm.yaml"
+    manifest = replace(
+        facts["n1"].manifest, present={JAR: "new", yaml: "same"}, previous={JAR: "old", yaml: "same"}
+    )  # fmt: skip
+    facts["n1"] = replace(facts["n1"], manifest=manifest, installed={JAR: "new", yaml: "edited since"})
+    steps = plan_rollback(INVENTORY, HOSTS, facts).steps
+    assert [step.path for step in steps if isinstance(step, Restore)] == [JAR, manifest_path(HOSTS[0])]
+
+
+def test_a_rollback_takes_no_complete_rollout_back_with_one_that_broke_off():
+    facts = with_manifests(n1=(2, "s"), w1=(2, "t"))
+    facts["w1"] = replace(facts["w1"], manifest=replace(facts["w1"].manifest, complete=False))
+    with pytest.raises(RolloutRefusedError, match=r"their last rollouts differ \(n1 s, w1 t\)"):
+        plan_rollback(INVENTORY, HOSTS, facts)
+    steps = plan_rollback(INVENTORY, HOSTS[1:], facts).steps
+    assert {step.host for step in steps} == {"w1"}
 
 
 def test_a_rollback_whose_kept_version_is_gone_is_refused():

@@ -39,13 +39,18 @@ class OverFabric:
     def run(self, host: Host, script: str, *, patience_s: float = 60.0) -> str:
         """Run a script with `sh`; its output. Raises HostError if it fails, or takes longer."""
         from fabric.api import run
+        from fabric.exceptions import CommandTimeout
 
         prefix = "sudo -n " if self._sudo else ""
-        with self._at(host):
-            done = run(
-                f"{prefix}sh -c {shlex.quote(script)}", shell=False, pty=False, combine_stderr=False,
-                warn_only=True, timeout=patience_s,
-            )  # fmt: skip
+        try:
+            with self._at(host):
+                done = run(
+                    f"{prefix}sh -c {shlex.quote(script)}", shell=False, pty=False, combine_stderr=False,
+                    warn_only=True, timeout=patience_s,
+                )  # fmt: skip
+        except CommandTimeout:  # no error of the network to Fabric
+            _forget(host)
+            raise HostError(f"host {host.name}: its command has not ended in {patience_s:g} s.") from None
         if done.return_code != 0:
             said = (str(done.stderr) or str(done)).strip().splitlines()
             raise HostError(f"host {host.name}: {' / '.join(said[-4:]) or f'exit code {done.return_code}'}")

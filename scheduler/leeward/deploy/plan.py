@@ -289,7 +289,9 @@ def _of_last_rollout(hosts: Sequence[Host], facts: Mapping[str, Facts]) -> list[
         raise RolloutRefusedError(f"no rollout is known on {names}, so nothing can be taken back.")
     number = max(manifest.number for manifest in known.values())
     last = {host: manifest.rollout for host, manifest in known.items() if manifest.number == number}
-    if len(set(last.values())) > 1 and all(known[host].complete for host in last):
+    begun = {manifest.rollout for host, manifest in known.items() if host in last and not manifest.complete}
+    complete = {rollout for host, rollout in last.items() if known[host].complete} - begun
+    if len(complete) + bool(begun) > 1:
         names = ", ".join(f"{host.name} {rollout}" for host, rollout in last.items())
         raise RolloutRefusedError(f"hosts: their last rollouts differ ({names}). Name those of one with -R.")
     return sorted(last, key=lambda host: max(_ORDER.index(role) for role in host.roles))
@@ -307,7 +309,7 @@ class _Back:
         self.restores = [
             Restore(host=host.name, path=path, before=value)
             for path, value in previous.items()
-            if facts.installed.get(path) != value
+            if path in self.changed and facts.installed.get(path) != value
         ]
         self.last = Restore(host=host.name, path=own, before=facts.manifest.previous.get(own))
         self.stops: list[Step] = []

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from leeward.deploy.facts import Facts, kept_path
+from leeward.deploy.facts import Facts, kept_path, manifest_path
 from leeward.deploy.inventory import Host, Role
 from leeward.deploy.wanted import PLUGIN_JAR, Wanted
 
@@ -92,11 +92,29 @@ def _disk(wanted: Wanted, facts: Facts) -> Iterator[str]:
 
 def no_way_back(host: Host, facts: Facts) -> list[str]:
     """Reasons that forbid to take back the last rollout on this host."""
-    previous = facts.manifest.previous if facts.manifest else {}
+    previous, present = (facts.manifest.previous, facts.manifest.present) if facts.manifest else ({}, {})
     needed = {
         kept_path(path, before)
         for path, before in previous.items()
-        if before is not None and before != facts.installed.get(path)
+        if before is not None
+        and before != facts.installed.get(path)
+        and (path == manifest_path(host) or present.get(path) != before)
     }
     remedy = "Only one rollout can be taken back; deploy the older version instead."
-    return [f"host {host.name}: {kept} is gone. {remedy}" for kept in sorted(needed - facts.kept)]
+    gone = [f"host {host.name}: {kept} is gone. {remedy}" for kept in sorted(needed - facts.kept)]
+    return gone + [
+        f"host {host.name}: {path} was changed after the rollout, and that would be lost. "
+        "Move it away, or undo the change."
+        for path in _changed_since(host, facts)
+    ]
+
+
+def _changed_since(host: Host, facts: Facts) -> Iterator[str]:
+    """Files of the last rollout that people have changed since."""
+    if facts.manifest is None:
+        return
+    present, own = facts.manifest.present, manifest_path(host)
+    for path, before in sorted(facts.manifest.previous.items()):
+        found = facts.installed.get(path)
+        if path != own and present.get(path) != before and found not in (None, before, present.get(path)):
+            yield path

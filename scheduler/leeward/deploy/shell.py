@@ -8,11 +8,11 @@ from typing import Protocol
 
 from leeward.core.errors import ConfigError
 from leeward.deploy.errors import HostError, LostHostError, RollBackFailedError, RolledBackError
-from leeward.deploy.facts import Facts, question, read_answer
+from leeward.deploy.facts import Facts, kept_path, question, read_answer
 from leeward.deploy.health import Reaches
 from leeward.deploy.inventory import Host, Inventory, Role
 from leeward.deploy.plan import Plan, plan_rollback, plan_rollout, way_back
-from leeward.deploy.steps import Check, Prune, Restart, Stage, StageVenv, Step, q
+from leeward.deploy.steps import Check, Prune, Restart, Restore, Stage, StageVenv, Step, Unstage, q
 from leeward.deploy.wanted import Artifacts, managed_paths
 
 Report = Callable[[str], None]
@@ -122,9 +122,10 @@ class Shell:
     def _back(self, plan: Plan, hosts: Sequence[Host], why: str) -> None:
         """Take every step, also after one that failed: the more is as before, the better. A lost host is left alone."""
         failed, lost = [], set()
+        needed: set[tuple[str, str]] = set()  # (host, path) of files that still have to be put back
         by_name = {host.name: host for host in hosts}
         for step, line in zip(plan.steps, plan.lines, strict=True):
-            if step.host in lost:
+            if step.host in lost or (isinstance(step, Unstage) and (step.host, step.path) in needed):
                 continue
             try:
                 self._take(step, by_name[step.host])
@@ -135,6 +136,8 @@ class Shell:
             except HostError as error:
                 failed.append(f"{step.host}: {step.text}: {error}")
                 self._report(f"FAILED{line}\n{error}")
+                if isinstance(step, Restore) and step.before is not None:
+                    needed.add((step.host, kept_path(step.path, step.before)))
             else:
                 self._report(f"done  {line}")
         if failed:

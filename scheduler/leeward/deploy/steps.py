@@ -61,7 +61,17 @@ class Stage(Step):
         return (
             f'found=$(sha256sum < {at} | cut -d" " -f1); '
             f'[ "$found" = {self.file.digest} ] || {{ echo "{at} has sha256 $found" >&2; exit 1; }}\n'
-            f"sync {at}{owner} && chmod {self.file.mode:o} {at}"
+            f"sync {at}{owner} && chmod {self.file.mode:o} {at}{self._as_before(at)}"
+        )
+
+    def _as_before(self, at: str) -> str:
+        """A file of the cluster's own keeps its mode, and its owner where this user may give that."""
+        if not self.file.keeps:
+            return ""
+        path = q(self.file.path)
+        return (
+            f" && {{ [ ! -e {path} ] || {{ chmod --reference={path} {at}; "
+            f"chown --reference={path} {at} 2>/dev/null || :; }}; }}"
         )
 
 

@@ -31,6 +31,7 @@ class File:
     content: bytes = field(repr=False)
     mode: int = 0o644
     owner: str = ""  #: "": the user of ssh
+    keeps: bool = False  #: mode and owner are those of the file that is there, if there is one
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,7 +100,7 @@ def wanted_of(host: Host, inventory: Inventory, artifacts: Artifacts, facts: Fac
         files.append(File(path=f"{home}/extlib-daemon/{PLUGIN_JAR}", content=artifacts.plugin_jar))
     if roles & {Role.NIMBUS, Role.SUPERVISOR}:
         text = _storm_yaml(host, inventory, artifacts, facts)
-        files.append(File(path=f"{home}/conf/storm.yaml", content=text.encode()))
+        files.append(File(path=f"{home}/conf/storm.yaml", content=text.encode(), keeps=True))
     if artifacts.secrets is not None and roles - {Role.DATASTORE}:
         path = secrets_path(host)
         files.append(File(path=path, content=artifacts.secrets, mode=0o600, owner=inventory.user))
