@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulated_net import Net, net
+from emulated_net import BASE, Net, net
 
-from leeward.local.errors import PortsTakenError
+from leeward.local.errors import FolderError, PortsTakenError
 from leeward.local.network import namespaces
 from leeward.local.network.measure import measure
 from leeward.local.network.plan import OUTSIDE
@@ -80,6 +80,18 @@ def test_round_trips_and_rates_are_within_a_tenth_of_the_files(tmp_path: Path):
             assert rate.mbps == pytest.approx(rate.expected_mbps, rel=0.1), found.rates
         assert {(rate.source, rate.target): rate.expected_mbps for rate in found.rates}["s1", "n1"] == 0.5
         assert running.statistics().failed == 0
+
+
+def test_a_second_run_in_a_folder_is_refused_and_leaves_the_first_ones_network(tmp_path: Path):
+    with net(tmp_path / "run", two(delay_ms=1)) as running:
+        with (
+            pytest.raises(FolderError, match="another run has its network in"),
+            running.__class__(tmp_path / "run", running.network, base_port=BASE + 10).running(),
+        ):
+            raise AssertionError("it has begun")
+        assert namespaces.left(tmp_path / "run")
+        came, _ = burst(running, "cloud", "far", 3)
+        assert came == [0, 1, 2]
 
 
 def test_one_direction_may_be_slower_than_the_other(tmp_path: Path):

@@ -172,6 +172,11 @@ def test_streams_that_do_not_fit_are_refused(spark, client, server, made, tmp_pa
     again = replay(folder, server.url, speed=0, limit=MANY, resume=True, spark=spark)
     assert (again.sent_now, client.xlen("taxi:in")) == (0, 11)
     generate(Settings(hours=0.1, seed=9), out=tmp_path / "b", spark=spark)
+    client.hset("taxi:in:progress", "seq", 7)
+    client.delete("taxi:in")  # its progress and what it was begun with are still known
+    with pytest.raises(StreamTakenError, match="begun with other data"):
+        replay(tmp_path / "b", server.url, speed=0, limit=MANY, resume=True, spark=spark)
+    replay(folder, server.url, speed=0, limit=MANY, resume=True, spark=spark)
     with pytest.raises(StreamTakenError, match="begun with other data"):
         replay(tmp_path / "b", server.url, resume=True, spark=spark)
 

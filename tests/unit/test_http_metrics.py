@@ -47,6 +47,14 @@ def values(family):
     }
 
 
+def test_a_topology_that_was_killed_fires_no_rule():
+    stage = Stage()
+    stage.knowledge.emit("topology_gone", {"topology": "taxi", "topology_id": "taxi-1", "why": "it was killed"})
+    found = families(stage)
+    for name in ("leader", "measurement_age_seconds", "missing", "component_busy_ratio"):
+        assert not any("taxi" in labels for labels in values(found[f"leeward_{name}"])), name
+
+
 def test_figures_of_the_report_are_metrics_with_labels():
     found = families(Stage())
     assert values(found["leeward_rate_tuples_per_second"]) == {("taxi",): 189.0}

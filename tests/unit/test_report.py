@@ -185,6 +185,14 @@ def test_what_is_missing_is_told_since_when_until_it_is_back(action, fields, wha
     assert at(fold(known, back, more, 5.0), 5.5).missing == ()
 
 
+@pytest.mark.parametrize(
+    ("action", "fields"), [row[:2] for row in MISSING if row[2] in ("measurements", "state", "tasks", "leader")]
+)
+def test_a_leader_that_stands_by_again_lacks_nothing_that_the_new_one_tells(action, fields):
+    known = fold(led((3.0, action, fields)), "leadership_lost", {"why": "session lost"}, 4.0)
+    assert at(fold(known, "standby", {}, 5.0), 60.0).missing == ()
+
+
 def test_measurements_that_stay_away_are_late():
     known = led()
     assert at(known, 2.0 + LATE_S).missing == ()

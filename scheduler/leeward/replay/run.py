@@ -91,7 +91,7 @@ def starting_point(feed: Feed, manifest: Manifest, *, resume: bool, from_seq: in
             f"stream {feed.stream} is empty, yet {feed.stream}:progress says that {consumed} rows were read.",
             remedy=f"Add --resume to go on after them, or DEL {feed.stream}:progress.",
         )
-    if last and feed.digest() not in (manifest.digest, None):
+    if (last or consumed) and feed.digest() not in (manifest.digest, None):
         raise StreamTakenError(
             f"stream {feed.stream} was begun with other data ({feed.digest()}, not {manifest.digest}).",
             remedy="Run the folder that it was begun with, or use another --stream.",

@@ -87,7 +87,10 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """As prometheus_client asks for them."""
         names = self._knowledge.names
-        reports = [report for name in names[:TOPOLOGIES] if (report := self._knowledge.report(name)) is not None]
+        reports = [
+            report for name in names[:TOPOLOGIES]
+            if (report := self._knowledge.report(name)) is not None and report.role != "gone"  # no rule is to fire
+        ]  # fmt: skip
         yield from _topologies(reports, self._knowledge.now)
         yield from _components(reports)
         yield from _models(reports)

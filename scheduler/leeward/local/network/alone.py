@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import subprocess
 import time
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from leeward.core.network import Network
-from leeward.local.errors import StartError
+from leeward.local.errors import FolderError, StartError
 from leeward.local.layout import RELAY, ClusterSpec
 from leeward.local.network import namespaces
 from leeward.local.network.emulation import Emulation
@@ -30,16 +31,31 @@ class NetworkAlone:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Raises NotInstalledError where no network can be emulated, PortsTakenError and StartError."""
+        """Raises NotInstalledError where no network can be emulated, FolderError, PortsTakenError and StartError."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.emulation.check(kept())
-        try:
-            self.emulation.create()
-            self.start()
+        with self._claimed():
+            self.emulation.check(kept())
+            try:
+                self.emulation.create()
+                self.start()
+                yield
+            finally:
+                try:
+                    self.stop()
+                finally:
+                    namespaces.remove(self.folder)
+
+    @contextmanager
+    def _claimed(self) -> Iterator[None]:
+        """The namespaces are named after the folder, so another run there would end with them. Raises FolderError."""
+        with (self.folder / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderError(
+                    f"dir: another run has its network in {self.folder}.", remedy="End it, or give another --dir."
+                ) from None
             yield
-        finally:
-            self.stop()
-            namespaces.remove(self.folder)
 
     def change(self, network: Network) -> None:
         """To other links between the same nodes; the relay is away for a moment, and loses what comes meanwhile."""
@@ -63,4 +79,8 @@ class NetworkAlone:
         if relay is None:
             return None
         relay.send_signal(number)
-        return relay.wait(END_S)
+        try:
+            return relay.wait(END_S)
+        except subprocess.TimeoutExpired:
+            relay.kill()
+            return relay.wait(END_S)

@@ -10,6 +10,7 @@ import { say, showList, showNav, showNodes, showPoints, showReport, showTimeline
 
 const PATIENCE_MS = 5000; // a service that takes longer does not answer
 const LEAST_MS = 900; // between two questions
+const LISTEN_MS = 5000; // until it listens again after the service has refused
 const MOST = 2040; // points that are kept
 
 const byId = (name) => document.getElementById(name);
@@ -104,9 +105,18 @@ let source = null;
 
 function listen() {
   source?.close();
-  source = new EventSource(`api/events${shown === null ? "" : `?topology=${encodeURIComponent(shown)}`}`);
+  const opened = new EventSource(`api/events${shown === null ? "" : `?topology=${encodeURIComponent(shown)}`}`);
+  source = opened;
   source.onopen = () => news(["list", "nodes", "history"]);
-  source.onerror = () => soon();
+  source.onerror = () => {
+    news(["list"]);
+    // An answer that is no stream, as a proxy gives while the service restarts, ends it for good.
+    if (opened.readyState === EventSource.CLOSED) {
+      setTimeout(() => {
+        if (source === opened) listen();
+      }, LISTEN_MS);
+    }
+  };
   source.onmessage = (event) => news(PARTS[JSON.parse(event.data).action] ?? []);
   source.addEventListener("missed", () => news(["nodes", "history"]));
 }

@@ -4,23 +4,29 @@ import { windowOf } from "./figures.js";
 import { svg } from "./graph.js";
 
 const EVERY_MS = 2000; // between two questions
+const PATIENCE_MS = 10000; // an answer that takes longer is not waited for
 const LINES = 60; // cells of the window up to which the grid is drawn
 
 export class ShownResult {
   constructor(topology) {
     this.topology = topology; // () -> name of the topology that is shown and served here, or null
     this.section = document.getElementById("shown");
+    this.asks = false; // one question at a time
     setInterval(() => this.ask(), EVERY_MS);
   }
 
   async ask() {
     const name = this.topology();
-    if (name === null || document.hidden) return;
+    if (name === null || document.hidden || this.asks) return;
+    this.asks = true;
     try {
-      const answer = await fetch(`api/topologies/${encodeURIComponent(name)}/status`, { cache: "no-store" });
+      const signal = AbortSignal.timeout(PATIENCE_MS);
+      const answer = await fetch(`api/topologies/${encodeURIComponent(name)}/status`, { cache: "no-store", signal });
       if (answer.ok && name === this.topology()) this.show((await answer.json()).shown);
     } catch {
       // the page says elsewhere that the service does not answer
+    } finally {
+      this.asks = false;
     }
   }
 
