@@ -18,7 +18,7 @@ from leeward.cli._kept import Kept
 from leeward.cli._live import TIMES, Live, LiveError, run_steps, scenario_document, scenario_file, scenario_words
 from leeward.cli._output import Output
 from leeward.core.experiment import Finding
-from leeward.core.topology_conf import PINS, REPLICAS, SERVICE_SPEED, SERVICE_TIMES, declared_rate
+from leeward.core.topology_conf import AWAY_SECS, PINS, REPLICAS, SERVICE_SPEED, SERVICE_TIMES, declared_rate
 from leeward.policies.agiledart.experiments.latency import (
     FIFTH,
     FIXED,
@@ -55,6 +55,8 @@ POLICY = {"policy": "agiledart", "agiledart.place": "dataflow", "warm_apart": "t
 NO_POLICY = {"policy": "none"}
 #: A worker on each of ten nodes starts at the same time, on the processors of one machine.
 PATIENCE = {"silent_s": "60"}
+#: The same of workers with their tasks, s: one that is replaced while it starts is taken over in another site.
+AWAY_S = 30
 #: Systems in names of topologies.
 WORDS = {OURS: "ours", STORM: "storm", FIXED: "fixed"}
 #: Executors look for tuples so often, us: with the 10 ms of the other live runs each hop would add 5 ms.
@@ -152,6 +154,7 @@ class LatencyRun:
             **application.options,
             SERVICE_TIMES.name: "emulated",
             SERVICE_SPEED.name: self.scenario.speed,
+            AWAY_SECS.name: AWAY_S,
             "latency.out": str(self.live.sink_file(name)),
             "latency.rate": application.rates[rate],
             "latency.seconds": LONG_S,
