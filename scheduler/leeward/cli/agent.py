@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 LEASE_S = 30.0
 #: Between two questions how far a task is, s.
 ASKED_S = 0.1
+#: An agent that is told to end has ended after so long, s.
+ENDS_S = 5.0
 #: Of gossip in the time of a lease: news has to go round before it counts as old.
 ROUNDS = 30
 
@@ -232,12 +234,26 @@ def _serve_all(common: _Common) -> None:
     except KeyboardInterrupt:
         return
     finally:
+        _end(set(children))
+
+
+def _end(children: set[int]) -> None:
+    """A signal that comes while a child starts may be lost in it, so it is sent again."""
+    for sign in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
         for child in children:
             with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGTERM)
-        for child in children:
-            with suppress(ChildProcessError):
-                os.waitpid(child, 0)
+                os.kill(child, sign)
+        until = time.monotonic() + ENDS_S
+        while children and time.monotonic() < until:
+            children -= {child for child in children if _is_over(child)}
+            time.sleep(0.02)
+
+
+def _is_over(child: int) -> bool:
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except ChildProcessError:
+        return True
 
 
 def _serve_as_child(common: _Common, server: int) -> NoReturn:
