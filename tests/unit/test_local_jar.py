@@ -104,7 +104,9 @@ def test_a_project_without_our_package_gets_what_its_workers_need(tmp_path, work
     assert {"resources/count.py", "resources/leeward/__init__.py", "resources/leeward/core/keys.py"} <= found
     assert "resources/leeward/runtime/lua/export.lua" in found
     rooms = {name.removeprefix("resources/leeward/policies/") for name in found if "leeward/policies" in name}
-    recovery = {f"agiledart/recovery/{module}.py" for module in ("__init__", "coding", "fetch", "scheme", "tuning")}
+    recovery = {
+        f"agiledart/recovery/{module}.py" for module in ("__init__", "coding", "fetch", "scheme", "settings", "tuning")
+    }
     paths = {f"agiledart/paths/{module}.py" for module in ("__init__", "choices", "estimates", "routers")}
     agiledart = {"agiledart/__init__.py", *paths, *recovery}
     assert rooms == {"__init__.py", "dssp/__init__.py", "dssp/disciplines.py", *agiledart}

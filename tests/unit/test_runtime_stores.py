@@ -75,7 +75,7 @@ def test_workers_get_the_modules_of_a_store_and_no_more_of_its_room(installed):
     room = "leeward/policies/agiledart"
     assert topology_jar.room_files("leeward.stores") == {
         "leeward/policies/__init__.py", f"{room}/__init__.py", f"{room}/recovery/__init__.py",
-        *(f"{room}/recovery/{name}.py" for name in ("scheme", "coding", "fetch", "tuning")),
+        *(f"{room}/recovery/{name}.py" for name in ("scheme", "settings", "coding", "fetch", "tuning")),
     }  # fmt: skip
     assert topology_jar.room_files("leeward.stores") <= {name for name, _ in topology_jar.package_tree()}
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from leeward.sim.world.rates import RateTrace
 
 NAME = "service-guards"
+PEAK = 220.0
 #: Of a run with --quick: hours of the guards' part, and of the forecasts'.
 QUICK_H, QUICK_FORECAST_H = 12.0, 26.0
 #: A generated trace begins at this hour of the day: its first hours rise to the peak and fall.
@@ -38,7 +39,7 @@ def service_guards(
     ] = None,
     start: Annotated[float, typer.Option(help="Begin at this hour of the rate file.", min=0.0)] = 312.0,
     hours: Annotated[float, typer.Option(help="Time to simulate, h.", min=1.0)] = 168.0,
-    peak: Annotated[float, typer.Option(help="Scale to this highest rate, tuples/s.", min=1.0)] = 220.0,
+    peak: Annotated[float, typer.Option(help="Scale to this highest rate, tuples/s.", min=1.0)] = PEAK,
     topology: Annotated[Path | None, typer.Option(help="World of the topology (TOML) [default: query 1].")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few hours of it, and fewer forecasts.")] = False,
     seed: Annotated[int, typer.Option(help="Of arrivals and policies.")] = 0,
@@ -58,7 +59,8 @@ def service_guards(
         began = time.monotonic()
         finding = study.conclude(measure_parts(study, list(study.parts(seed=seed, quick=quick)), rows, NAME))
         command = f"leeward experiment {NAME} --seed {seed}" + (" --quick" if quick else f" --hours {hours:g}")
-        command += f" --peak {peak:g}" + (f" --topology {topology}" if topology else "")
+        command += "" if peak == PEAK else f" --peak {peak:g}"
+        command += f" --topology {topology}" if topology else ""
         command += f" --rate {rate} --start {start:g}" if rate else ""
         seconds = time.monotonic() - began
         tell(NAME, finding, command=command, seed=seed, seconds=seconds, output=output, out=folder)

@@ -67,7 +67,7 @@ class Consent:
         return "frozen: nothing is carried out but recovery from losses" if on else "plans are carried out again"
 
     def freeze_after(self, request: str, why: str) -> None:
-        """Freeze it when the reconfiguration that this request asks for was carried out, whoever leads by then."""
+        """Freeze it when the reconfiguration that this request asks for was carried out, by this leader or the next."""
         self._write(freeze_by=request, freeze_why=why)
 
     # --- a proposal

@@ -64,7 +64,7 @@ class Fleet:
             self._led = {key: led for key, led in self._led.items() if self._stays(key, led, running)}
             self._foreign &= set(running.values())
             for name in to_start(running, self._led, self._foreign):
-                if name not in self.led:  # what a killed one of this name has left is tidied first
+                if name not in self.led:  # the service of a killed one tidies up first
                     self._begin(name, running[name], stop)
             self._away = False
         except ClusterRefusedError as error:

@@ -38,10 +38,7 @@ class Inline(Executor):
 
 
 class Aside(Executor):
-    """Runs on a thread that is not joined at the end: a solver may take seconds, Ctrl-C must not.
-
-    A fault of the policy is a refusal: the service goes on, with checkpoints and recovery.
-    """
+    """Runs on a thread that is not joined at the end: a solver may take seconds, Ctrl-C must not."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -49,10 +46,8 @@ class Aside(Executor):
         def work() -> None:
             try:
                 future.set_result(fn(*args, **kwargs))
-            except LeewardError as error:
-                future.set_exception(error)
             except Exception as error:
-                future.set_exception(PlanError(f"the policy has failed: {type(error).__name__}: {error}."))
+                future.set_exception(error)
 
         threading.Thread(target=work, name="leeward-policy", daemon=True).start()
         return future
@@ -108,7 +103,7 @@ class Loop:
         if self._policy is None or not getattr(self._policy, "at_once", False):
             return None
         try:
-            plan = self._executor.submit(self._policy.decide, view, now=now, rng=self._rng).result()
+            plan = self._ask(view, now)
         except LeewardError as error:
             self._refuse(str(error))
             return None
@@ -126,8 +121,24 @@ class Loop:
         if ahead is not view:
             rates = {"now": round(source_rate(view), 1), "ahead": round(source_rate(ahead), 1)}
             self._emit("forecast", {"by": self._settings.forecast, **rates})
-        self._future = self._executor.submit(self._policy.decide, ahead, now=now, rng=self._rng)
+        self._future = self._executor.submit(self._ask, ahead, now)
         self._future.add_done_callback(lambda _: wake())
+
+    def _ask(self, view: ClusterView, now: float) -> Plan:
+        """The policy's plan. Raises LeewardError.
+
+        A fault of the policy is a refusal, and the service goes on, with checkpoints and recovery; tests and simulators
+        are to see it.
+        """
+        assert self._policy is not None
+        try:
+            return self._policy.decide(view, now=now, rng=self._rng)
+        except LeewardError:
+            raise
+        except Exception as error:
+            if isinstance(self._executor, Inline):
+                raise
+            raise PlanError(f"the policy has failed: {type(error).__name__}: {error}.") from error
 
     def take(self, epoch: int, idle: bool, now: float, *, hold: str = "") -> Decision | None:
         """The policy's answer as the guard leaves it; None while there is none. `hold`: why no plan is carried out."""

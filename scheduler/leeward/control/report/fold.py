@@ -147,7 +147,7 @@ def _role(role: str) -> Callable[[Known, Fields, float], Known]:
         after = replace(known, report=replace(known.report, role=role))
         if role == "leader":
             return _has(after, "leader", "server", "service", "ZooKeeper")
-        if role == "standby":  # what the leader lacks is told by that one
+        if role == "standby":  # the leader tells of these by itself
             return _has(after, "leader", "server", "ZooKeeper", "measurements", "state", "tasks", "clocks")
         if role == "lost":
             return _lacks(after, "leader", read.text(fields.get("why")), now)

@@ -122,7 +122,7 @@ class PipeSerializer:
     def task_ids(self) -> list[int]:
         """The tasks that got the tuple just emitted; input that comes before stays for later.
 
-        The user's code is in the middle of a tuple, and its state may not be whole: what others have posted waits, too.
+        The user's code is in the middle of a tuple, and its state may not be whole: posted work waits, too.
         """
         while True:
             piece = self._piece(attends=False)

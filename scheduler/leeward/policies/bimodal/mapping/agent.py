@@ -55,7 +55,7 @@ from leeward.policies.bimodal.model.walk import Walk
 SURVEYS = 4
 #: Servers that are told over the public network in one round of gossip.
 FAR = 2
-#: Leases after which a task that was refused or is over is forgotten: whoever submitted it has asked by then.
+#: Leases after which a task that was refused or is over is forgotten: its submitter has asked by then.
 REMEMBERED = 10
 Status = Literal["mapping", "reserving", "running", "refused", "over"]
 
