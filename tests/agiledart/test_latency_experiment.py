@@ -169,10 +169,12 @@ def test_latency_is_steady_when_no_backlog_is_worked_off():
     def spans(before: float, after: float) -> list[Result]:
         return [Result(n, t - (before if t < 15 else after), t) for n, t in enumerate(range(10, 20))]
 
-    assert latency.is_steady(spans(1.0, 0.95), 20.0, 5.0)
-    assert not latency.is_steady(spans(1.0, 0.5), 20.0, 5.0), "it falls"
-    assert latency.is_steady(spans(1.0, 3.0), 20.0, 5.0), "it grows: no waiting helps"
-    assert not latency.is_steady(spans(1.0, 1.0)[5:], 20.0, 5.0), "one span alone says nothing"
+    for may_grow in (True, False):
+        assert latency.is_steady(spans(1.0, 0.95), 20.0, 5.0, may_grow=may_grow)
+        assert not latency.is_steady(spans(1.0, 0.5), 20.0, 5.0, may_grow=may_grow), "it falls"
+        assert not latency.is_steady(spans(1.0, 1.0)[5:], 20.0, 5.0, may_grow=may_grow), "one span says nothing"
+    assert latency.is_steady(spans(1.0, 3.0), 20.0, 5.0, may_grow=True), "it grows: no waiting helps"
+    assert not latency.is_steady(spans(1.0, 3.0), 20.0, 5.0, may_grow=False), "the policy has yet to scale"
 
 
 def test_results_of_two_systems_are_compared_as_far_as_both_came():

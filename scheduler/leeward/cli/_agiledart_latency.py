@@ -143,7 +143,7 @@ class LatencyRun:
         if system == OURS:
             self.live.await_(lambda: bool(self.live.placed(name)), f"{name} to be placed")
         self.live.await_(lambda: bool(self.results(name)), f"results at the sink of {name}")
-        since = self._window(name)
+        since = self._window(name, may_grow=system != OURS)
         found = self._measured(application, system, rate, name, topology_id, since)
         self.live.say(f"mean {1e3 * found.whole_s:.1f} ms of {found.results} results, {dict(found.replicas)}")
         return found
@@ -176,10 +176,10 @@ class LatencyRun:
         """Those at its sink so far."""
         return read_results(self.live.lines(name))
 
-    def _window(self, name: str) -> float:
+    def _window(self, name: str, *, may_grow: bool) -> float:
         """When the time began in which latency was steady and nothing was reconfigured; it is over now."""
         for _ in range(TRIES):
-            self._await_steady(name)
+            self._await_steady(name, may_grow=may_grow)
             since = time.time()
             time.sleep(self.scenario.window_s)
             if not self.live.moves(name, since=since):
@@ -187,13 +187,14 @@ class LatencyRun:
             self.live.say(f"{name} was reconfigured while it was measured")
         return since
 
-    def _await_steady(self, name: str) -> None:
+    def _await_steady(self, name: str, *, may_grow: bool) -> None:
         """Until nothing has been reconfigured for a while, and no backlog is being worked off."""
         until, settle_s = time.monotonic() + STEADY_S, self.scenario.settle_s
         began = time.time()
         while time.monotonic() < until:
             waited = time.time() - began >= settle_s
-            if waited and self.live.at_rest([name], settle_s) and is_steady(self.results(name), time.time(), SPAN_S):
+            steady = is_steady(self.results(name), time.time(), SPAN_S, may_grow=may_grow)
+            if waited and steady and self.live.at_rest([name], settle_s):
                 return
             time.sleep(0.5)
         self.live.say(f"{name} is not steady after {STEADY_S:g} s")

@@ -67,13 +67,16 @@ def within(results: Iterable[Result], since: float, until: float) -> list[Result
     return [one for one in results if since <= one.received < until]
 
 
-def is_steady(results: Sequence[Result], now: float, span_s: float) -> bool:
-    """Whether the newest span's mean latency is as low as the one before's: no backlog is being worked off."""
+def is_steady(results: Sequence[Result], now: float, span_s: float, *, may_grow: bool) -> bool:
+    """Whether the newest span's mean latency is as low as the one before's: no backlog is being worked off.
+
+    `may_grow`: it may be higher, as nothing will change that; else the policy has yet to see to it.
+    """
     spans = [within(results, now - n * span_s, now - (n - 1) * span_s) for n in (2, 1)]
     if not all(spans):
         return False
     before, after = (fmean(one.received - one.sent for one in span) for span in spans)
-    return after >= (1 - STEADY) * before
+    return after >= (1 - STEADY) * before and (may_grow or before >= (1 - STEADY) * after)
 
 
 def progress(results: Sequence[Result]) -> float:
