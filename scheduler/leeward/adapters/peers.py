@@ -199,6 +199,8 @@ class PeerClient:
         try:
             frame = await asyncio.wait_for(self._asked(to, message), ANSWER_S)
         except (TimeoutError, EOFError, ConnectionError):
+            if (opened := self._open.pop(to, None)) is not None:  # a late answer would be the next question's
+                opened[1].close()
             host, port = self._addresses[to]
             raise LeewardError(
                 f"server {to} at {host}:{port} gives no answer.",

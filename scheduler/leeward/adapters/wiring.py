@@ -24,7 +24,7 @@ DEFAULT_ROOT = "/leeward"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Where the servers are; None: as in Storm's configuration."""
+    """Where the servers are; None: as in the topology's configuration."""
 
     nimbus: Sequence[str]
     zookeeper: str | None = None
@@ -42,7 +42,7 @@ def zookeeper_of(conf: Mapping[str, object]) -> str:
     servers, port = conf.get("storm.zookeeper.servers"), conf.get("storm.zookeeper.port", 2181)
     if not isinstance(servers, list) or not servers:
         raise ConfigError(
-            f"storm.zookeeper.servers is {servers!r} in the topology's configuration.",
+            f"storm.zookeeper.servers is {servers!r} in Storm's configuration.",
             remedy="Give --zookeeper host:port.",
         )
     return ",".join(f"{server}:{port}" for server in servers)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import time
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -219,6 +217,7 @@ def _serve(common: _Common, me: int) -> None:
 def _serve_all(common: _Common) -> None:
     """A child for each, of this process, which ends them all. Raises LeewardError if one of them ends by itself."""
     from leeward.core.errors import LeewardError
+    from leeward.local import processes
 
     sigterm_interrupts()
     children: dict[int, int] = {}  # process -> server
@@ -234,26 +233,9 @@ def _serve_all(common: _Common) -> None:
     except KeyboardInterrupt:
         return
     finally:
-        _end(set(children))
-
-
-def _end(children: set[int]) -> None:
-    """A signal that comes while a child starts may be lost in it, so it is sent again."""
-    for sign in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
-        for child in children:
-            with suppress(ProcessLookupError):
-                os.kill(child, sign)
-        until = time.monotonic() + ENDS_S
-        while children and time.monotonic() < until:
-            children -= {child for child in children if _is_over(child)}
-            time.sleep(0.02)
-
-
-def _is_over(child: int) -> bool:
-    try:
-        return os.waitpid(child, os.WNOHANG)[0] == child
-    except ChildProcessError:
-        return True
+        agents = {one for child in children if (one := processes.process_of(child))}
+        # a signal that comes while a child starts may be lost in it
+        processes.end_all(lambda: {one for one in agents if processes.is_alive(one)}, grace_s=ENDS_S)
 
 
 def _serve_as_child(common: _Common, server: int) -> NoReturn:

@@ -31,6 +31,11 @@ class Manifest:
     #: managed path -> fingerprint before it; None: there was nothing
     previous: Mapping[str, str | None]
 
+    @property
+    def changed(self) -> dict[str, str | None]:
+        """Those of `previous` that the rollout has given another fingerprint; the manifest itself is among them."""
+        return {path: before for path, before in self.previous.items() if self.present.get(path) != before}
+
     def to_json(self) -> str:
         """The content of the file."""
         return json.dumps(

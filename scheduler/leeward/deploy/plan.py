@@ -304,16 +304,16 @@ class _Back:
         assert facts.manifest is not None, "only hosts of the last rollout"
         self.host, self.facts = host, facts
         own = manifest_path(host)
-        previous = {path: value for path, value in facts.manifest.previous.items() if path != own}
-        self.changed = {path for path, value in previous.items() if facts.manifest.present.get(path) != value}
+        changed = {path: value for path, value in facts.manifest.changed.items() if path != own}
+        self.changed = changed.keys()
         self.restores = [
             Restore(host=host.name, path=path, before=value)
-            for path, value in previous.items()
-            if path in self.changed and facts.installed.get(path) != value
+            for path, value in changed.items()
+            if facts.installed.get(path) != value
         ]
         self.last = Restore(host=host.name, path=own, before=facts.manifest.previous.get(own))
         self.stops: list[Step] = []
-        if Role.SERVICE in host.roles and previous.get(f"{host.folder}/venv") is None:
+        if Role.SERVICE in host.roles and facts.manifest.previous.get(f"{host.folder}/venv") is None:
             stop = service_command("stop", host.folder, systemd=facts.systemd)
             self.stops.append(Restart(host=host.name, role=Role.SERVICE, command=stop))
 

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from leeward.deploy.facts import Facts, kept_path, manifest_path
+from leeward.deploy.facts import Facts, kept_path
 from leeward.deploy.inventory import Host, Role
 from leeward.deploy.wanted import PLUGIN_JAR, Wanted
 
@@ -92,29 +92,19 @@ def _disk(wanted: Wanted, facts: Facts) -> Iterator[str]:
 
 def no_way_back(host: Host, facts: Facts) -> list[str]:
     """Reasons that forbid to take back the last rollout on this host."""
-    previous, present = (facts.manifest.previous, facts.manifest.present) if facts.manifest else ({}, {})
+    changed = facts.manifest.changed if facts.manifest else {}
     needed = {
         kept_path(path, before)
-        for path, before in previous.items()
-        if before is not None
-        and before != facts.installed.get(path)
-        and (path == manifest_path(host) or present.get(path) != before)
+        for path, before in changed.items()
+        if before is not None and before != facts.installed.get(path)
     }
     remedy = "Only one rollout can be taken back; deploy the older version instead."
     gone = [f"host {host.name}: {kept} is gone. {remedy}" for kept in sorted(needed - facts.kept)]
     return gone + [
         f"host {host.name}: {path} was changed after the rollout, and that would be lost. "
         "Move it away, or undo the change."
-        for path in _changed_since(host, facts)
+        for path, before in sorted(changed.items())
+        if facts.manifest
+        and path in facts.manifest.present  # the manifest itself is not
+        and facts.installed.get(path) not in (None, before, facts.manifest.present[path])
     ]
-
-
-def _changed_since(host: Host, facts: Facts) -> Iterator[str]:
-    """Files of the last rollout that people have changed since."""
-    if facts.manifest is None:
-        return
-    present, own = facts.manifest.present, manifest_path(host)
-    for path, before in sorted(facts.manifest.previous.items()):
-        found = facts.installed.get(path)
-        if path != own and present.get(path) != before and found not in (None, before, present.get(path)):
-            yield path

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from leeward.core.network import Network
@@ -33,17 +33,13 @@ class NetworkAlone:
     def running(self) -> Iterator[None]:
         """Raises NotInstalledError where no network can be emulated, FolderError, PortsTakenError and StartError."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._claimed():
+        with self._claimed(), ExitStack() as stack:
             self.emulation.check(kept())
-            try:
-                self.emulation.create()
-                self.start()
-                yield
-            finally:
-                try:
-                    self.stop()
-                finally:
-                    namespaces.remove(self.folder)
+            stack.callback(namespaces.remove, self.folder)
+            stack.callback(self.stop)
+            self.emulation.create()
+            self.start()
+            yield
 
     @contextmanager
     def _claimed(self) -> Iterator[None]:

@@ -173,12 +173,10 @@ class Agent:
     def _forget_ended(self, now: float) -> None:
         """Tasks that were refused or are over, once their submitters have had time to hear of it."""
         for name, portal in list(self.portals.items()):
-            if portal.status not in ("refused", "over"):
-                portal.ended_at = None
-            elif portal.ended_at is None:
-                portal.ended_at = now
-            elif now - portal.ended_at > REMEMBERED * self.times.lease:
-                self.forget(name)
+            if portal.status in ("refused", "over"):
+                portal.ended_at = now if portal.ended_at is None else portal.ended_at
+                if now - portal.ended_at > REMEMBERED * self.times.lease:
+                    self.forget(name)
 
     def receive(self, sender: int, message: Message | Told, now: float, rng: random.Random) -> list[Send]:
         """Take one message in; the messages that follow from it."""
