@@ -18,6 +18,7 @@ from leeward.core.keys import GROUPS, key_group
 from leeward.runtime import Pulse
 from leeward.runtime.dsl.specs import MARKER_STREAM
 from leeward.runtime.state.keyed import KeyedState
+from leeward.runtime.state.outside import Outside
 
 
 class FakeStream:
@@ -52,6 +53,7 @@ class LocalTask:
         self.network, self.name, self.task = network, name, task
         self.component_name = name
         self.counters = Counter()
+        self.ours = (*vars(self), "ours", "outside")
 
     @property
     def state(self) -> KeyedState:
@@ -112,6 +114,7 @@ class Network:
         assert not any(self.channels.values())
         for task, instance in self.instances.items():
             self.counters[self.component[task]].update(instance.counters)
+            assert instance.kind == "stateless" or instance.outside.look() == (), "the service would refuse to move it"
         for name, tasks in self.tasks_of.items():
             replicas = self.rng.sample(tasks, self.rng.randint(1, self.most[name]))
             table = [self.rng.choice(replicas) for _ in range(GROUPS)]
@@ -124,9 +127,12 @@ class Network:
         self.instances = {task: self._start(task, name) for task, name in self.component.items()}
 
     def _start(self, task: int, name: str) -> LocalTask:
-        instance = type("Local", (LocalTask, self.specs[name].component_cls), {})(self, name, task)
+        component = self.specs[name].component_cls
+        instance = type("Local", (LocalTask, component), {"__module__": component.__module__})(self, name, task)
         instance.initialize(self.conf, {})
         instance.resumed()
+        instance.outside = Outside(instance, instance.ours)
+        instance.outside.begin()
         return instance
 
     def send(self, task: LocalTask, stream: str, values: list) -> None:

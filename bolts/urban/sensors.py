@@ -23,11 +23,11 @@ class Sensors(StatefulSpout):
 
     def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
         settings = read_settings(conf)
-        self._pulse_s, self._seed = settings.pulse_s, settings.made.seed
+        self._pulse_s, self._settings = settings.pulse_s, settings.made
         self._each = sensors_of_a_city(settings.sensors)
-        self._made = Made(settings.made)
 
     def resumed(self) -> None:
+        self._made = Made(self._settings)
         self._intervals = Intervals(self.state, self._pulse_s)
 
     def next_tuple(self) -> None:
@@ -42,7 +42,7 @@ class Sensors(StatefulSpout):
             return
         self._send_pulse(self._intervals.due(made_time_s(number, self._each)))
         self.state["number"] = number
-        self.emit(list(made_report(self._seed, number, self._each)))
+        self.emit(list(made_report(self._settings.seed, number, self._each)))
 
     def _send_pulse(self, due: tuple[int, int] | None) -> None:
         if due is not None:
