@@ -76,6 +76,13 @@ def test_at_rest_is_some_time_after_the_last_reconfiguration_of_each(live: Live)
     assert not live.at_rest(["b", "a"], 10.0)
 
 
+def test_a_plan_that_was_refused_is_told_with_its_reason(live: Live):
+    assert live.refused("a", since=0.0) == ""
+    happened(live, *({"action": "plan_refused", "t": t, "why": why} for t, why in ((1.0, "early"), (2.0, "late"))))
+    assert live.refused("a", since=0.0) == live.refused("a", since=2.0) == "late"
+    assert live.refused("a", since=2.1) == live.refused("b", since=0.0) == ""
+
+
 def test_lines_of_sinks_are_none_before_the_file_is_there(live: Live):
     assert live.lines("a") == [] and live.arrived("a") == []
     live.sink_file("a").write_text("q2 q0.q1 3 3000000 0 0 3001000 node-1\nq2 q0")

@@ -188,15 +188,21 @@ class LatencyRun:
         return since
 
     def _await_steady(self, name: str, *, may_grow: bool) -> None:
-        """Until nothing has been reconfigured for a while, and no backlog is being worked off."""
+        """Until nothing has been reconfigured for a while, and no backlog is being worked off.
+
+        Raises LiveError if a plan is still refused then: the policy would have it otherwise than it is.
+        """
         until, settle_s = time.monotonic() + STEADY_S, self.scenario.settle_s
-        began = time.time()
+        began, refused = time.time(), ""
         while time.monotonic() < until:
-            waited = time.time() - began >= settle_s
-            steady = is_steady(self.results(name), time.time(), SPAN_S, may_grow=may_grow)
-            if waited and steady and self.live.at_rest([name], settle_s):
+            now = time.time()
+            steady = is_steady(self.results(name), now, SPAN_S, may_grow=may_grow)
+            refused = self.live.refused(name, since=now - settle_s)
+            if now - began >= settle_s and steady and not refused and self.live.at_rest([name], settle_s):
                 return
             time.sleep(0.5)
+        if refused:
+            raise LiveError(f"{name}: plans are refused: {refused}", remedy=f"See {self.live.out}.")
         self.live.say(f"{name} is not steady after {STEADY_S:g} s")
 
     def _measured(

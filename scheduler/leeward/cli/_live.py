@@ -240,6 +240,11 @@ class Live:
             if since <= event["t"] < until
         )
 
+    def refused(self, name: str, *, since: float) -> str:
+        """Why its newest plan was refused, if one was since then (s since 1970); else ""."""
+        found = [event for event in self.named(name, "plan_refused") if event["t"] >= since]
+        return str(found[-1]["why"]) if found else ""
+
     def at_rest(self, names: Iterable[str], settle_s: float) -> bool:
         """Of these nothing is being reconfigured, and has not been for so long."""
         for name in names:
