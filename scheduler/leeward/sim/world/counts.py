@@ -57,12 +57,8 @@ class Counts:
         rate = passed.processed[name] / seconds
         return passed.queued_s[name] + sojourn_s(rate, self._mu[name], share, self._variation[name])
 
-    def processed(self, task: int, process: object = None) -> int:
-        """Tuples that the task's process has processed."""
-        return round(self._of(task, process).processed)
-
-    def _of(self, task: int, process: object) -> Counters:
-        """Another `process` than before begins at 0."""
+    def of(self, task: int, process: object = None) -> Counters:
+        """Those of the task's process. Another `process` than before begins at 0."""
         counters = self._counters[task]
         if counters.process is not process:
             counters = self._counters[task] = Counters(pid=counters.pid + 1, process=process)
@@ -71,7 +67,7 @@ class Counts:
     def metrics(self, task: int, component: str, now: float, process: object = None, **more: Any) -> TaskMetrics:
         """The measurements that a task publishes at `now`. Another `process` than before begins at 0. `more`: other
         fields of `TaskMetrics`."""
-        counters = self._of(task, process)
+        counters = self.of(task, process)
         return TaskMetrics(
             component=component, pid=counters.pid, t=now,
             received={source: round(count) for source, count in counters.received.items()},

@@ -15,8 +15,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import msgspec
-
 from leeward.control.ports import Clock, EventSink, Ports, StreamFacts, Structure, TopologyPorts, Wake
 from leeward.core.control import Phase, Report
 from leeward.core.coordinates import Coordinate
@@ -41,12 +39,7 @@ from leeward.sim.world.cluster import structure_of
 from leeward.sim.world.counts import Counts
 from leeward.sim.world.description import WorldFile
 from leeward.sim.world.flows import Flows, Layout
-
-#: Quicker than `TaskMetrics.to_line`, as one process stands in for eight thousand; the figures are the same.
-_encoder = msgspec.json.Encoder()
-
-#: Of its tuples a task looks at one in so many for the load of its key groups.
-LOOKS_AT = 10
+from leeward.sim.world.lines import Line
 
 
 class Tenant:
@@ -64,6 +57,7 @@ class Tenant:
         self._now, self._response_s = now, 0.0
         self._laid_out: tuple[object, object] = (None, None)
         self._owned: dict[int, tuple[int, ...]] = {}
+        self._lines: dict[int, Line] = {}  # of the layout
         self._lock = threading.Lock()  # its service and the API read at the same time
 
     def place(self, slots: Mapping[int, Slot]) -> None:
@@ -76,6 +70,7 @@ class Tenant:
         """Task -> the line that it publishes at `now`."""
         with self._lock:
             self._pass(now)
+            self._layout()  # may have changed since the last step, if this one has no length
             return {task: self._line(task, name, now, places) for task, name in self.tasks.items()}
 
     def facts(self, now: float) -> StreamFacts:
@@ -108,24 +103,23 @@ class Tenant:
             self._laid_out = (tables, self.slots)
             self._layout_now = Layout.of(self.file, tables, {task: slot.node for task, slot in self.slots.items()})
             self._owned = {task: owned(tables[name], task) for task, name in self.tasks.items()}
+            self._lines.clear()
         return self._layout_now
 
     def _line(self, task: int, name: str, now: float, places: Mapping[str, Coordinate]) -> str:
-        node = self.slots[task].node
-        process = self._processes.get(task)
-        processed = self._counts.processed(task, process)
-        looked_at = processed // LOOKS_AT if name in self._stateful else 0
+        counters = self._counts.of(task, self._processes.get(task))
+        if task not in self._lines:
+            self._lines[task] = self._begun(task, name, now, places)
+        return self._lines[task].at(now, counters)
+
+    def _begun(self, task: int, name: str, now: float, places: Mapping[str, Coordinate]) -> Line:
+        node, source = self.slots[task].node, name in self.file.sources
         published = self._counts.metrics(
-            task, name, now, process, mode="running", state_bytes=self._state(task, name), place=places[node],
-            looked_at=looked_at, groups=self._groups(task, processed) if looked_at else {},
-            reads=f"{self.name}.in" if name in self.file.sources else "",
+            task, name, now, self._processes.get(task), mode="running", state_bytes=self._state(task, name),
+            place=places[node], reads=f"{self.name}.in" if source else "",
             more={"task": task, "node": node, "epoch": 0, "state_keys": 0, "counters": {}},
         )  # fmt: skip
-        return _encoder.encode(published.document()).decode()
-
-    def _groups(self, task: int, processed: int) -> dict[int, int]:
-        mine = self._owned[task]
-        return dict.fromkeys(mine, processed // max(1, len(mine)))
+        return Line(published, self._owned[task], looks=name in self._stateful, times=not source)
 
     def _state(self, task: int, name: str) -> int:
         return self._bytes[name] * len(self._owned.get(task, ())) // GROUPS
