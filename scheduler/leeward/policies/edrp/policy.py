@@ -84,7 +84,7 @@ class Edrp:
         """The best deployment, or the present one if nothing else can be had. Raises FieldError for bad facts."""
         if not any(c.source and view.measured.get(c.id, Measured()).arrival_rate > 0 for c in view.components):
             return _keep(view, "no source emits: nothing is known of the load")
-        stranded = [component.id for component in view.components if not _usable(view, component)]
+        stranded = [one.id for one in view.components if not any(_hosts(node, one) for node in view.nodes)]
         if stranded:
             return _keep(view, f"every node that may host {', '.join(stranded)} drains or is away")
         chosen = candidates(view)
@@ -302,11 +302,11 @@ def _operator(
 
 def _usable(view: ClusterView, component: Component) -> tuple[str, ...]:
     """Nodes that may host it and do not drain."""
-    return tuple(
-        node.id
-        for node in view.nodes
-        if not node.draining and node.capacity > 0 and (not component.pinned or node.id in component.pinned)
-    )
+    return tuple(node.id for node in view.nodes if _hosts(node, component))
+
+
+def _hosts(node: ViewNode, component: Component) -> bool:
+    return not node.draining and node.capacity > 0 and (not component.pinned or node.id in component.pinned)
 
 
 def _curve(
