@@ -45,10 +45,10 @@ async def stream(
         while not stop.is_set():
             news.clear()
             found = knowledge.events(seen, topology)
-            for event in found:
-                seen = event.id
-                yield written(event)
-            if not found and not await _either(news, stopping, beat_s):
+            if found:  # in one piece: a listener that is gone is noticed between two
+                seen = found[-1].id
+                yield b"".join(map(written, found))
+            elif not await _either(news, stopping, beat_s):
                 yield b": \n\n"
     finally:
         end()
