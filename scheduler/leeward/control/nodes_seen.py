@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from leeward.control.snapshot import ClusterSnapshot, Supervisor
+from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.learnt import StoreLink
 from leeward.core.model import Node
-from leeward.core.plan import Slot
 
 #: Views whose nodes are kept: one is for plans, in which slots are taken that nobody uses yet, and one for all else.
 KEPT = 2
@@ -26,30 +25,30 @@ class NodesSeen:
     def of(
         self, cluster: ClusterSnapshot, draining: Set[str], eps_max: int, stores: Mapping[str, StoreLink]
     ) -> tuple[Node, ...]:
-        """Supervisors as nodes, with the slots that no other topology has. Equal ones give the same tuple.
+        """Supervisors as nodes, with the slots and the room that no other topology has. Equal ones give the same tuple.
 
         `stores`: by node, its link to the datastore, where one is known.
         """
-        key = (cluster.supervisors, cluster.taken, frozenset(draining), eps_max, tuple(sorted(stores.items())))
+        crowded = tuple(sorted(cluster.crowded.items()))
+        key = (cluster.supervisors, cluster.taken, crowded, frozenset(draining), eps_max, tuple(sorted(stores.items())))
         for entry in self._made:
             if entry[0] == key:
                 self._made.remove(entry)
                 self._made.append(entry)
                 return entry[1]
-        nodes = _nodes(cluster.supervisors, cluster.taken, draining, eps_max, stores)
+        nodes = _nodes(cluster, draining, eps_max, stores)
         self._made = [*self._made, (key, nodes)][-KEPT:]
         return nodes
 
 
 def _nodes(
-    supervisors: tuple[Supervisor, ...], taken: Set[Slot], draining: Set[str], eps_max: int,
-    stores: Mapping[str, StoreLink],
-) -> tuple[Node, ...]:  # fmt: skip
+    cluster: ClusterSnapshot, draining: Set[str], eps_max: int, stores: Mapping[str, StoreLink]
+) -> tuple[Node, ...]:
     gone: dict[str, set[int]] = {}
-    for slot in taken:
+    for slot in cluster.taken:
         gone.setdefault(slot.node, set()).add(slot.port)
     nodes = []
-    for supervisor in supervisors:
+    for supervisor in cluster.supervisors:
         if supervisor.blacklisted:
             continue
         ports = supervisor.ports
@@ -59,7 +58,7 @@ def _nodes(
             Node(
                 id=supervisor.node,
                 ports=ports,
-                capacity=len(ports) * eps_max,
+                capacity=max(0, len(ports) * eps_max - cluster.crowded.get(supervisor.node, 0)),
                 draining=supervisor.node in draining,
                 meta=supervisor.meta,
                 store=stores.get(supervisor.node, StoreLink()),

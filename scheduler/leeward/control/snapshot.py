@@ -46,6 +46,7 @@ class ClusterSnapshot:
     taken: frozenset[Slot]  #: slots that other topologies use
     owners: Mapping[Slot, str] = field(default_factory=dict)  #: of those: the name of the topology
     others: frozenset[str] = frozenset()  #: ids of the other topologies that run
+    crowded: Mapping[str, int] = field(default_factory=dict)  #: node -> overhang of these (`overhang.py`)
 
 
 def document_of(text: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -20,6 +20,7 @@ from leeward.control.monitor import (
     sinks,
     sources,
 )
+from leeward.control.overhang import crowded_out, overhang
 from leeward.control.ports import (
     Ports,
     Structure,
@@ -115,7 +116,7 @@ class Term:
     def close(self) -> None:
         """Let go of the policy's thread and of what was reserved."""
         self._loop.close()
-        self._reservations.release(self._structure.name)
+        self._reservations.leave(self._structure.name)
 
     def view(self) -> ClusterView:
         """The view to plan by, at this moment; raises NotReadyError while the plugin has not published the topology."""
@@ -133,10 +134,11 @@ class Term:
         return self._measuring.planning_view(self._without_others(cluster), record, sizes or {}, self._draining, wanted)
 
     def _without_others(self, cluster: ClusterSnapshot) -> ClusterSnapshot:
-        """With the slots taken that other topologies use, want or are about to use."""
+        """With the slots taken that other topologies use, want or are about to use, and what they have beyond these."""
         name = self._structure.name
         wanted = wanted_by_others(self._ports.cluster.placements(), name, cluster.others)
-        return replace(cluster, taken=cluster.taken | wanted | self._reservations.of_others(name))
+        taken = cluster.taken | wanted | self._reservations.of_others(name)
+        return replace(cluster, taken=taken, crowded=self._reservations.over_of_others(name))
 
     # --- one round
 
@@ -162,7 +164,10 @@ class Term:
         mine = members(self._structure, tasks)
         record = ControlRecord(tables=first_tables(mine, self._structure.conf.get(REPLICAS.name)))
         plan = self._loop.first(self._planning_view(cluster, record), self._ports.clock.now())
-        if plan is None or self._reservations.claim(name, set(plan.placement.values())) is not None:
+        if plan is None:
+            return None
+        over = overhang(plan.tables, plan.placement, self._settings.eps_max)
+        if self._reservations.claim(name, set(plan.placement.values()), over) is not None:
             return None
         if self._cluster_before(tasks) is None:
             self._reservations.release(name)
@@ -250,6 +255,12 @@ class Term:
                 self._plan(coordinator, now)
         self._busy = self._busy or not coordinator.idle
 
+    def _stand(self, coordinator: Coordinator) -> None:
+        """Other topologies are to see what this one has on nodes beyond its slots."""
+        machine = coordinator.machine
+        over = overhang(machine.record.tables, machine.slots, self._settings.eps_max)
+        self._reservations.stands(self._structure.name, over)
+
     def _waits_for_turn(self, now: float) -> bool:
         """A plan had to wait for its turn, and still has to: the policy is asked again when the turn comes."""
         return bool(self._no_turn and self._reservations.turns.waits(self._structure.name, now))
@@ -264,6 +275,7 @@ class Term:
             self._learn(coordinator)
         self._brings = False
         self._measuring.moved()
+        self._stand(coordinator)
         self._reservations.release(self._structure.name)
         self._requests.look_again()  # one that came meanwhile was not looked at
 
@@ -340,12 +352,9 @@ class Term:
             self._no_turn = why
             return False
         self._no_turn = ""
-        slots = set(plan.placement.values())
-        conflict = self._reservations.claim(name, slots) or self._lost(coordinator, slots)
-        if conflict is not None:
+        why = self._in_the_way(coordinator, plan)
+        if why:
             self._reservations.release(name)
-            other, slot = conflict
-            why = f"slot {slot.node}:{slot.port} is about to be used by topology {other!r}"
             self._emit("plan_refused", {"why": why} | also)
             if request:
                 self._mine.requests.answer(request, refused(f"{why}. Ask again when its reconfiguration is over."))
@@ -354,13 +363,21 @@ class Term:
         coordinator.submit(plan, request)
         return True
 
-    def _lost(self, coordinator: Coordinator, slots: Collection[Slot]) -> tuple[str, Slot] | None:
-        """(Topology, slot) of those that another one has taken since the view of the plan was made; None if none is."""
-        if coordinator.snapshot is None:
-            return None
-        cluster = self._without_others(coordinator.snapshot)
-        lost = min(cluster.taken.intersection(slots), default=None)
-        return None if lost is None else (cluster.owners.get(lost, "another"), lost)
+    def _in_the_way(self, coordinator: Coordinator, plan: Plan) -> str:
+        """Reserve what the plan uses; why another topology is in the way since its view was made, or ""."""
+        slots, eps_max = set(plan.placement.values()), self._settings.eps_max
+        over = overhang(plan.tables, plan.placement, eps_max)
+        conflict = self._reservations.claim(self._structure.name, slots, over)
+        if conflict is None and coordinator.snapshot is not None:
+            cluster = self._without_others(coordinator.snapshot)
+            lost = min(cluster.taken.intersection(slots), default=None)
+            if lost is None:
+                return crowded_out(plan, cluster, eps_max)
+            conflict = cluster.owners.get(lost, "another"), lost
+        if conflict is None:
+            return ""
+        other, slot = conflict
+        return f"slot {slot.node}:{slot.port} is about to be used by topology {other!r}"
 
     def _plan(self, coordinator: Coordinator, now: float) -> None:
         view, self._measuring.stale = self.view(), ""
@@ -383,6 +400,7 @@ class Term:
         return self._measuring.known(coordinator, rates=not self._at_once)
 
     def _measure(self, coordinator: Coordinator, now: float) -> None:
+        self._stand(coordinator)
         looked = self._measuring.look(coordinator, now, self._away)
         if looked and coordinator.snapshot is not None and coordinator.machine.record.tables:
             self._measuring.tell(coordinator, coordinator.snapshot, now, self._draining)
