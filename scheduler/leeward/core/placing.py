@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from leeward.core.balance import TOLERANCE, balance, excess
 from leeward.core.errors import PlanError
@@ -109,14 +109,25 @@ def places(view: ClusterView) -> dict[str, dict[str, int]]:
     """
     nodes, warm = {node.id for node in view.nodes}, _warm(view, view.tables)
     busy = _busy(view, view.tables, view.assignment)
-    room = {node.id for node in view.nodes if any(Slot(node.id, port) not in busy for port in node.ports)}
-    result = {name: Counter(counts) for name, counts in tasks_by_node(view).items()}
-    for component in view.components:
-        for task in warm.intersection(component.tasks):
-            slot = view.assignment.get(task)
-            if slot is not None and slot.node in nodes and slot not in busy:
-                result[component.id].update(room - {slot.node})
-    return {name: dict(sorted(counts.items())) for name, counts in result.items()}
+    room = sorted(node.id for node in view.nodes if any(Slot(node.id, port) not in busy for port in node.ports))
+    idle = {
+        task: slot.node for task, slot in view.assignment.items()
+        if task in warm and slot.node in nodes and slot not in busy
+    }  # fmt: skip
+    here = tasks_by_node(view)
+    return {c.id: _reach(here[c.id], [idle[task] for task in c.tasks if task in idle], room) for c in view.components}
+
+
+def _reach(here: Mapping[str, int], idle: Sequence[str], room: Sequence[str]) -> dict[str, int]:
+    """`here`, and on each node of `room` one more for each idle task on another node. By node."""
+    found = dict.fromkeys(room, len(idle)) if idle else {}
+    known = len(found)
+    for node in idle:
+        if node in found:
+            found[node] -= 1
+    for node, count in here.items():
+        found[node] = found.get(node, 0) + count
+    return found if len(found) == known else dict(sorted(found.items()))  # sorting a thousand nodes takes long
 
 
 def _warm(view: ClusterView, tables: Mapping[str, Table]) -> set[int]:
