@@ -252,9 +252,9 @@ def test_once_says_what_it_waits_for_and_ends_in_time(bots):
     assert code == 0 and "deployment:" in out, err
     assert err.startswith("app: a plan by edrp, or why there is none, within 300 s")
     bots.fill(others="big")
-    code, out, err = finish(leeward("serve", "app", "--once", "--timeout", "2"))
+    code, out, err = finish(leeward("serve", "app", "--once", "--timeout", "6"))
     assert code == 1 and out == ""
-    assert "waiting: no free slot: 6 of 6 are taken by big (6)" in err and "no answer after 2 s" in err
+    assert "waiting: no free slot: 6 of 6 are taken by big (6)" in err and "no answer after 6 s" in err
 
 
 def test_once_asks_a_joint_policy_too(bots):

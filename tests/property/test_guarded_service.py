@@ -81,7 +81,8 @@ class Referee:
         body = world.requests.get(journal.request, {})
         froze = body.get("rollback") and body["freeze"]  # it may begin after the checkpoint that was in progress
         assert froze or world.standing is None or not world.standing.frozen, "it is frozen"
-        old, new = (places(t, journal.old_slots | journal.new_slots) for t in (journal.old_tables, journal.new_tables))
+        old = places(journal.old_tables, journal.new_slots | journal.old_slots)
+        new = places(journal.new_tables, journal.old_slots | journal.new_slots)
         hosts = sum((Counter(counts) for counts in new.values()), Counter())
         assert all(hosts[node] <= CAPACITY for node in hosts)
         assert not world.draining.intersection(hosts), "a node that drains gets no replica, and keeps none"
