@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 
 from leeward.core.errors import PlanError
-from leeward.core.model import ClusterView
+from leeward.core.model import ClusterView, Node
 from leeward.core.outside import FORCE, warning
 from leeward.core.placing import carry, present_deployment
 from leeward.core.plan import Plan, deployment, restarting
@@ -78,11 +78,18 @@ def _check_replicas(plan: Plan, view: ClusterView) -> None:
                 f"plan puts {used[node.id]} replicas on {node.id!r}, which drains.",
                 remedy="Place them elsewhere, or undo the drain.",
             )
-        if used[node.id] > node.capacity:
-            raise PlanError(
-                f"plan puts {used[node.id]} replicas on {node.id!r}, over its capacity of {node.capacity}.",
-                remedy="Capacity is slots x eps_max: use fewer replicas, more nodes or a higher eps_max.",
-            )
+    if (over := over_capacity(plan, view.nodes)) is not None:
+        node, count = over
+        raise PlanError(
+            f"plan puts {count} replicas on {node.id!r}, over its capacity of {node.capacity}.",
+            remedy="Capacity is slots x eps_max: use fewer replicas, more nodes or a higher eps_max.",
+        )
+
+
+def over_capacity(plan: Plan, nodes: Iterable[Node]) -> tuple[Node, int] | None:
+    """The first of the nodes that would have more replicas than it may hold, and how many; None if none would."""
+    used = Counter(plan.placement[task].node for table in plan.tables.values() for task in replicas(table))
+    return next(((node, used[node.id]) for node in nodes if used[node.id] > node.capacity), None)
 
 
 def _check_apart(plan: Plan, view: ClusterView) -> None:

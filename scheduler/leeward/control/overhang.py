@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from leeward.control.guard import over_capacity
+from leeward.control.nodes_seen import NodesSeen
 from leeward.control.snapshot import ClusterSnapshot
 from leeward.core.plan import Plan, Slot
 from leeward.core.table import Table, replicas
@@ -27,13 +29,8 @@ def crowded_out(plan: Plan, cluster: ClusterSnapshot, eps_max: int) -> str:
 
     `cluster`: with all slots taken that others have, and their overhang.
     """
-    used = Counter(plan.placement[task].node for table in plan.tables.values() for task in replicas(table))
-    for supervisor in cluster.supervisors:
-        node, count = supervisor.node, used.get(supervisor.node, 0)
-        if not count:
-            continue
-        free = sum(Slot(node, port) not in cluster.taken for port in supervisor.ports)
-        room = max(0, eps_max * free - cluster.crowded.get(node, 0))
-        if count > room:
-            return f"{node!r} has room for {room} of {count} replicas beside other topologies"
-    return ""
+    over = over_capacity(plan, NodesSeen().of(cluster, frozenset(), eps_max, {}))
+    if over is None:
+        return ""
+    node, count = over
+    return f"{node.id!r} has room for {node.capacity} of {count} replicas beside other topologies"

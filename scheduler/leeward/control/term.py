@@ -164,10 +164,7 @@ class Term:
         mine = members(self._structure, tasks)
         record = ControlRecord(tables=first_tables(mine, self._structure.conf.get(REPLICAS.name)))
         plan = self._loop.first(self._planning_view(cluster, record), self._ports.clock.now())
-        if plan is None:
-            return None
-        over = overhang(plan.tables, plan.placement, self._settings.eps_max)
-        if self._reservations.claim(name, set(plan.placement.values()), over) is not None:
+        if plan is None or self._reserve(plan) is not None:
             return None
         if self._cluster_before(tasks) is None:
             self._reservations.release(name)
@@ -363,16 +360,19 @@ class Term:
         coordinator.submit(plan, request)
         return True
 
+    def _reserve(self, plan: Plan) -> tuple[str, Slot] | None:
+        """See `Reservations.claim`."""
+        over = overhang(plan.tables, plan.placement, self._settings.eps_max)
+        return self._reservations.claim(self._structure.name, set(plan.placement.values()), over)
+
     def _in_the_way(self, coordinator: Coordinator, plan: Plan) -> str:
         """Reserve what the plan uses; why another topology is in the way since its view was made, or ""."""
-        slots, eps_max = set(plan.placement.values()), self._settings.eps_max
-        over = overhang(plan.tables, plan.placement, eps_max)
-        conflict = self._reservations.claim(self._structure.name, slots, over)
+        conflict = self._reserve(plan)
         if conflict is None and coordinator.snapshot is not None:
             cluster = self._without_others(coordinator.snapshot)
-            lost = min(cluster.taken.intersection(slots), default=None)
+            lost = min(cluster.taken.intersection(plan.placement.values()), default=None)
             if lost is None:
-                return crowded_out(plan, cluster, eps_max)
+                return crowded_out(plan, cluster, self._settings.eps_max)
             conflict = cluster.owners.get(lost, "another"), lost
         if conflict is None:
             return ""
