@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import ssl
@@ -88,6 +89,23 @@ def test_events_come_live_and_go_on_behind_the_last_id(knowledge):
         assert again.events[1]["fields"] == {"rates": {"source": None}}, "JSON has no NaN"
         mine = Listener(f"{url}api/events?topology=other&after={seen[0]['id']}")
         assert [event["action"] for event in mine.wait(1)] == ["waiting"]
+
+
+def test_events_of_one_moment_are_one_piece(knowledge):
+    """Between two pieces the server notices that a listener is gone; within one moment there were as many as events."""
+    knowledge.emit("serving", {})
+    seen = knowledge.newest_id
+    for action in ("leading", "measured", "waiting"):
+        knowledge.emit(action, {"topology": "taxi"})
+
+    async def pieces(count: int) -> list[bytes]:
+        source = streaming.stream(knowledge, seen, "", asyncio.Event())
+        found = [await anext(source) for _ in range(count)]
+        await source.aclose()
+        return found
+
+    begin, events = asyncio.run(pieces(2))
+    assert begin == b"retry: 2000\n\n" and events.count(b"id: ") == events.count(b"\n\n") == 3
 
 
 def test_a_listener_is_told_that_it_has_missed_something(knowledge):

@@ -8,18 +8,20 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from leeward.cli import _live
+from leeward.cli import _agiledart_latency, _live
 from leeward.cli._experiment import tell
-from leeward.cli._live import Live, LiveError, run_steps, scenario_document, scenario_words
+from leeward.cli._live import Live, LiveError, run_steps, scenario_document, scenario_file, scenario_words
 from leeward.cli._output import Output
 from leeward.core.experiment import Finding, Row
 from leeward.core.network import NIMBUS, Network, NetworkNode, Site
+from leeward.policies.agiledart.experiments.latency_setup import scenario_of
 
 NETWORK = Network(
     sites=(Site(id="here"),),
@@ -81,6 +83,25 @@ def test_a_plan_that_was_refused_is_told_with_its_reason(live: Live):
     happened(live, *({"action": "plan_refused", "t": t, "why": why} for t, why in ((1.0, "early"), (2.0, "late"))))
     assert live.refused("a", since=0.0) == live.refused("a", since=2.0) == "late"
     assert live.refused("a", since=2.1) == live.refused("b", since=0.0) == ""
+
+
+def test_latency_is_not_measured_while_plans_are_refused(live: Live, monkeypatch: pytest.MonkeyPatch):
+    """Steady as it is: the policy would have the topology elsewhere."""
+    monkeypatch.setattr(_agiledart_latency, "STEADY_S", 1.0)
+    monkeypatch.setattr(_agiledart_latency, "SPAN_S", 0.2)
+    file = scenario_file("agiledart-latency", "agiledart-latency", quick=True)
+    scenario = replace(scenario_of(scenario_document(file, None)), settle_s=0.1)
+    run = _agiledart_latency.LatencyRun(scenario, (), live)
+    for name in ("a", "b"):
+        came = [time.time() + step / 100 for step in range(-100, 500)]
+        lines = [json.dumps({"seq": n, "sent": at - 0.1, "received": at}) for n, at in enumerate(came)]
+        live.sink_file(name).write_text("\n".join(lines))
+    happened(live, {"action": "plan_refused", "t": time.time() + 60, "why": "it would lose state"})
+    with pytest.raises(LiveError, match="plans are refused: it would lose state"):
+        run._await_steady("a", may_grow=False)
+    began = time.monotonic()
+    run._await_steady("b", may_grow=False)
+    assert time.monotonic() - began < 1.0, "nothing is refused, and all is steady"
 
 
 def test_lines_of_sinks_are_none_before_the_file_is_there(live: Live):
