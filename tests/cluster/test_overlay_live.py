@@ -44,10 +44,11 @@ def deployed(running: Running) -> Counter[tuple[str, str]]:
 
 
 def joined_hosts(agents: Agents, running: Running) -> Counter[tuple[str, str]]:
-    """The same, as the agents have decided it."""
+    """The same, as the agents have decided it last."""
     decided = [event for event in events(agents, "application") if event["application"] == running.id]
-    assert [event["status"] for event in decided] == ["placed"], decided
-    return Counter((operator.rpartition("#")[0], node) for operator, node in decided[0]["hosts"].items())
+    assert {event["status"] for event in decided} <= {"placed"}, decided
+    hosts = max(decided, key=lambda event: event["t"])["hosts"] if decided else {}
+    return Counter((operator.rpartition("#")[0], node) for operator, node in hosts.items())
 
 
 def held(agents: Agents) -> set[str]:
@@ -71,8 +72,8 @@ def test_an_elected_scheduler_places_and_its_successor_too(stage_: Stage, agents
     first = scheduler(agents.ask(lambda client: joined(client, agents)))
     assert first is not None
     await_(lambda: events(agents, "serving"), "the elected agent to look for topologies")
-    with stage_.counting("joined_a", rate=100) as a:
-        await_(lambda: a.snapshot().assigned.managed, "Storm to place it by the plan")
+    # Storm may be faster than the first plan: in one slot each, it leaves room for what the agents want then
+    with stage_.counting("joined_a", rate=100, workers=1) as a:
         await_(lambda: deployed(a) == joined_hosts(agents, a), "the placement that the JOINs found")
         a.stream.flow(200)
         assert {event["topology"] for event in events(agents, "leading")} == {"joined_a"}
@@ -80,8 +81,7 @@ def test_an_elected_scheduler_places_and_its_successor_too(stage_: Stage, agents
         await_(lambda: len(events(agents, "leading")) > 1, "another agent to lead it")
         second = scheduler(agents.ask(lambda client: states(client, list(agents.running))))
         assert second is not None and second != first
-        with stage_.counting("joined_b", rate=100) as b:
-            await_(lambda: b.snapshot().assigned.managed, "Storm to place it by the plan")
+        with stage_.counting("joined_b", rate=100, workers=1) as b:
             await_(lambda: deployed(b) == joined_hosts(agents, b), "the placement that the JOINs found")
             b.stream.exact()
             slots = [set(one.snapshot().assigned.slots.values()) for one in (a, b)]

@@ -142,6 +142,7 @@ class GuardedService(RuleBasedStateMachine):
         self.cluster, self.clock, self.policy = Cluster(), ManualClock(), Wishes()
         self.cluster.world.structures[NAME] = STRUCTURE
         self.cluster.world.placement = Placement(topology_id=ID, epoch=0, slots=SLOTS)  # the first plan is over
+        self.cluster.schedule()
         self.referee = Referee(self)
         self.cluster.clock, self.cluster.sink = self.clock, self.referee
         self.ports = memory_ports(

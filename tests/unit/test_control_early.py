@@ -87,11 +87,15 @@ class FromFacts:
 
 
 class Passes(ManualClock):
-    """Nimbus makes its pass at the n-th look at the clock: it follows a placement if there is one."""
+    """Nimbus makes its pass at the n-th look at the clock: it follows a placement if there is one.
 
-    def __init__(self, world: World, after: int, tasks: dict[int, str], until: int = 40) -> None:
+    `begun`: it began before that, when there was none.
+    """
+
+    def __init__(self, world: World, after: int, tasks: dict[int, str], begun: bool = False, until: int = 40) -> None:
         super().__init__()
         self.world, self.left, self.tasks, self.until, self.stop = world, after, tasks, until, threading.Event()
+        self.begun = begun
 
     def now(self) -> float:
         self.left, self.until = self.left - 1, self.until - 1
@@ -103,17 +107,17 @@ class Passes(ManualClock):
         return self.time
 
     def make(self) -> None:
-        wanted = self.world.placement
+        wanted = None if self.begun else self.world.placement
         slots = dict(wanted.slots) if wanted else dict.fromkeys(self.tasks, Slot("n1", 1))
         self.world.snapshot = published(
-            STRUCTURE.id, tasks=self.tasks, slots=slots, managed=wanted is not None, epoch=0
+            STRUCTURE.id, tasks=self.tasks, slots=slots, managed=wanted is not None, epoch=0, reason="no plan"
         )
         self.world.changed()
 
 
-def serve(policy, *, after: int = 20, tasks: dict[int, str] = TASKS, reservations=None):
+def serve(policy, *, after: int = 20, tasks: dict[int, str] = TASKS, reservations=None, begun: bool = False):
     world = World(structures={"new": STRUCTURE}, snapshot=published())
-    clock, sink = Passes(world, after, tasks), ListSink()
+    clock, sink = Passes(world, after, tasks, begun), ListSink()
     ports = memory_ports(world, clock=clock, sink=sink)
     service = Service(
         topology="new", ports=ports, settings=Settings(), policy=policy, executor=Inline(),
@@ -144,6 +148,38 @@ def test_a_topology_that_storm_has_placed_is_led_as_before(after: int, then: lis
     assert not sink.of("first_placement")
     actions = [action for action, _ in sink.events if action not in ("measured", "learnt", "cluster_seen")]
     assert actions[2 : 2 + len(then)] == then
+
+
+class AtFirst(FromFacts):
+    """Leaves a topology alone once a plan of its own is in force."""
+
+    def decide(self, view, *, now, rng) -> Plan:
+        plan = super().decide(view, now=now, rng=rng)
+        return plan if view.first else replace(plan, tables=view.tables, placement=view.assignment)
+
+
+def test_a_first_plan_that_came_too_late_for_storms_pass_is_made_again():
+    _, sink = serve(AtFirst(), begun=True)
+    assert sink.of("first_placement") == [{"topology": "new", "by_plan": False, "why": "no plan"}]
+    plans = sink.of("plan_made")
+    assert len(plans) == 2 and plans[1]["changes"], "the policy was not told that its first plan is not in force"
+
+
+class NoRoom(FromFacts):
+    """Refuses, as a joint policy does for a topology that finds no room."""
+
+    def decide(self, view, *, now, rng) -> Plan:
+        self.asked += 1
+        return Plan(tables=view.tables, placement=view.assignment, reason="no room")
+
+
+def test_a_topology_whose_first_plan_is_refused_is_led_when_storm_has_placed_it():
+    policy = NoRoom()
+    _, sink = serve(policy)
+    plans = sink.of("plan_made")
+    assert [plan["reason"] for plan in plans] == ["no room"] * policy.asked and policy.asked > 1
+    assert "deployment" not in plans[0] and plans[-1]["deployment"] == {"from": {"n1": 1}, "to": {"n1": 1}}
+    assert not sink.of("reconfiguration_started")
 
 
 def test_slots_are_reserved_until_nimbus_has_made_its_pass():

@@ -278,6 +278,14 @@ def test_a_plan_is_the_first_of_its_topology_not_of_its_name(id_, first):
     assert build_view(facts(wanted=wanted), Settings()).first is first
 
 
+@pytest.mark.parametrize(("epoch", "managed", "first"), [(0, False, True), (0, True, False), (1, False, False)])
+def test_a_plan_that_storm_was_too_fast_for_was_not_the_first(epoch, managed, first):
+    seen = read_snapshot(cluster(managed=managed, epoch=0, reason="no plan"), "app-1-1")
+    found = facts(wanted=Placement(topology_id="app-1-1", epoch=0, slots={}), cluster=seen)
+    found = replace(found, record=replace(found.record, epoch=epoch))
+    assert build_view(found, Settings()).first is first
+
+
 def test_streams_are_those_that_a_source_and_a_sink_say():
     def task(**ends):
         return TaskMetrics(component="x", pid=1, t=0.0, **ends)

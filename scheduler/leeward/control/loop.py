@@ -214,7 +214,7 @@ def plan_fields(plan: Plan, view: ClusterView) -> dict[str, object]:
     }
     known = {name: value for name, value in asdict(plan.estimate).items() if value is not None}
     fields |= {name: value if isinstance(value, bool) else round(value, 6) for name, value in known.items()}
-    if set(plan.placement) <= set(view.assignment):
+    if plan.placement and set(plan.placement) <= set(view.assignment):
         before, after = deployment(view.tables, view.assignment), deployment(plan.tables, plan.placement)
         fields["deployment"] = after
         fields["changes"] = [

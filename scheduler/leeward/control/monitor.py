@@ -304,9 +304,16 @@ def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None)
         live=settings.mode == "live",
         warm_apart=settings.warm_apart or settings.spares,
         replica_cost=settings.replica_cost,
-        # an earlier topology of this name may have left its placement behind
-        first=facts.wanted is None or facts.wanted.topology_id != facts.structure.id,
+        first=_first(facts),
     )
+
+
+def _first(facts: Facts) -> bool:
+    """No plan of ours is in force yet, or ever was."""
+    if facts.wanted is None or facts.wanted.topology_id != facts.structure.id:
+        return True  # an earlier topology of this name may have left its placement behind
+    # Nimbus' pass may have begun before the placement of the first plan was written
+    return facts.record.epoch == 0 and not facts.cluster.assigned.managed
 
 
 def _measured(entry: Any, facts: Facts, settings: Settings) -> Measured:
