@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leeward.policies.dssp.disciplines import DISCIPLINES, Ordered
+from leeward.policies.dssp.simulation.kernel_nodes import outwards
 from leeward.policies.dssp.simulation.kernel_queues import EXPONENTIAL, UNIFORM, drawn, mixed
-from leeward.policies.dssp.simulation.run import SHAPES, STAGES, Simulation, unloaded_of
-from leeward.policies.dssp.simulation.setup import QueryClass, Setting, Shape, queries, scale
+from leeward.policies.dssp.simulation.run import SHAPES, STAGES, Outcome, Simulation, unloaded_of
+from leeward.policies.dssp.simulation.setup import PERCENT, QueryClass, Setting, Shape, queries, scale
 from leeward.policies.dssp.simulation.setup import testbed as the_testbed
 
 MEAN = 0.1
@@ -150,6 +153,36 @@ def test_draws_have_the_mean_of_their_node():
 def test_a_rate_is_sustained_up_to_where_a_class_misses_its_objective():
     simulation = Simulation(queries(the_testbed(), 20_000, 1))
     objectives = np.array([one.objective_s for one in the_testbed().classes])
-    rate = simulation.sustained(DISCIPLINES["FIFO"], 5.0, 30.0)
+    found = simulation.sustained(DISCIPLINES["FIFO"], 5.0, 30.0)
+    rate = found.rate
+    assert (found.outcome.latency_s == simulation.outcome(rate, DISCIPLINES["FIFO"]).latency_s).all()
     assert simulation.outcome(rate, DISCIPLINES["FIFO"]).worst(objectives) <= 1
     assert simulation.outcome(1.02 * rate, DISCIPLINES["FIFO"]).worst(objectives) > 1
+
+
+@pytest.mark.parametrize("name", list(DISCIPLINES))
+@pytest.mark.parametrize(("setting", "rates"), [(the_testbed(), (8.0, 24.0)), (scale(8, 10), (5.0, 16.0))])
+def test_a_rate_that_is_not_kept_is_found_out_before_the_end(setting: Setting, rates: tuple, name: str):
+    """And for the same rates as by the whole simulation."""
+    simulation = Simulation(queries(setting, 4_000, 1))
+    objectives = np.array([one.objective_s for one in setting.classes])
+    kept = []
+    for rate in np.linspace(*rates, 15):
+        whole, found = simulation.outcome(rate, DISCIPLINES[name]), simulation.kept(rate, DISCIPLINES[name])
+        kept.append(whole.worst(objectives) <= 1)
+        assert (found is not None) == kept[-1]
+        assert found is None or ((found.latency_s == whole.latency_s).all() and found.passed == whole.passed)
+    assert len(set(kept)) == 2
+
+
+@given(latencies=st.lists(st.floats(0.0, 2.0), min_size=1, max_size=700))
+def test_more_late_queries_than_there_are_to_spare_make_the_percentile_late(latencies: list[float]):
+    late = sum(latency > 1.0 for latency in latencies)
+    if late > Outcome.spare(len(latencies)):
+        assert np.percentile(latencies, PERCENT) > 1.0
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 25, 300])
+def test_outwards_each_place_comes_once_the_middle_first(size: int):
+    order = [outwards(number, size) for number in range(size)]
+    assert sorted(order) == list(range(size)) and order[0] == size // 2 and order[-1] in (0, size - 1)

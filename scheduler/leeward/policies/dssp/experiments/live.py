@@ -81,7 +81,7 @@ class Search:
 
 def modelled(simulation: Simulation) -> dict[str, float]:
     """Discipline -> the load that it sustains in the model on these queries."""
-    return {name: simulation.sustained(one, 6.0, 40.0) for name, one in DISCIPLINES.items()}
+    return {name: simulation.sustained(one, 6.0, 40.0).rate for name, one in DISCIPLINES.items()}
 
 
 def conclude(

@@ -56,8 +56,8 @@ class LoadStudy:
         case = next(case for case in self.cases if case.name == part.option("case"))
         simulation = Simulation(queries(case.setting, int(part.option("queries")), part.seed))
         discipline = DISCIPLINES[str(part.option("discipline"))]
-        rate = simulation.sustained(discipline, case.low, case.high)
-        return {"rate": rate, "passed": 100 * simulation.outcome(rate, discipline).passed}
+        found = simulation.sustained(discipline, case.low, case.high)
+        return {"rate": found.rate, "passed": 100 * found.outcome.passed}
 
 
 class Loads:

@@ -13,9 +13,16 @@ from leeward.policies.dssp.simulation.kernel_salvage import chosen, place_of, ta
 
 
 @kernel
+def outwards(number, size):  # type: ignore[no-untyped-def]
+    """From the middle of `size` places to both ends."""
+    return size // 2 - (number + 1) // 2 if number % 2 else size // 2 + number // 2
+
+
+@kernel
 def serve(  # type: ignore[no-untyped-def]
-    seed, shape, means, starts, queries, comes, after, first, count, keys, weights, stages, ends, passed
-):
+    seed, shape, means, starts, queries, comes, after, first, count, keys, weights, stages, arrived, longest, kinds,
+    spare, ends, passed,
+):  # fmt: skip
     """All nodes: `ends` becomes the latest end of each query's subtasks, with the delays after it.
 
     `means[d, n]`: mean execution time of node n in domain d.  Tasks of domain d are those from `starts[d]` to
@@ -23,12 +30,18 @@ def serve(  # type: ignore[no-untyped-def]
     the order (`keys`).  Of each query: `first` node and `count` of nodes in each domain.  `stages`: of the execution
     time where the order is Salvage's, keys are times at which they are due, and each query has its class's weight;
     `passed` counts for each query how often it was served before a more urgent one.  0: the least key is served.
+
+    A query is late that ends more than `longest` after it has `arrived`.  False, with the rest left out, as soon as
+    more queries of one of the `kinds` are late than it has to `spare`; the middle nodes, which most queries need, come
+    first.
     """
     line, items = np.empty(64), np.empty(64, np.int64)
     domains, nodes = means.shape
-    for d in range(domains):
+    for number in range(domains):
+        d = outwards(number, domains)
         begin, end = starts[d], starts[d + 1]
-        for n in range(nodes):
+        for place in range(nodes):
+            n = outwards(place, nodes)
             base = mixed(np.uint64(seed) + STEP * np.uint64(d * nodes + n + 1))
             waiting, free, at = 0, 0.0, begin
             while True:
@@ -58,4 +71,9 @@ def serve(  # type: ignore[no-untyped-def]
                 waiting -= 1
                 q = queries[item]
                 free += drawn(shape, means[d, n], base + STEP * np.uint64(q))
-                ends[q] = max(ends[q], free + after[item])
+                before, ends[q] = ends[q], max(ends[q], free + after[item])
+                if before - arrived[q] <= longest[q] < ends[q] - arrived[q]:
+                    spare[kinds[q]] -= 1
+                    if spare[kinds[q]] < 0:
+                        return False
+    return True

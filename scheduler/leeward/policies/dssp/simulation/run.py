@@ -56,10 +56,23 @@ class Outcome:
         """The 99th of a class, s."""
         return float(np.percentile(self.latency_s[self.kind == kind], PERCENT))
 
+    @staticmethod
+    def spare(count: int) -> int:
+        """So many of `count` queries may be late before the percentile is, whatever the others need."""
+        return count - 1 - math.floor((count - 1) * PERCENT / 100 - 1e-6)
+
     def lateness(self, kind: int, objective_s: float) -> Lateness:
         """Of a class."""
         latencies = self.latency_s[self.kind == kind]
         return Lateness(late=int((latencies > objective_s).sum()), allowed=len(latencies) * (1 - PERCENT / 100))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sustained:
+    """The largest rate, queries/s, at which every class keeps its objective, and what it is like then."""
+
+    rate: float
+    outcome: Outcome
 
 
 class Simulation:
@@ -70,9 +83,17 @@ class Simulation:
 
     def outcome(self, rate: float, discipline: Ordered) -> Outcome:
         """Latencies at `rate` queries/s, with the weights that a provider has learned at that rate."""
-        names = [one.name for one in self.queries.setting.classes]
+        return self.weighted(rate, discipline, self._learned(rate, discipline))
+
+    def kept(self, rate: float, discipline: Ordered) -> Outcome | None:
+        """The same; None if a class does not keep its objective, which is often seen before the end."""
+        outcome = self._served(rate, discipline, self._learned(rate, discipline), kept=True)
+        objectives = np.array([one.objective_s for one in self.queries.setting.classes])
+        return outcome if outcome is not None and outcome.worst(objectives) <= 1 else None
+
+    def _learned(self, rate: float, discipline: Ordered) -> list[float]:
         weights = self.weights(rate, discipline)
-        return self.weighted(rate, discipline, [weights.get(name, 1.0) for name in names])
+        return [weights.get(one.name, 1.0) for one in self.queries.setting.classes]
 
     def weights(self, rate: float, discipline: Ordered) -> dict[str, float]:
         """Of the classes, learned from other queries; empty if the discipline does not go by them.
@@ -96,6 +117,12 @@ class Simulation:
 
     def weighted(self, rate: float, discipline: Ordered, weights: Sequence[float]) -> Outcome:
         """Latencies at `rate` queries/s, with these weights of the classes."""
+        outcome = self._served(rate, discipline, weights, kept=False)
+        assert outcome is not None
+        return outcome
+
+    def _served(self, rate: float, discipline: Ordered, weights: Sequence[float], *, kept: bool) -> Outcome | None:
+        """`kept`: only if every class may have kept its objective; None if one has not."""
         ones, setting = self.queries, self.queries.setting
         arrived = np.cumsum(ones.gaps) / rate
         comes = arrived[ones.query] + ones.before
@@ -107,15 +134,26 @@ class Simulation:
             due=(arrived + ones.objectives())[query], unloaded=self.unloaded[order],
         )  # fmt: skip
         ends, passed = np.zeros(len(arrived)), np.zeros(len(arrived), np.int64)
-        serve(
+        counts = slice(int(WARM * len(arrived)), None)
+        longest = np.full(len(arrived), np.inf)
+        if kept:
+            longest[counts] = ones.objectives()[counts]
+        whole = serve(
             ones.seed, SHAPES[setting.shape], setting.means, starts, query, comes[order], ones.after[order],
             ones.first_node, ones.nodes, np.asarray(discipline.key(items), float),
-            np.asarray(weights, float)[ones.kind], STAGES[setting.shape] if discipline.weighs else 0, ends, passed,
+            np.asarray(weights, float)[ones.kind], STAGES[setting.shape] if discipline.weighs else 0,
+            arrived, longest, ones.kind, self._spare(counts), ends, passed,
         )  # fmt: skip
-        counts = slice(int(WARM * len(arrived)), None)
+        if not whole:
+            return None
         return Outcome(
             latency_s=(ends - arrived)[counts], kind=ones.kind[counts], passed=float((passed[counts] > 0).mean())
         )
+
+    def _spare(self, counts: slice) -> Ints:
+        """By class."""
+        found = np.bincount(self.queries.kind[counts], minlength=len(self.queries.setting.classes))
+        return np.array([Outcome.spare(int(count)) for count in found])
 
     @cached_property
     def unloaded(self) -> Floats:
@@ -139,14 +177,14 @@ class Simulation:
     def _means(self, domain: int, first: int, count: int) -> Floats:
         return self.queries.setting.means[domain, first : first + count]
 
-    def sustained(self, discipline: Ordered, low: float, high: float) -> float:
+    def sustained(self, discipline: Ordered, low: float, high: float) -> Sustained:
         """The largest rate, queries/s, between two, at which every class keeps its objective, by bisection."""
-        objectives = np.array([one.objective_s for one in self.queries.setting.classes])
+        best: Outcome | None = None
         while high - low > NEAR * high:
             middle = (low + high) / 2
-            kept = self.outcome(middle, discipline).worst(objectives) <= 1
-            low, high = (middle, high) if kept else (low, middle)
-        return low
+            outcome = self.kept(middle, discipline)
+            low, high, best = (low, middle, best) if outcome is None else (middle, high, outcome)
+        return Sustained(rate=low, outcome=best or self.outcome(low, discipline))
 
 
 def unloaded_of(means: Floats, percent: float, shape: Shape) -> float:
