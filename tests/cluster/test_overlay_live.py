@@ -75,6 +75,7 @@ def test_an_elected_scheduler_places_and_its_successor_too(stage_: Stage, agents
     # Storm may be faster than the first plan: in one slot each, it leaves room for what the agents want then
     with stage_.counting("joined_a", rate=100, workers=1) as a:
         await_(lambda: deployed(a) == joined_hosts(agents, a), "the placement that the JOINs found")
+        await_(lambda: a.snapshot().assigned.managed, "the plugin to say that it placed by the plan")
         a.stream.flow(200)
         assert {event["topology"] for event in events(agents, "leading")} == {"joined_a"}
         agents.end(first)
