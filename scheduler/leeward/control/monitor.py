@@ -309,7 +309,7 @@ def build_view(facts: Facts, settings: Settings, nodes: NodesSeen | None = None)
 
 
 def _first(facts: Facts) -> bool:
-    """No plan of ours is in force yet, or ever was."""
+    """No plan of ours is in force yet."""
     if facts.wanted is None or facts.wanted.topology_id != facts.structure.id:
         return True  # an earlier topology of this name may have left its placement behind
     # Nimbus' pass may have begun before the placement of the first plan was written
