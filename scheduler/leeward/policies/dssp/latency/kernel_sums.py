@@ -10,6 +10,12 @@ import math
 
 from leeward.policies.dssp.latency.compiled import kernel
 
+#: Of natural logarithms in fixed point.
+SCALE = 1 << 40
+#: Samples of the whole set that have to be slower than the answer, for it to be read off; their number has an error of
+#: a third then.  Fewer: it goes on from where there are so many, at the pace since there were `STEEPER` times as many.
+SUPPORT, STEEPER = 10, 4
+
 
 @kernel
 def total_at(b, logs, nodes, totals):  # type: ignore[no-untyped-def]
@@ -23,9 +29,9 @@ def total_at(b, logs, nodes, totals):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_at(least, logs, nodes, totals):  # type: ignore[no-untyped-def]
+def first_at(least, bins, logs, nodes, totals):  # type: ignore[no-untyped-def]
     """The first bin at which ln G is at least this much; the number of bins if there is none."""
-    low, high = 0, len(logs)
+    low, high = 0, bins
     while low < high:
         middle = (low + high) >> 1
         if total_at(middle, logs, nodes, totals) >= least:
@@ -36,23 +42,43 @@ def first_at(least, logs, nodes, totals):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def slowest(wanted, near, far, edges, logs, nodes, totals):  # type: ignore[no-untyped-def]
+def read(wanted, near, far, edges, logs, nodes, totals):  # type: ignore[no-untyped-def]
     """The latency at which ln G is `wanted`, s; NaN where it is not known.
 
     If `near`, a lower one, is given (not 0), ln G is too sparse at `wanted`: from there on -ln G falls exponentially,
     as fast as it does from `far` to `near`.
     """
-    first = first_at(near if near < 0 else wanted, logs, nodes, totals)
-    if first == len(edges):
+    bins = len(edges)
+    first = first_at(near if near < 0 else wanted, bins, logs, nodes, totals)
+    if first == bins:
         return math.nan
     if near == 0:
         return edges[first]
-    before = first_at(far, logs, nodes, totals)
+    before = first_at(far, bins, logs, nodes, totals)
     here, there = total_at(first, logs, nodes, totals), total_at(before, logs, nodes, totals)
     if here == 0 or here == there:
         return edges[first]
     pace = (edges[first] - edges[before]) / math.log(there / here)
     return edges[first] + pace * max(0.0, math.log(here / wanted))
+
+
+@kernel
+def slowest(percent, size, held, edges, logs, nodes, totals):  # type: ignore[no-untyped-def]
+    """x_u of `size` nodes with so many samples in all, s (NaN: not known), and whether it is extrapolated."""
+    if held < STEEPER * SUPPORT:
+        return math.nan, True
+    late, one = -math.log(percent / 100), size / held  # one: of -ln G, by a slower sample, about
+    sparse = late < SUPPORT * one
+    near = -int(SUPPORT * one * SCALE) if sparse else 0
+    far = -int(STEEPER * SUPPORT * one * SCALE)
+    wanted = -int(late * SCALE) - size  # the logarithm of each is rounded
+    return read(wanted, near, far, edges, logs, nodes, totals), sparse
+
+
+@kernel
+def slowest_kept(number, percent, size, held, edges, totals):  # type: ignore[no-untyped-def]
+    """The same of set `number`, whose sums are kept: no nodes are looked at."""
+    return slowest(percent, size, held[number], edges, totals, held[:0], totals[number])
 
 
 @kernel

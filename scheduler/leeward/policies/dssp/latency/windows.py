@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leeward.core.fields import FieldError, check_number
-from leeward.policies.dssp.latency.kernel_sums import record, slowest
+from leeward.policies.dssp.latency.kernel_sums import SCALE, record, slowest, slowest_kept
 from leeward.policies.dssp.model.budgets import check_percent
 
 Ints = NDArray[np.int64]
@@ -27,13 +27,8 @@ SHORTEST, LONGEST = 1e-4, 1e3
 BINS = 1024
 STEP = math.log(LONGEST / SHORTEST) / (BINS - 1)
 EDGES = SHORTEST * np.exp(STEP * np.arange(BINS))
-#: Of natural logarithms in fixed point.
-SCALE = 1 << 40
 #: ln 0 there: below every sum that is asked for. So many nodes of it do not overflow.
 NEVER, MOST_NODES = -(1 << 49), 1 << 13
-#: Samples of the whole set that have to be slower than the answer, for it to be read off; their number has an error of
-#: a third then.  Fewer: it goes on from where there are so many, at the pace since there were `STEEPER` times as many.
-SUPPORT, STEEPER = 10, 4
 SAMPLES = 1000
 _NONE = np.zeros(0, np.int64)
 
@@ -84,24 +79,16 @@ class Windows:
 
     def slowest_kept(self, number: int, percent: float) -> Slowest:
         """The same as `slowest`, of a set that is kept."""
-        return self._slowest(len(self._kept[number]), self._held[number], _NONE, self._totals[number], percent)
+        check_percent("percent", percent)
+        size = len(self._kept[number])
+        return _slowest(*slowest_kept(number, float(percent), size, self._held, EDGES, self._totals))
 
     def slowest(self, nodes: Sequence[int], percent: float) -> Slowest:
         """x_u = G^-1(percent / 100): the latency within which all of these nodes answer, at this percentile."""
-        chosen = self._checked(nodes)
-        return self._slowest(len(chosen), self._counts[chosen].sum(), chosen, _NONE, percent)
-
-    def _slowest(self, size: int, held: np.int64, nodes: Ints, totals: Ints, percent: float) -> Slowest:
         check_percent("percent", percent)
-        if held < STEEPER * SUPPORT:
-            return Slowest(None, True)
-        late, one = -math.log(percent / 100), size / int(held)  # one: of -ln G, by a slower sample, about
-        sparse = late < SUPPORT * one
-        near = -int(SUPPORT * one * SCALE) if sparse else 0
-        far = -int(STEEPER * SUPPORT * one * SCALE)
-        wanted = -int(late * SCALE) - size  # the logarithm of each is rounded
-        found = slowest(wanted, near, far, EDGES, self._logs, nodes, totals)
-        return Slowest(None if math.isnan(found) else found, sparse)
+        chosen = self._checked(nodes)
+        held = int(self._counts[chosen].sum())
+        return _slowest(*slowest(float(percent), len(chosen), held, EDGES, self._logs, chosen, _NONE))
 
     def _checked(self, nodes: Sequence[int]) -> Ints:
         chosen = np.asarray(nodes, np.int64)
@@ -111,3 +98,7 @@ class Windows:
             wrong = int(chosen[(chosen < 0) | (chosen >= len(self._counts))][0])
             raise FieldError("nodes", wrong, f"is no node of {len(self._counts)}", remedy="count from 0")
         return chosen
+
+
+def _slowest(seconds: float, extrapolated: bool) -> Slowest:
+    return Slowest(None if math.isnan(seconds) else seconds, extrapolated)
