@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
+import gc
 import hashlib
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import socket
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -43,6 +45,8 @@ EVERYWHERE = Area(-180, -90, 180, 90)
 TIMED = 50
 #: Queries of a turn when they come back to back.
 TOGETHER = 16
+#: About the size of a frame of so many.
+FRAME = bytes(2000)
 #: At the beginning of paced queries that do not count.
 WARM_S = 1.0
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # of RFC 6455
@@ -96,19 +100,30 @@ def _each(part: str, what: str, call: Callable[[], object], times: int, *, bound
 
 def dispatch(options: argparse.Namespace) -> Iterator[Row]:
     """One provider sends tasks to so many domains over WebSocket, each on a connection of its own."""
-    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
-        context = multiprocessing.get_context("fork")
-        ours, theirs = context.Pipe()
-        sink = context.Process(target=_sink, args=(listening, options.matches, theirs))
-        sink.start()
-        try:
-            yield from asyncio.run(_dispatch(options.matches, listening.getsockname()[1], ours))
-        finally:
-            sink.terminate()
-            sink.join()
+    with _domains(options.matches) as (port, _):
+        yield _bare(options.matches, port)
+    with _domains(options.matches) as (port, sink):
+        yield from asyncio.run(_dispatch(options.matches, port, sink))
+
+
+def _bare(domains: int, port: int) -> Row:
+    """The same bytes to all, with nothing but the system's calls: no program in one thread is faster."""
+    with ExitStack() as opened:
+        sockets = [opened.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(domains)]
+        for one in sockets:
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            one.sendall(b"Sec-WebSocket-Key: none\r\n\r\n")
+            one.recv(4096)
+
+        def send() -> None:
+            for one in sockets:
+                one.send(FRAME)
+
+        return timed("dispatch", f"a frame to {domains} domains, bare sockets", send, 500)
 
 
 async def _dispatch(domains: int, port: int, sink: Connection) -> list[Row]:
+    gc.freeze()  # as every process of `leeward dssp up`: what was imported is not looked at again and again
     provider = Provider("city", ProviderSettings(patience_s=1e9, repeat=1e9, negotiate_s=1e9, renew_s=1e9))
     names = [f"d{number}" for number in range(domains)]
     process = MemberProcess(
@@ -166,14 +181,13 @@ async def _paced(process: MemberProcess, provider: Provider, domains: int, sink:
 
 async def _back_to_back(process: MemberProcess, provider: Provider, domains: int) -> Row:
     """As many as it can: s of a query."""
-    seconds = []
+    seconds, sent = [], process.traffic.sent
     for _ in range(200):
         began = time.perf_counter()
         for _ in range(TOGETHER):
             process.take(provider.query(None, "s", (), process.now()))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        while process.links.waiting():
+        sent += TOGETHER * domains
+        while process.traffic.sent < sent:
             await asyncio.sleep(0)
         seconds.append((time.perf_counter() - began) / TOGETHER)
     seconds.sort()
@@ -184,6 +198,21 @@ async def _back_to_back(process: MemberProcess, provider: Provider, domains: int
 
 
 # --- the domains
+
+
+@contextmanager
+def _domains(count: int) -> Iterator[tuple[int, Connection]]:
+    """A process that reads the connections of so many; its port, and the line to tell it when to time."""
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
+        context = multiprocessing.get_context("fork")
+        ours, theirs = context.Pipe()
+        sink = context.Process(target=_sink, args=(listening, count, theirs))
+        sink.start()
+        try:
+            yield listening.getsockname()[1], ours
+        finally:
+            sink.terminate()
+            sink.join()
 
 
 def _sink(listening: socket.socket, domains: int, told: Connection) -> None:

@@ -48,7 +48,7 @@ class Dialled:
     """A connection that this process has opened."""
 
     def __init__(self, connection: ClientConnection) -> None:
-        self._connection = connection
+        self._connection, self._transport = connection, connection.transport
 
     @classmethod
     async def open(cls, url: str, token: str, tls: ssl.SSLContext | None, largest: int) -> Dialled:
@@ -68,8 +68,8 @@ class Dialled:
 
     def write(self, wire: bytes) -> bool:
         """See Channel; not while the peer is slow to read."""
-        transport = self._connection.transport
-        if transport.is_closing() or transport.get_write_buffer_size() or self._connection.state is not State.OPEN:
+        transport = self._transport
+        if transport.get_write_buffer_size() or self._connection.state is not State.OPEN or transport.is_closing():
             return False
         transport.write(wire)
         return True

@@ -2,7 +2,8 @@
 
 A peer with an address is connected when the first message for it is there, and again whenever that link breaks.  A peer
 without one opens the link itself, and is answered over it.  All messages that wait for a peer at the moment of sending
-go out in one frame, so a busy link has few frames.  Order is kept within one link.  A message that was on its way when
+go out in one frame, so a busy link has few frames.  Order is kept within one link, but for messages that go to several
+peers each: those to one set of peers and those to another may overtake each other.  A message that was on its way when
 a link broke is lost, and counted where this side knows of it.
 """
 
@@ -25,6 +26,7 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 
 from leeward.adapters.organisations.channels import Channel, Dialled, GoneError, wire_of
 from leeward.adapters.organisations.frames import HEAD, LARGEST, Codec
+from leeward.adapters.organisations.rounds import TURN, Round, Turn
 from leeward.adapters.organisations.tls import client_tls, refuse_plain
 from leeward.core.errors import ConfigError
 
@@ -101,6 +103,7 @@ class Rules:
     """Limits and pace of a member's links."""
 
     gather_s: float = 0.0  #: how long a message may wait for others; 0: until the next turn of the event loop
+    turn: int = TURN  #: peers that a message to several is written to before the event loop does other work
     waiting: int = WAITING  #: messages for one peer
     waiting_bytes: int = WAITING_BYTES  #: of these messages
     largest: int = LARGEST  #: bytes of a frame
@@ -125,7 +128,7 @@ class Links:
         secure = any(url.startswith("wss:") for url, _ in self._urls.values())
         self.tls = client_tls() if tls is None and secure else tls
         self._known, self._lines = callers | self._urls.keys(), dict[str, _Line]()
-        self._common: dict[tuple[str, ...], list[bytes]] = {}  # packed messages that wait to go to all of these peers
+        self._rounds: dict[tuple[str, ...], Round] = {}  # of messages that wait to go to all of these peers
         self._closing = False
 
     def know(self, name: str, address: Address) -> None:
@@ -148,35 +151,46 @@ class Links:
         elif self._closing:
             self.traffic.dropped["unsent"] += 1
         else:
+            for round_ in self._rounds.values():  # earlier messages go out first
+                if (turn := round_.of(to)) is not None:
+                    self._write_all(turn)
             self._line(to).put(packed)
 
     def send_all(self, names: tuple[str, ...], message: object) -> None:
-        """The same message to several peers, soon: packed once, and in one frame with all that follows to the same.
+        """The same message to several peers, soon (rounds.py): packed once, in one frame with others to the same peers.
 
-        A peer that other messages wait for, or that has no link yet, gets it in its turn.
+        A peer that other messages wait for, or that has no link yet, gets it after these.
         """
         packed = self.codec.pack(message)
         if self._closing or len(packed) + HEAD > self.rules.largest or not self._known.issuperset(names):
             for name in names:
                 self.send(name, message)
             return
-        waiting = self._common.get(names)
-        if waiting is None:
-            waiting = self._common[names] = []
-            loop, gather_s = asyncio.get_running_loop(), self.rules.gather_s
-            flush = partial(self._flush_all, names)
+        round_ = self._rounds.get(names)
+        if round_ is None:
+            round_ = self._rounds[names] = Round(names, self.rules.turn)
+            loop, gather_s, turn = asyncio.get_running_loop(), self.rules.gather_s, partial(self._turn, names, round_)
             if gather_s:
-                loop.call_later(gather_s, flush)
+                loop.call_later(gather_s, turn)
             else:
-                loop.call_soon(flush)
-        waiting.append(packed)
+                loop.call_soon(turn)
+        round_.put(packed)
 
-    def _flush_all(self, names: tuple[str, ...]) -> None:
-        waiting = self._common.pop(names)
+    def _turn(self, names: tuple[str, ...], round_: Round) -> None:
+        """The next one of a round, and so on until nothing waits."""
+        turn = round_.next()
+        if turn is None:
+            del self._rounds[names]
+            return
+        asyncio.get_running_loop().call_soon(self._turn, names, round_)  # first: a fault must not end the round
+        self._write_all(turn)
+
+    def _write_all(self, turn: Turn) -> None:
+        """The waiting messages of a turn: one frame, written to each connection, or into the queue of its peer."""
+        waiting, written = turn.take(), 0
         frame = self.codec.frame(waiting)
         wire = wire_of(frame) if len(frame) <= self.rules.largest and not self._closing else None
-        lines, written = [self._line(name) for name in names], 0
-        for line in lines:
+        for line in [self._line(name) for name in turn.names]:
             if wire is not None and line.write(wire):
                 written += 1
                 continue
@@ -202,11 +216,17 @@ class Links:
 
     def waiting(self) -> dict[str, int]:
         """Peer -> messages that wait for it."""
-        return {name: len(line.waiting) for name, line in self._lines.items() if line.waiting}
+        found = Counter({name: len(line.waiting) for name, line in self._lines.items() if line.waiting})
+        for round_ in self._rounds.values():
+            found.update(round_.waiting())
+        return dict(found)
 
     async def close(self) -> None:
         """Send what waits and can go out at once, close all links with code 1001, and end every task."""
         self._closing = True
+        for round_ in self._rounds.values():
+            while (turn := round_.next()) is not None:
+                self._write_all(turn)  # into the queues: the links send these before they end
         await asyncio.gather(*(line.close() for line in self._lines.values()))
 
     def _line(self, name: str) -> _Line:
