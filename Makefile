@@ -98,7 +98,7 @@ bench-replay: setup ## memory of the replay on ten million rows
 bench-throughput: setup ## tuples/s and delay of the data path, and query 1, against stock streamparse
 	python tests/bench/throughput.py
 
-bench-measuring: setup ## processor time that measuring costs a task for each tuple and each second; seven minutes
+bench-measuring: setup ## processor time that measuring costs a task for each tuple, and its share of a whole path; ten minutes
 	python tests/bench/measuring.py
 
 bench-scaling: setup ## tuples/s at saturation with one, two and four replicas

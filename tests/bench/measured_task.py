@@ -43,7 +43,6 @@ PARTS: Mapping[str, Mapping[Callable[..., Any], Mapping[str, str]]] = {
     },
     "counts": {
         Loop._loop: {
-            "source.count += 1": "pass",
             "done += 1": "pass",
             "meter.tuples += done": "pass",
             "if done:": "if False:",

@@ -1,6 +1,6 @@
 """The cost of measuring for a task on the data path, in processor time: with it, and with it taken out, in turn.
 
-    python tests/bench/measuring.py [--quick] [--rounds 150] [--seconds 0.12] [--rates 0 1000 200]
+    python tests/bench/measuring.py [--quick] [--rounds 150] [--seconds 0.12] [--rates 0 1000 200] [--paths 3]
 
 A real task's process (tests/bench/measured_task.py) gets frames as a worker sends them, with a real ZooKeeper, and a
 real Redis to which it publishes its line of metrics each second. Two bolts with next to no work of their own, as
@@ -13,6 +13,11 @@ load of key groups; the counts of what comes, is processed, is emitted and how l
 processor time of the whole process for a tuple, all its threads. A processor's speed drifts by more than measuring
 costs, so rounds are short and many, and what a mode adds to none is the median of what it adds in each round, with the
 interval that holds it in 95 of 100 samples of the rounds (bootstrap).
+
+A task's process is one part of the data path; its worker, a JVM, is the other. So the processor time of a whole path
+is measured, too: source, bolt and sink of tests/bench/load on a real Storm at saturation, three workers and three
+Python processes, with all of measuring, the cheapest of a few runs. The share of the path counts what measuring costs
+the dearer of the two bolts three times, once for each task.
 
 The time of a publication is also taken by itself, in its own thread: the line (its figures, and JSON) and the call of
 Redis. Prints a table and writes `out/bench/measuring.json`. Speed is reported only.
@@ -45,9 +50,11 @@ from measured_task import PARTS, TASKS
 from rich.console import Console
 from rich.table import Table
 from systems import ROOT, begin_run, write_result
+from throughput import Bench
 
 from leeward.core.keys import key_group
 from leeward.core.metrics import TaskMetrics
+from leeward.local import ClusterSpec, LocalCluster
 
 sys.path.append(str(ROOT))  # tests/servers.py, tests/pipe_twin.py
 
@@ -62,6 +69,7 @@ PATIENCE_S = 30.0
 #: Mode -> parts of measuring that are done.
 MODES: Mapping[str, tuple[str, ...]] = {"all": tuple(PARTS), "none": ()} | {f"{part} only": (part,) for part in PARTS}
 GOAL = 0.02
+PATH_TASKS = 3
 SAMPLES = 2000
 
 
@@ -301,6 +309,21 @@ def verdict(found: Mapping[str, Any]) -> str:
     return "no" if found["share_low"] >= GOAL else "perhaps"
 
 
+def path_us(folder: Path, runs: int, base_port: int) -> dict[str, float]:
+    """Processor time of a path of three tasks for a tuple, us: of all workers, and of all Python processes."""
+    spec = ClusterSpec(dir=folder / "cluster", base_port=base_port, supervisors=PATH_TASKS, slots=1)
+    with LocalCluster(spec) as cluster:
+        bench = Bench(cluster, folder)
+        found = [bench.load("ours", "small")["cpu_us"] for _ in range(runs)]
+    return min(found, key=lambda us: sum(us.values()))
+
+
+def share_of_path(tasks: Mapping[str, Any], us: Mapping[str, float]) -> float:
+    """Of measuring, at saturation: of the time of a path without it."""
+    measuring_us = PATH_TASKS * max(task["rates"]["0"]["parts_ns"]["all"] for task in tasks.values()) / 1000
+    return measuring_us / (sum(us.values()) - measuring_us)
+
+
 def main() -> None:
     options = _options()
     folder, console = begin_run(options.folder)
@@ -311,13 +334,19 @@ def main() -> None:
             with Running(name, conf, folder / name) as running:
                 tasks[name] = measured(running, client, options)
             console.print(f"{name}: {time.monotonic() - began:.0f} s")
+    path = path_us(folder, options.paths, options.base_port) if options.paths and 0 in options.rates else None
     result = {
         "command": " ".join(["python tests/bench/measuring.py", *sys.argv[1:]]),
         "settings": {"keys": KEYS, "bytes": BYTES, "tuples_a_frame": TUPLES_A_FRAME, **_plain(options)},
         "machine": {**facts(), "load": load, "stolen_s": round(stolen_s() - stolen, 2)},
         "tasks": tasks,
+        "path": path and {"cpu_us": path, "share": share_of_path(tasks, path)},
     }
     print_tables(tasks, console)
+    if path:
+        parts = ", ".join(f"{kind} {us:g} us" for kind, us in path.items())
+        share = share_of_path(tasks, path)
+        console.print(f"A path of three tasks on Storm, for a tuple: {parts}; measuring is {share:.2%} of it.")
     write_result(options.out, result, console)
 
 
@@ -363,12 +392,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.12, help="of a mode in a round, at saturation")
     parser.add_argument("--slow-rounds", type=int, default=14, help="of each mode, at another rate")
     parser.add_argument("--slow-seconds", type=float, default=1.5, help="of a mode in a round, at another rate")
+    parser.add_argument("--paths", type=int, default=3, help="runs of a whole path on Storm; 0: none")
+    parser.add_argument("--base-port", type=int, default=27000, help="first port of the cluster")
     parser.add_argument("--quick", action="store_true", help="a few seconds in all, which say little")
     parser.add_argument("--folder", type=Path, default=ROOT / "out/bench/measuring", help="run folder, emptied")
     parser.add_argument("--out", type=Path, default=ROOT / "out/bench/measuring.json")
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds, options.slow_rounds, options.slow_seconds = 1, 0.6, 1, 0.6
+        options.paths = 0
     return options
 
 

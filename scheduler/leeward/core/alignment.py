@@ -22,7 +22,9 @@ class Channel:
     fence: int | None = None  #: drop everything before the probe of this base
     probed: int = -1  #: newest base of which a probe was seen
     called: int = -1  #: newest epoch of which a call was received
-    count: int = 0  #: data tuples and counted markers since the last marker, that one included
+    count: int = 0  #: data tuples that came and were not dropped
+    dropped: int = 0  #: data tuples that came and were
+    since: int = 0  #: `count` at the last marker, less that one if it is counted
     #: the sender's count in the marker before; 0 before the first of all; None: not known until the next marker
     last_sent: int | None = 0
 
@@ -32,7 +34,7 @@ class Channel:
         Equal where the count of the marker before is not known, and at the probe of another base than the one in force
         here, as its sender may have been started anew.
         """
-        came, self.count = self.count, int(marker.kind in COUNTED)
+        came, self.since = self.count - self.since, self.count - int(marker.kind in COUNTED)
         before, self.last_sent = self.last_sent, marker.sent
         other_base = marker.kind is Kind.PROBE and marker.number != base
         if marker.sent is None or before is None or self.fence is not None or other_base:
@@ -56,7 +58,7 @@ class Channel:
         """Nothing that was sent on it until now matters, nor how much it was."""
         self.queue.clear()
         self.cut = self.fence = self.last_sent = None
-        self.count = 0
+        self.since = self.count
 
     def keep_what_follows(self, epoch: int) -> None:
         """Only what is behind the probe of a base newer than this epoch can still matter."""

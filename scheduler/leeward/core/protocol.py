@@ -142,6 +142,7 @@ class TaskProtocol:
         channel = channel_from(source, self._channels, self.task)
         ignored = self.mode in IGNORES_DATA or source in self._absent
         if channel.fence is not None or (ignored and channel.cut is None and not channel.queue):
+            channel.dropped += 1
             return []
         channel.count += 1
         if self.mode is Mode.RUNNING and channel.cut is None and not channel.queue:
@@ -232,6 +233,11 @@ class TaskProtocol:
     def waiting(self) -> bool:
         """Something waits for a group that is not in."""
         return bool(self._awaited) and self.buffered > 0
+
+    @property
+    def came(self) -> dict[int, int]:
+        """Data tuples that came, by upstream task; any thread may ask."""
+        return {source: channel.count + channel.dropped for source, channel in self._channels.items()}
 
     @property
     def buffered(self) -> int:

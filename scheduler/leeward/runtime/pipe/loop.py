@@ -34,7 +34,7 @@ SAMPLED = 8
 class Source:
     """One upstream task's stream, or one key group of it, as the pipe numbers it."""
 
-    __slots__ = ("component", "control", "count", "group", "here", "stream", "task", "values")
+    __slots__ = ("component", "control", "group", "here", "stream", "task", "values")
 
     def __init__(
         self, component: str | None, stream: str, task: int, group: int | None = None, values: type | None = None
@@ -44,7 +44,6 @@ class Source:
         self.here = NO_GROUP if group is None else group  #: the same for `KeyedState.here`
         self.values = tuple if values is None else values  #: class of a tuple's values
         self.control = task < 0 or stream == MARKER_STREAM  #: markers, heartbeats, ticks
-        self.count = 0  #: data tuples that came
 
 
 @dataclass(slots=True)
@@ -105,6 +104,7 @@ class Loop:
         self._pipe, self._protocol, self._bolt, self._meter = pipe, protocol, bolt, meter
         self._inbox, self._copier, self._state, self._load, self._plain = inbox, copier, state, load, plain
         self._sources: dict[int, Source] = {}
+        self._components: dict[int, str] = {}  # by upstream task
         self._numbers = itertools.count(1)  # ids of tuples that Storm has given none
         self._rest: Iterator[Any] | None = None  # of the input read last
         self._reads = 0  # modulo SAMPLED
@@ -154,9 +154,11 @@ class Loop:
 
     def received(self) -> Counter[str]:
         """Data tuples that came, by upstream component; any thread may ask."""
-        sources = list(self._sources.values())
-        components = {source.component for source in sources if source.count and source.component is not None}
-        return Counter({name: sum(one.count for one in sources if one.component == name) for name in components})
+        received: Counter[str] = Counter()
+        for task, came in self._protocol.came.items():
+            if came:
+                received[self._components[task]] += came
+        return received
 
     def _loop(self, batch: Iterator[Any]) -> None:
         pipe, sources, inbox, state = self._pipe, self._sources, self._inbox, self._state
@@ -183,7 +185,6 @@ class Loop:
                 if source.control:
                     bolt.control(tup)
                 else:
-                    source.count += 1
                     channel = channels.get(source.task)
                     if channel is None and plain and (channel := clear(source.task)) is not None:
                         channels[source.task] = channel
@@ -225,5 +226,6 @@ class Loop:
     def _define(self, code: int, values: Any) -> None:
         if code == DEFINE_CHANNEL:
             number, component, stream, task, group = values
+            self._components[task] = component
             self._sources[number] = Source(component, stream, task, group, self._bolt.fields(component, stream))
         # else: task ids that nobody waits for any more

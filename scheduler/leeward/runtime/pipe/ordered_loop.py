@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,11 +33,15 @@ class OrderedLoop(Loop):
         """`parts`, `options`: as Loop has them. `wall`: the clock of the times that tuples carry."""
         super().__init__(*parts, **options)
         self._queue, self._wall = queue, wall
+        self._received: Counter[str] = Counter()  # data tuples that were read, by upstream component
         self._fence: Tuple | None = None  # handled when nothing waits any more
 
     @property
     def waiting(self) -> int:
         return len(self._queue)
+
+    def received(self) -> Counter[str]:
+        return Counter(self._received)
 
     def in_turn(self, instructions: Iterable[Instruction]) -> Iterable[Instruction]:
         return self._queue.in_turn(instructions, self._wall)
@@ -86,7 +91,7 @@ class OrderedLoop(Loop):
         named: Any = tuple.__new__(source.values, values)
         tup = Tuple(tup_id, source.component, source.stream, source.task, named)
         if not source.control:
-            source.count += 1
+            self._received[self._components[source.task]] += 1
             self._queue.add(tup, source.group, self._wall())
         elif source.stream == _HEARTBEAT or values[:1] == _SAMPLE:
             self._control(tup)
