@@ -43,11 +43,9 @@ PARTS: Mapping[str, Mapping[Callable[..., Any], Mapping[str, str]]] = {
     },
     "counts": {
         Loop._loop: {
-            "done += 1": "pass",
-            "meter.tuples += done": "pass",
-            "if done:": "if False:",
+            "if taken > others:": "if False:",
         },
-        Output._emit_plainly: {"slot[1] += 1": "pass"},
+        Output._emit_plainly: {"slot.count += 1": "pass"},
     },
 }
 METHODS: tuple[Callable[..., Any], ...] = (Loop.run, Loop._loop, Output._emit_plainly)

@@ -166,7 +166,8 @@ class Loop:
         late_s, long_s = pipe.pacing.late_s, pipe.pacing.long_s
         clear, process, ids = self._protocol.clear, bolt.process, pipe.form.ids
         copier, number, clock, new = self._copier, self._numbers, time.perf_counter, tuple.__new__
-        taken, done, busy, began = 0, 0, meter.busy_s, clock()
+        # inputs: all; those that `pipe` was told of; those that are not processed here (control, passed on, failed)
+        taken, told, others, busy, began = 0, 0, 0, meter.busy_s, clock()
         last, tup = began, None
         try:
             for code, values in zip(batch, batch):  # noqa: B905 (the same iterator twice: pairs)
@@ -184,35 +185,37 @@ class Loop:
                 tup = new(Tuple, (tup_id, source.component, source.stream, source.task, new(source.values, values)))
                 if source.control:
                     bolt.control(tup)
+                    others += 1
                 else:
                     channel = channels.get(source.task)
                     if channel is None and plain and (channel := clear(source.task)) is not None:
                         channels[source.task] = channel
                     if channel is None:
                         bolt.pass_on(tup, source.group)
+                        others += 1
                     else:
                         channel.count += 1
                         if ids:
                             bolt.process_and_ack(tup)
                         else:
                             process(tup)
-                        done += 1
                 now = clock()
                 if now - pipe.flushed_at > late_s:
                     if now - last > long_s:
-                        pipe.late(taken)
-                    pipe.taken += taken
-                    taken = 0
+                        pipe.late(taken - told)
+                    pipe.taken += taken - told
+                    told = taken
                     pipe.flush_all()
                     now = clock()
                 last = now
         except BaseException:
             self.at = tup
+            others += tup is not None
             raise
         finally:
-            pipe.taken += taken
-            meter.tuples += done
-            if done:
+            pipe.taken += taken - told
+            if taken > others:
+                meter.tuples += taken - others
                 meter.busy_s = busy + clock() - began
 
     def _attend(self, code: int, values: Any, rest: Iterator[Any]) -> None:

@@ -22,26 +22,36 @@ from leeward.runtime.pipe.pipe import PipeSerializer
 _LARGE_BYTES = 32 * 1024
 
 
+class Slot:
+    """A stream on which the task emits."""
+
+    __slots__ = ("count", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number  #: in the pipe's form
+        self.count = 0  #: tuples emitted
+
+
 class Output(Host):
     """Mixed in before streamparse's classes."""
 
     serializer: PipeSerializer
     counters: Counter[str]
-    _slots: dict[str | None, list[int]]
+    _slots: dict[str | None, Slot]
     _dropped = 0  # tuples that it emitted while it was no replica
 
     def _open_output(self) -> None:
         """Call it once the handshake is over."""
-        self._slots = {}  # stream -> [its number in the pipe's form, tuples emitted]
-        self._data_slots: list[list[int]] = []  # those of all streams but the markers'
+        self._slots = {}
+        self._data_slots: list[Slot] = []  # those of all streams but the markers'
         self._opening = threading.Lock()
 
     @property
     def _out(self) -> Counter[str]:
         """Tuples emitted, by stream."""
-        return Counter({name: count for name, (_, count) in list(self._slots.items()) if name is not None})
+        return Counter({name: slot.count for name, slot in list(self._slots.items()) if name is not None})
 
-    def _slot(self, stream: str | None) -> list[int]:
+    def _slot(self, stream: str | None) -> Slot:
         name = "default" if stream is None else stream
         with self._opening:
             slot = self._slots.get(name)
@@ -49,21 +59,21 @@ class Output(Host):
                 number, definition = self.serializer.form.stream(name)
                 if definition:
                     self.serializer.put(definition)
-                slot = self._slots[name] = [number, 0]
+                slot = self._slots[name] = Slot(number)
                 if name != MARKER_STREAM:
                     self._data_slots.append(slot)
             self._slots[stream] = slot
         return slot
 
-    def _emit_plainly(self, tup: list[Any], slot: list[int]) -> None:
+    def _emit_plainly(self, tup: list[Any], slot: Slot) -> None:
         """The short way, for almost every tuple."""
         pipe = self.serializer
         try:
-            data = pipe.form.emission(slot[0], tup)
+            data = pipe.form.emission(slot.number, tup)
         except UnfitError as error:
             self._report_unfit(error, slot)
             return
-        slot[1] += 1
+        slot.count += 1
         pipe.put(data)
         if len(pipe.out) > pipe.pacing.many or len(data) > _LARGE_BYTES:
             pipe.flush()
@@ -75,12 +85,12 @@ class Output(Host):
         pipe = self.serializer
         try:
             data = pipe.form.full_emission(
-                slot[0], _values(tup), list(anchors), tup_id, task or 0, need_task_ids and task is None
+                slot.number, _values(tup), list(anchors), tup_id, task or 0, need_task_ids and task is None
             )
         except UnfitError as error:
             self._report_unfit(error, slot)
             return [] if need_task_ids else None
-        slot[1] += 1
+        slot.count += 1
         pipe.put(data)
         if not need_task_ids:
             return None
@@ -111,7 +121,7 @@ class Output(Host):
         slot = self._slots.get(MARKER_STREAM) or self._slot(MARKER_STREAM)
         Output._emit_plainly(self, values, slot)
 
-    def _report_unfit(self, error: LeewardError, slot: list[int]) -> None:
+    def _report_unfit(self, error: LeewardError, slot: Slot) -> None:
         """Report the tuple in Storm's UI and log, and go on."""
         stream = next(name for name, other in list(self._slots.items()) if other is slot and name is not None)
         self.counters["unfit"] += 1

@@ -406,7 +406,7 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
         return total - before
 
     def _emitted(self) -> int:
-        return sum(slot[1] for slot in self._data_slots)
+        return sum(slot.count for slot in self._data_slots)
 
 
 def _marker(values: Any, task: int) -> Marker:
