@@ -41,7 +41,9 @@ def test_the_testbed_shows_its_figures_and_ends_by_ctrl_c(tmp_path):
     running = run(tmp_path, port)
     try:
         until, data = time.monotonic() + 120, {}
-        while time.monotonic() < until and not (data.get("done", 0) > 20 and len(data["domains"]) == 4):
+        while time.monotonic() < until and not (
+            data.get("done", 0) > 20 and len(data["domains"]) == len(data["classes"]) == 4
+        ):
             time.sleep(0.5)
             try:
                 data = httpx.get(f"http://127.0.0.1:{port}/data").json()
