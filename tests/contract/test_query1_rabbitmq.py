@@ -147,9 +147,11 @@ def test_results_outlive_the_broker_and_the_sink_connects_again(broker):
     sink = open_sink(settings(broker.url, "durable"), "t-1")
     sink.publish(Result(1, "before", "1", "1"))
     broker.stop()
-    threading.Timer(0.5, broker.start).start()
+    starting = threading.Timer(0.5, broker.start)
+    starting.start()
     sink.publish(Result(2, "after", "2", "2"))
     sink.close()
+    starting.join()
     assert [message[:2] for message in drain(broker.url, "durable")] == [("1", "before"), ("2", "after")]
 
 
