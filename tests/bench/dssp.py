@@ -4,7 +4,8 @@
 
 Part `deadlines`: x_u of so many nodes with full windows.  Part `dispatch`: a provider sends each query to so many
 domains, whose connections another process reads; its delay is from the time at which a query is due until a domain has
-its task, of 50 of the domains.  Part `simulation`: the largest setting of `leeward experiment dssp-scale`, once.
+its task, of 50 of the domains; a round of bare sockets stands beside it.  Part `simulation`: the largest setting of
+`leeward experiment dssp-scale`, once.
 
 Part `discovery`: so many domains, each with two areas that overlap (so that each match is found twice and told once)
 and under a lease, are asked for those of an area that has exactly so many.  In memory: of the registry's object, with

@@ -9,7 +9,8 @@ key and 20 characters. They come as fast as the task takes them (rate 0), or one
 
 In each round a task works through as many tuples in each mode: with all of measuring, with none, and with one part
 alone, in another order each time. The parts are the publication each second; the sampling of sojourn times and of the
-load of key groups; the counts of what comes, is processed, is emitted and how long that takes. A mode's figure is the
+load of key groups; the counts of what is processed, is emitted and how long that takes (what comes is counted by the
+protocol, measured or not). A mode's figure is the
 processor time of the whole process for a tuple, all its threads. A processor's speed drifts by more than measuring
 costs, so rounds are short and many, and what a mode adds to none is the median of what it adds in each round, with the
 interval that holds it in 95 of 100 samples of the rounds (bootstrap).
@@ -334,19 +335,21 @@ def main() -> None:
             with Running(name, conf, folder / name) as running:
                 tasks[name] = measured(running, client, options)
             console.print(f"{name}: {time.monotonic() - began:.0f} s")
-    path = path_us(folder, options.paths, options.base_port) if options.paths and 0 in options.rates else None
+    path = None
+    if options.paths and 0 in options.rates:
+        us = path_us(folder, options.paths, options.base_port)
+        path = {"cpu_us": us, "share": share_of_path(tasks, us)}
     result = {
         "command": " ".join(["python tests/bench/measuring.py", *sys.argv[1:]]),
         "settings": {"keys": KEYS, "bytes": BYTES, "tuples_a_frame": TUPLES_A_FRAME, **_plain(options)},
         "machine": {**facts(), "load": load, "stolen_s": round(stolen_s() - stolen, 2)},
         "tasks": tasks,
-        "path": path and {"cpu_us": path, "share": share_of_path(tasks, path)},
+        "path": path,
     }
     print_tables(tasks, console)
     if path:
-        parts = ", ".join(f"{kind} {us:g} us" for kind, us in path.items())
-        share = share_of_path(tasks, path)
-        console.print(f"A path of three tasks on Storm, for a tuple: {parts}; measuring is {share:.2%} of it.")
+        parts = ", ".join(f"{kind} {us:g} us" for kind, us in path["cpu_us"].items())
+        console.print(f"A path of three tasks on Storm, for a tuple: {parts}; measuring is {path['share']:.2%} of it.")
     write_result(options.out, result, console)
 
 

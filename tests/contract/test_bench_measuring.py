@@ -42,6 +42,12 @@ def test_each_mode_does_its_parts_only_and_no_tuple_is_lost(tmp_path):
     assert 0 < sum(result["tasks"]["counting"]["line"]["groups"].values()) < result["tasks"]["counting"]["sent"]
 
 
+def test_measuring_in_each_task_of_a_path_is_compared_with_the_path_without_it():
+    tasks = {name: {"rates": {"0": {"parts_ns": {"all": ns}}}} for name, ns in (("counting", 50.0), ("passing", 20.0))}
+    with bench_module("measuring") as measuring:
+        assert measuring.share_of_path(tasks, {"jvm": 4.0, "python": 6.15}) == pytest.approx(0.015)
+
+
 def test_code_that_measures_no_more_where_it_did_is_an_error(measured_task, monkeypatch):
     method = measured_task.Loop._loop
     monkeypatch.setitem(measured_task.PARTS["counts"], method, {"source.count -= 1": "pass"})

@@ -23,7 +23,7 @@ class Channel:
     probed: int = -1  #: newest base of which a probe was seen
     called: int = -1  #: newest epoch of which a call was received
     count: int = 0  #: data tuples that came and were not dropped
-    dropped: int = 0  #: data tuples that came and were
+    dropped: int = 0  #: data tuples that came and were dropped
     since: int = 0  #: `count` at the last marker, less that one if it is counted
     #: the sender's count in the marker before; 0 before the first of all; None: not known until the next marker
     last_sent: int | None = 0
