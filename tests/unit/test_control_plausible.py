@@ -71,3 +71,15 @@ def test_counters_that_grow_pass(tuples: int, emitted: int, seconds: float):
 @pytest.mark.parametrize("line", ["[" * 100_000, '{"component": ' * 5000, '{"groups": {"x": 1}}', "\x00", "1" * 10_000])
 def test_a_line_that_no_task_writes_is_told_and_ends_no_service(line: str):
     assert "task 4 tells figures that cannot be read" in judged(line)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"place": [10**400, 0.0, 0.1, 0.5]},
+        {"view": {"title": "", "note": "", "width": 10**400, "height": 1, "arrows": []}},
+    ],
+)
+def test_a_number_too_long_for_a_float_is_none_and_ends_no_service(field: dict[str, object]):
+    [sample] = read_samples({4: changed(**field)}).values()
+    assert sample.place is None and sample.view is None and judged(changed(**field)) == ""

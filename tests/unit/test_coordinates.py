@@ -67,7 +67,7 @@ def test_nodes_at_one_point_part_into_some_direction():
 @pytest.mark.parametrize(
     "message",
     [None, [], [0.1] * 3, [0.1] * 5, [0.0, 0.0, -1.0, 0.5], [0.0, 0.0, 0.1, 0.0], [0.0, 0.0, 0.1, 2.0],
-     [math.nan, 0.0, 0.1, 0.5], ["0", 0.0, 0.1, 0.5], [True, 0.0, 0.1, 0.5], {"x": 1}],
+     [math.nan, 0.0, 0.1, 0.5], ["0", 0.0, 0.1, 0.5], [10**400, 0.0, 0.1, 0.5], [True, 0.0, 0.1, 0.5], {"x": 1}],
 )  # fmt: skip
 def test_a_message_that_is_no_coordinate_is_refused(message):
     assert Coordinate.of(message) is None

@@ -41,9 +41,14 @@ class Coordinate:
         """From a message; None if these are no such figures."""
         if not isinstance(figures, list | tuple) or len(figures) != DIMENSIONS + 2:
             return None
-        if not all(type(value) in (int, float) and math.isfinite(value) for value in figures):
+        if not set(map(type, figures)) <= {int, float}:
             return None
-        *position, height, error = map(float, figures)
+        try:
+            *position, height, error = map(float, figures)
+        except OverflowError:  # an int of hundreds of digits
+            return None
+        if not all(map(math.isfinite, (*position, height, error))):
+            return None
         return cls(tuple(position), height, error) if height > 0 and 0 < error <= 1 else None
 
 

@@ -50,7 +50,7 @@ class View:
             width, height = (_length(document[name]) for name in ("width", "height"))
             given = [_arrow(*one) for one in document["arrows"][:MOST_ARROWS]]
             title, note = (str(document[name])[:MOST_LETTERS] for name in ("title", "note"))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):  # the last: an int of hundreds of digits
             return None
         inside = tuple(one for one in given if all(_holds(place, width, height) for place in (one.start, one.end)))
         return cls(title=title, note=note, width=width, height=height, arrows=inside)
