@@ -35,10 +35,10 @@ PARTS: Mapping[str, Mapping[Callable[..., Any], Mapping[str, str]]] = {
     "publication": {},  # see Publisher
     "sampling": {
         Loop.run: {
-            "self._reads = (self._reads + 1) % SAMPLED": "pass",
-            "if self._reads < 2:": "if False:",
+            "self._left -= 1": "pass",
+            "if self._left < 2:": "if False:",
             "if self._load is not None:": "if False:",
-            "if self._reads == 1:": "if False:",
+            "if self._left == 0:": "if False:",
         },
     },
     "counts": {

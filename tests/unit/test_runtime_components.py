@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -854,6 +855,22 @@ def test_sojourn_times_are_published(keyed_bolt, monkeypatch):
     metrics = json.loads(keyed_bolt.link.metrics())
     assert 0 < metrics["sojourns"] < metrics["processed"] == 20, "of some reads"
     assert metrics["sojourn_s"] >= 0.002 * metrics["sojourns"]
+
+
+def test_reads_that_come_in_a_rhythm_are_timed_at_each_of_its_beats(keyed_bolt, monkeypatch):
+    """Of the eight reads of a pulse one has all the work: timing each eighth read would show it always or never."""
+    slow_s, count = 0.004, keyed_bolt.component.process
+    key = next(key for key in "abcdefgh" if even_table([5, 6])[key_group(key)] == 5)
+    beats = itertools.count()
+    monkeypatch.setattr(
+        keyed_bolt.component, "process", lambda tup: time.sleep(slow_s * (next(beats) % 8 == 3)) or count(tup)
+    )
+    for _ in range(320):
+        keyed_bolt.tuple("pass", 3, [key])
+        keyed_bolt.beat()
+    metrics = json.loads(keyed_bolt.link.metrics())
+    timed, slow = metrics["sojourns"], metrics["sojourn_s"] // slow_s
+    assert 20 <= timed <= 80 and 1 <= slow <= timed // 2
 
 
 def test_a_step_of_the_wall_clock_does_not_reach_the_rates(keyed_bolt, monkeypatch):

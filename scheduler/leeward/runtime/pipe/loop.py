@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, Protocol
 
 from pystorm.component import Tuple
@@ -27,7 +28,8 @@ from leeward.runtime.pipe.waiting import Waiting
 from leeward.runtime.state.keyed import NO_GROUP, KeyedState
 from leeward.runtime.state.sampling import GroupLoad
 
-#: Of so many reads the tuples of one are timed.
+#: Of so many reads the tuples of one are timed, on average. The distance is drawn anew each time: a pulse gives as many
+#: reads each second, and each eighth could be the first one of a burst for minutes.
 SAMPLED = 8
 
 
@@ -107,7 +109,7 @@ class Loop:
         self._components: dict[int, str] = {}  # by upstream task
         self._numbers = itertools.count(1)  # ids of tuples that Storm has given none
         self._rest: Iterator[Any] | None = None  # of the input read last
-        self._reads = 0  # modulo SAMPLED
+        self._left, self._random = SAMPLED, Random(0)  # reads until one is timed
         self._clear: dict[int, Channel] = {}  # by upstream task; until the protocol has something to carry out
         self.at: Tuple | None = None  #: the tuple whose processing raised an exception
 
@@ -118,14 +120,14 @@ class Loop:
         if self._rest is None:
             pipe, blocks = self._pipe, self._pipe.blocks
             batch = pipe.batch()
-            self._reads = (self._reads + 1) % SAMPLED
-            if self._reads < 2:  # a read is timed from the one before it
+            self._left -= 1
+            if self._left < 2:  # a read is timed from the one before it
                 self._meter.sojourns.read(pipe.flushed_at, there=pipe.blocks == blocks)  # it flushes before it reads
             self._rest = iter(batch)
             self._bolt.attend()
             if self._load is not None:
                 self._load.sample(batch, self._sources)
-        if self._reads == 1:
+        if self._left == 0:
             self._timed(self._rest)
         else:
             self._loop(self._rest)
@@ -133,6 +135,7 @@ class Loop:
 
     def _timed(self, batch: Iterator[Any]) -> None:
         """As `_loop`; the sojourn times of these tuples count."""
+        self._left = self._random.randint(2, 2 * SAMPLED - 2)
         meter = self._meter
         tuples, busy_s = meter.tuples, meter.busy_s
         self._loop(batch)
