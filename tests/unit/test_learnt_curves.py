@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leeward.control.learning.curves import HALF_LIFE_S, LEAST_GROWTH, CurveLearner, Stay
+from leeward.control.learning.cutting import SHIFTED
 
 SERVICE_S = 0.004
 
@@ -87,6 +88,32 @@ def test_tuples_that_come_in_bursts_are_learnt_however_far_from_the_prior():
     exact = SERVICE_S * (1 + 1000 * 0.1 / 0.9)
     assert curve.response_s(0.1 / SERVICE_S) == pytest.approx(exact, rel=0.05)
     assert curve.error(0.1 / SERVICE_S) < 0.2
+
+
+def seen(growth: float, spans: int, rng: random.Random) -> CurveLearner:
+    """After so many spans of a component whose tuples stay as M/M/1 has it, `growth` times as long at full use."""
+    learner = CurveLearner()
+    for at in range(spans):
+        rho = rng.uniform(0.2, 0.7)
+        learner.add(line(rho, rng.gauss(1.0, 0.1), rng.gauss(growth, 0.1)), 10.0 * at)
+    return learner
+
+
+def test_a_queue_that_is_left_over_moves_no_curve():
+    """While replicas are too few a queue grows; after the plan that added some, it is worked off at moderate use."""
+    learner = seen(1.0, 30, random.Random(5))
+    for at in range(5):
+        learner.add(line(0.65, 1.0, 20.0), 300.0 + 10.0 * at)
+    exact = SERVICE_S / (1.0 - 0.6)
+    assert learner.fit(SERVICE_S).response_s(0.6 / SERVICE_S) == pytest.approx(exact, rel=0.1)
+
+
+def test_times_that_stay_long_become_the_curve():
+    rng = random.Random(6)
+    learner = seen(1.0, 60, rng)
+    for at in range(4 * SHIFTED):
+        learner.add(line(rng.uniform(0.2, 0.7), 1.0, rng.gauss(50.0, 5.0)), 600.0 + 10.0 * at)
+    assert learner.fit(SERVICE_S).growth > 15
 
 
 def test_what_was_is_forgotten():

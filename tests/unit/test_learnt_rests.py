@@ -31,6 +31,15 @@ def test_scattered_measurements_give_the_rest_and_its_error():
     assert abs(0.08 + rest.seconds - 0.15) < 0.2 * 0.15
 
 
+def test_results_that_waited_for_replicas_move_the_rest_little():
+    """Three spans of 5 s each, as the source's rate had outrun a component before a plan came."""
+    rng, learner = random.Random(2), RestLearner()
+    for at in range(60):
+        late = 5.0 if at in (30, 31, 32) else 0.0
+        learner.add(0.08 + rng.gauss(0.07, 0.01) + late, 0.08, 10.0 * at)
+    assert learner.fit().seconds == pytest.approx(0.07, abs=0.01)
+
+
 def test_nothing_is_added_before_enough_was_measured():
     learner = RestLearner()
     for at in range(int(LEAST_SAMPLES) - 1):

@@ -10,7 +10,8 @@ rho, the share of the span in which it was busy. So b and g come from linear lea
 1, and noise is relative to the time itself. The prior is M/M/1 (b = g = 1), so that rates that no sample shows keep the
 model's form, and say that it is not sure. It counts as known up to PRIOR_ERROR, or up to as much as the samples are off
 it: tuples that come in bursts stay a hundred times as long as M/M/1 has it, and the prior must not hold that back. The
-noise of the samples is what they are away from their own line, for the same reason.
+noise of the samples is what they are away from their own line, for the same reason. A sample far from the line counts
+less (`cutting.py`).
 
 The estimate is kept as sums (information form), in which forgetting is a factor: it never diverges, and a direction in
 which nothing new is seen goes back to the prior.
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leeward.control.learning.aging import kept_share
+from leeward.control.learning.cutting import LEFT, Cutting
 from leeward.core.learnt import LearntCurve
 
 #: A sample counts half after this time, s.
@@ -33,6 +35,8 @@ PRIOR_ERROR = 0.5
 NOISE, NOISE_WEIGHT = 0.2, 4.0
 #: Weight of the prior in the line that the noise is measured from: next to none.
 TRACE = 1e-6
+#: Samples that count in full.
+UNCUT = 5.0
 #: Over this utilisation a queue is not stationary within a span.
 MOST_BUSY = 0.95
 #: The wait grows at least by this much, so that the curve has its limit at full use.
@@ -75,18 +79,28 @@ class CurveLearner:
     _at: float | None = None
     #: Sums over samples of weight times: (1-rho)^2, (1-rho) rho, rho^2, (1-rho) y, rho y, y^2.
     _sums: list[float] = field(default_factory=lambda: [0.0] * 6)
+    _cutting: Cutting = field(default_factory=Cutting)
 
     def add(self, stay: Stay, now: float) -> None:
         """One more sample; one that is not usable is left out."""
         if not stay.usable:
             return
         self._forget(now)
-        rho, y = stay.busy, stay.relative
+        rho, y = stay.busy, self._near(stay)
         idle = 1.0 - rho
         for at, more in enumerate((idle * idle, idle * rho, rho * rho, idle * y, rho * y, y * y)):
             self._sums[at] += more
         self.samples += 1.0
         self.low, self.high = min(self.low, rho), max(self.high, rho)
+
+    def _near(self, stay: Stay) -> float:
+        """y of the sample, not too far from the line; the spread is the noise and the line's own error there."""
+        if self.samples < UNCUT:
+            return stay.relative
+        rest, growth, noise, (b, bg, g) = self._line()
+        rho, idle = stay.busy, 1.0 - stay.busy
+        spread = math.sqrt(noise**2 + b * idle * idle + 2 * bg * idle * rho + g * rho * rho)
+        return max(0.0, self._cutting.near(stay.relative, rest * idle + growth * rho, spread))
 
     def _forget(self, now: float) -> None:
         kept = kept_share(self._at, now, HALF_LIFE_S)
@@ -110,14 +124,20 @@ class CurveLearner:
         """The curve for a service time of `service_s`; None before the first sample."""
         if not self.samples or not 0.0 < service_s < math.inf:
             return None
-        rest, growth, _ = self._solve(NOISE, prior=TRACE)
-        noise = math.sqrt((NOISE_WEIGHT * NOISE**2 + self._left(rest, growth)) / (NOISE_WEIGHT + self.samples))
+        _, _, noise, _ = self._line()
         loose = max(PRIOR_ERROR, math.sqrt(self._left(1.0, 1.0) / self.samples))
         rest, growth, spread = self._solve(noise, prior=max(TRACE, (noise / loose) ** 2))
         return LearntCurve(
             service_s=service_s, rest=rest, growth=growth, samples=self.samples, low=self.low, high=self.high,
             covariance=spread,
         )  # fmt: skip
+
+    def _line(self) -> tuple[float, float, float, tuple[float, float, float]]:
+        """(b, g, relative noise, covariance of b and g) of the samples alone."""
+        rest, growth, (b, bg, g) = self._solve(1.0, prior=TRACE)
+        left = self._left(rest, growth) / LEFT
+        noise = math.sqrt((NOISE_WEIGHT * NOISE**2 + left) / (NOISE_WEIGHT + self.samples))
+        return rest, growth, noise, (noise**2 * b, noise**2 * bg, noise**2 * g)
 
     def _solve(self, noise: float, *, prior: float) -> tuple[float, float, tuple[float, float, float]]:
         """(b, g, their covariance) for samples with this relative noise, and a prior that counts as so many samples."""

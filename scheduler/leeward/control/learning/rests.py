@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from leeward.control.learning.aging import kept_share
+from leeward.control.learning.cutting import LEFT, Cutting
 from leeward.core.learnt import Rest
 
 #: A sample counts half after this time, s.
 HALF_LIFE_S = 600.0
-#: With fewer samples nothing is added.
+#: With fewer samples nothing is added, and none is cut (`cutting.py`).
 LEAST_SAMPLES = 5.0
+#: Samples so far apart do not count as far off, s.
+LEAST_SPREAD_S = 0.005
 
 
 @dataclass(slots=True)
@@ -30,6 +33,7 @@ class RestLearner:
     _sum: float = 0.0
     _squares: float = 0.0
     _at: float | None = None
+    _cutting: Cutting = field(default_factory=Cutting)
 
     def add(self, measured_s: float, modelled_s: float, now: float) -> None:
         """Measured by results of the last seconds, and modelled for the deployment in force; both s."""
@@ -37,6 +41,9 @@ class RestLearner:
         if not math.isfinite(off) or measured_s <= 0.0:
             return
         self._forget(now)
+        if self._weight >= LEAST_SAMPLES:
+            mean, variance = self._moments()
+            off = self._cutting.near(off, mean, math.sqrt(variance / LEFT + LEAST_SPREAD_S**2))
         self._weight += 1.0
         self._sum += off
         self._squares += off * off
@@ -53,15 +60,21 @@ class RestLearner:
     @classmethod
     def of(cls, kept: Sequence[float], now: float) -> RestLearner:
         """As it was kept, and aged until `now`."""
-        learner = cls(*kept)
-        if kept:
-            learner._forget(now)
+        if not kept:
+            return cls()
+        weight, total, squares, at = kept
+        learner = cls(weight, total, squares, at)
+        learner._forget(now)
         return learner
 
     def fit(self) -> Rest | None:
         """None while too few samples count."""
         if self._weight < LEAST_SAMPLES:
             return None
+        mean, variance = self._moments()
+        return Rest(mean, math.sqrt(variance / LEFT / self._weight), self._weight)
+
+    def _moments(self) -> tuple[float, float]:
+        """(mean, variance) of the samples; at least one counts."""
         mean = self._sum / self._weight
-        variance = max(0.0, self._squares / self._weight - mean * mean)
-        return Rest(mean, math.sqrt(variance / self._weight), self._weight)
+        return mean, max(0.0, self._squares / self._weight - mean * mean)
