@@ -17,23 +17,31 @@ supervisors = st.lists(
     st.builds(Supervisor, node=names, ports=st.sampled_from([(1,), (1, 2), ()]), blacklisted=st.booleans()),
     unique_by=lambda one: one.node, max_size=3,
 )  # fmt: skip
-looks = st.tuples(supervisors, st.frozensets(st.builds(Slot, names, st.integers(1, 2))), st.frozensets(names))
+taken = st.frozensets(st.builds(Slot, names, st.integers(1, 2)))
+crowded = st.dictionaries(names, st.integers(0, 9))
 
 
-def snapshot(supervisors, taken):
+def snapshot(supervisors, taken, crowded=None):
     assigned = Assigned(managed=False, epoch=None, reason="", slots={})
-    return ClusterSnapshot(supervisors=tuple(supervisors), tasks={}, assigned=assigned, taken=taken)
+    return ClusterSnapshot(
+        supervisors=tuple(supervisors), tasks={}, assigned=assigned, taken=taken, crowded=crowded or {}
+    )
 
 
-@given(st.lists(looks, min_size=1, max_size=6), st.integers(1, 4))
-def test_each_view_has_the_nodes_that_its_snapshot_says(found, eps_max):
-    seen = NodesSeen()
-    for supervisors, taken, draining in found:
+@given(
+    st.lists(supervisors, min_size=1, max_size=2),
+    st.lists(st.tuples(st.booleans(), taken, crowded, st.frozensets(names)), min_size=1, max_size=8),
+    st.integers(1, 4),
+)
+def test_each_view_has_the_nodes_that_its_snapshot_says(clusters, found, eps_max):
+    seen, drains = NodesSeen(), frozenset()
+    for other, taken, crowded, draining in found:
+        supervisors, drains = (clusters[-1], draining) if other else (clusters[0], drains)
         free = {one.node: tuple(port for port in one.ports if Slot(one.node, port) not in taken) for one in supervisors}
-        assert seen.of(snapshot(supervisors, taken), draining, eps_max, {}) == tuple(
+        assert seen.of(snapshot(supervisors, taken, crowded), drains, eps_max, {}) == tuple(
             Node(
-                id=one.node, ports=free[one.node], capacity=eps_max * len(free[one.node]),
-                draining=one.node in draining, meta={},
+                id=one.node, ports=free[one.node], draining=one.node in drains, meta={},
+                capacity=max(0, eps_max * len(free[one.node]) - crowded.get(one.node, 0)),
             )
             for one in supervisors if not one.blacklisted
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter, ge
 
 from leeward.core.metrics import TaskMetrics
 
@@ -10,6 +11,7 @@ from leeward.core.metrics import TaskMetrics
 SLACK_S = 60.0
 #: Figures that never fall while a process lives.
 _TOTALS = ("processed", "busy_s", "looked_at", "dropped", "sojourns", "sojourn_s", "up_bytes", "down_bytes")
+_totals = attrgetter(*_TOTALS)
 
 
 def implausible(lines: Mapping[int, str], samples: Mapping[int, TaskMetrics], before: Mapping[int, TaskMetrics]) -> str:
@@ -30,14 +32,14 @@ def implausible(lines: Mapping[int, str], samples: Mapping[int, TaskMetrics], be
 def _cannot_follow(old: TaskMetrics, new: TaskMetrics) -> str:
     if new.pid != old.pid or new.component != old.component:
         return ""
-    for name in _TOTALS:
-        was, now = getattr(old, name), getattr(new, name)
-        if now < was:
-            return f"{name} fell from {was:g} to {now:g}"
+    totals, before = _totals(new), _totals(old)
+    if not all(map(ge, totals, before)):
+        name, was, now = next(one for one in zip(_TOTALS, before, totals, strict=True) if one[2] < one[1])
+        return f"{name} fell from {was:g} to {now:g}"
     for what, counts, were in (("received", new.received, old.received), ("sent", new.sent, old.sent)):
-        for name in sorted(were):
-            if counts.get(name, 0) < were[name]:
-                return f"{what} {name} fell from {were[name]} to {counts.get(name, 0)}"
+        if fell := [name for name, count in were.items() if counts.get(name, 0) < count]:
+            name = min(fell)
+            return f"{what} {name} fell from {were[name]} to {counts.get(name, 0)}"
     busy, passed = new.busy_s - old.busy_s, new.t - old.t
     if passed > 0 and busy > passed + SLACK_S:
         return f"it was busy for {busy:.1f} s of {passed:.1f} s"

@@ -62,10 +62,10 @@ def where(name: str, group: str = POLICIES) -> str:
     """`module:Class` of this name. Raises ConfigError if there is none, or if two packages claim it."""
     if ":" in name:
         return name
-    known = names(group)
-    if name not in known:
-        refuse_unknown(KINDS[group], {name: group}, known)
-    found = sorted({point.value for point in entry_points(group=group, name=name)})
+    points = entry_points(group=group)
+    found = sorted({point.value for point in points if point.name == name})
+    if not found:
+        refuse_unknown(KINDS[group], {name: group}, sorted(points.names))
     if len(found) > 1:
         raise ConfigError(f"{group}: {name!r} is {' and '.join(found)}.", remedy="Uninstall one of them.")
     return found[0]
@@ -75,7 +75,8 @@ def policy_of(chosen: Chosen) -> Policy | None:
     """The policy that the settings name, made with its own settings; None if only people decide."""
     name = chosen.service.policy
     tables = {table for table in chosen.policies if ":" not in table}
-    refuse_unknown("policy", {table: dict(chosen.policies[table]) for table in sorted(tables)}, names())
+    if tables:
+        refuse_unknown("policy", {table: dict(chosen.policies[table]) for table in sorted(tables)}, names())
     return None if name == NONE else make_policy(name, chosen.policies.get(name, {}))
 
 

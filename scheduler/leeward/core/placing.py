@@ -109,7 +109,10 @@ def places(view: ClusterView) -> dict[str, dict[str, int]]:
     """
     nodes, warm = {node.id for node in view.nodes}, _warm(view, view.tables)
     busy = _busy(view, view.tables, view.assignment)
-    room = sorted(node.id for node in view.nodes if any(Slot(node.id, port) not in busy for port in node.ports))
+    used: dict[str, set[int]] = {}
+    for slot in busy:
+        used.setdefault(slot.node, set()).add(slot.port)
+    room = sorted(node.id for node in view.nodes if not used.get(node.id, frozenset()).issuperset(node.ports))
     idle = {
         task: slot.node for task, slot in view.assignment.items()
         if task in warm and slot.node in nodes and slot not in busy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -120,9 +120,9 @@ class Learner:
             _agreement(name, stays[name], self._curves[name], 1.0 / service[name]) for name in sorted(stays)
             if name in service
         )  # fmt: skip
-        for (source, target), learner in self._selectivities.items():
-            processed, sent = _counts(old, new, source, target)
-            learner.add(processed, sent, now)
+        processed, received = _counts(old, new)
+        for stream, learner in self._selectivities.items():
+            learner.add(processed.get(stream[0], 0), received.get(stream, 0), now)
 
     # --- results
 
@@ -186,18 +186,18 @@ def stay_of(before: TaskMetrics, after: TaskMetrics) -> Stay | None:
 
 
 def _counts(
-    old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics], source: str, target: str
-) -> tuple[float, float]:
-    """Tuples that `source` has processed, and that `target` has received from it; of processes seen twice."""
-    processed = received = 0
+    old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics]
+) -> tuple[Mapping[str, int], Mapping[tuple[str, str], int]]:
+    """By component, tuples that it has processed; by stream, tuples received; of processes seen twice."""
+    processed: Counter[str] = Counter()
+    received: Counter[tuple[str, str]] = Counter()
     for task, after in new.items():
         before = old.get(task)
         if before is None or before.pid != after.pid:
             continue
-        if after.component == source:
-            processed += after.processed - before.processed
-        elif after.component == target:
-            received += after.received.get(source, 0) - before.received.get(source, 0)
+        processed[after.component] += after.processed - before.processed
+        for source, count in after.received.items():
+            received[source, after.component] += count - before.received.get(source, 0)
     return processed, received
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields
 
-from leeward.control.learning.learner import Learner
+from leeward.control.learning.learner import Agreement, Learner
 from leeward.control.learning.record import LearntRecord
+from leeward.core.learnt import StoreLink
+
+_OF_AGREEMENTS = tuple(field.name for field in fields(Agreement) if field.name != "component")
+_OF_LINKS = tuple(field.name for field in fields(StoreLink))
 
 
 def learnt_fields(learner: Learner) -> dict[str, object]:
@@ -16,11 +20,10 @@ def learnt_fields(learner: Learner) -> dict[str, object]:
     known, cost, (handovers, off_s) = learner.learnt({}), learner.handover_cost, learner.handovers
     return {
         "models": {
-            one.component: {name: _short(value) for name, value in asdict(one).items() if name != "component"}
-            for one in learner.agreements
+            one.component: {name: _short(getattr(one, name)) for name in _OF_AGREEMENTS} for one in learner.agreements
         },
         "stores": {
-            node: {name: _short(value) for name, value in asdict(link).items()} for node, link in known.stores.items()
+            node: {name: _short(getattr(link, name)) for name in _OF_LINKS} for node, link in known.stores.items()
         },
         "selectivities": {
             f"{source}>{target}": {name: _short(value) for name, value in ratio._asdict().items()}

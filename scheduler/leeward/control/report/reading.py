@@ -37,6 +37,8 @@ def signed(value: object) -> float | None:
 
 def whole(value: object) -> int | None:
     """A finite number that is not negative, without its fraction; else None."""
+    if type(value) is int:  # nearly always, and a large cluster has thousands
+        return value if value >= 0 else None
     found = number(value)
     return None if found is None else int(found)
 
