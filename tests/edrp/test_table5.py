@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from leeward.cli import _build
+from leeward.cli._edrp_table5 import SPEED, Asked
+from leeward.cli._kept import Kept
 from leeward.control.registry import policy_of, setting_names
 from leeward.core.settings import settings_from
 from leeward.policies.edrp.experiments import table5
-from leeward.policies.edrp.experiments.table5 import LIVE, MODES, OBJECTIVES, QUIET_S, RESTART, Measured
+from leeward.policies.edrp.experiments.table5 import LIVE, MODES, OBJECTIVES, QUIET_S, RESTART, Measured, measured_of
 
 
 @dataclass
@@ -74,6 +78,19 @@ def test_a_run_in_which_nothing_was_seen_has_no_figures():
         measured([PLAN], [Written(1000, 0.1)])
     with pytest.raises(ValueError, match="without"):
         measured([looked(1000, 8)], [])
+
+
+def test_runs_that_are_over_are_told_without_a_cluster_and_stay(tmp_path):
+    """The four days of eight runs take longer than an evening; those that are over are kept where `--runs` says."""
+    kept = Kept(tmp_path / "runs", (Asked(quick=False, hours=96, seed=1, runs=(), options="").rows, SPEED), measured_of)
+    for objective in OBJECTIVES:
+        for mode in MODES:
+            kept.add(measured([looked(1000, 8)], [Written(1000, 0.1)], objective=objective.name, mode=mode))
+    words = ["experiment", "edrp-table5", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(_build(), [*words, "--output", "json"])
+    assert done.exit_code == 0, done.output
+    assert len(list((tmp_path / "runs").glob("*.json"))) == 8
+    assert (tmp_path / "out/edrp-table5.svg").exists() and not (tmp_path / "out/rows").exists()
 
 
 def test_a_run_survives_its_file():

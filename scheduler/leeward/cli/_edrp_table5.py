@@ -63,12 +63,17 @@ class Asked:
         return f"{self.hours:g} h generated with seed {self.seed}, {shape}, at most {PEAK:g} tuples/s"
 
 
-def run_table5(asked: Asked, *, folder: Path, base_port: int, output: Output, out: Path) -> None:
-    """All runs that are not kept of an earlier call, one after the other; raises LeewardError, OSError, typer.Exit."""
+def run_table5(
+    asked: Asked, *, folder: Path, base_port: int, output: Output, out: Path, runs: Path | None = None
+) -> None:
+    """All runs that are not kept of an earlier call, one after the other; raises LeewardError, OSError, typer.Exit.
+
+    `runs`: where they are kept for good; None: in `out`, until all are over.
+    """
     refuse_elsewhere(f"experiment {NAME}")
     sigterm_interrupts()
     began = time.monotonic()
-    kept = Kept(out / f"{NAME}.runs", (asked.rows, SPEED), measured_of)
+    kept = Kept(runs or out / f"{NAME}.runs", (asked.rows, SPEED), measured_of)
     left = [run for run in asked.runs if (run[0].name, run[1]) not in kept.runs]
     failed: list[str] = []
     try:
@@ -90,7 +95,7 @@ def run_table5(asked: Asked, *, folder: Path, base_port: int, output: Output, ou
     command = f"leeward experiment {NAME} --seed {asked.seed}{asked.options}"
     seconds = sum(one.seconds for one in kept.runs.values()) if not left else time.monotonic() - began
     tell(NAME, finding, command=command, seed=asked.seed, seconds=seconds, output=output, out=out)
-    if len(kept.runs) == 2 * len(OBJECTIVES):
+    if runs is None and len(kept.runs) == 2 * len(OBJECTIVES):
         kept.end()  # it is over: the next call measures again
 
 

@@ -224,6 +224,10 @@ def edrp_table5(
     base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
     output: OutputOption = Output.table,
     out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, picture, rows and events.")] = OUT / "edrp-table5",
+    runs: Annotated[
+        Path | None,
+        typer.Option(help="Folder of runs that are over, kept for good. [default: in --out, until all eight are over]"),
+    ] = None,
 ) -> None:
     """EDRP, Table V: query 1 on a real Storm for four objectives, by handover and by restart.
 
@@ -235,17 +239,17 @@ def edrp_table5(
 
     names = one_of("--objective", objective, [one.name for one in OBJECTIVES])
     modes = one_of("--mode", mode, MODES)
-    runs = [(one, how) for how in modes for one in OBJECTIVES if one.name in names]
+    chosen = [(one, how) for how in modes for one in OBJECTIVES if one.name in names]
     words = ["--quick"] if quick else []
     words += ["--hours", f"{hours:g}"] if hours else []
     for option, given in (("--objective", objective), ("--mode", mode)):
         words += [word for name in given or () for word in (option, name)]
     asked = Asked(
-        quick=quick, hours=hours or (QUICK_H if quick else FULL_H), seed=seed, runs=runs,
+        quick=quick, hours=hours or (QUICK_H if quick else FULL_H), seed=seed, runs=chosen,
         options=f" {shlex.join(words)}" if words else "",
     )  # fmt: skip
     with refusing():
-        run_table5(asked, folder=cluster, base_port=base_port, output=output, out=out)
+        run_table5(asked, folder=cluster, base_port=base_port, output=output, out=out, runs=runs)
 
 
 def one_of(option: str, given: list[str] | None, known: Sequence[str]) -> list[str]:
