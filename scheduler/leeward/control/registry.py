@@ -65,7 +65,7 @@ def where(name: str, group: str = POLICIES) -> str:
     points = entry_points(group=group)
     found = sorted({point.value for point in points if point.name == name})
     if not found:
-        refuse_unknown(KINDS[group], {name: group}, sorted(points.names))
+        refuse_unknown(KINDS[group], {name: group}, sorted({point.name for point in points}))
     if len(found) > 1:
         raise ConfigError(f"{group}: {name!r} is {' and '.join(found)}.", remedy="Uninstall one of them.")
     return found[0]
