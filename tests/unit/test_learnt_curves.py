@@ -136,7 +136,14 @@ def test_it_has_the_limit_of_a_queue_even_if_no_tuple_ever_waited():
 
 def test_stays_that_say_nothing_are_left_out():
     learner = CurveLearner()
-    for change in ({"tuples": 3}, {"busy": 0.99}, {"busy": 0.0}, {"sojourn_s": math.nan}, {"service_s": 0.0}):
+    for change in (
+        {"tuples": 3},
+        {"sojourn_s": 2.0},
+        {"busy": 0.99},
+        {"busy": 0.0},
+        {"sojourn_s": math.nan},
+        {"service_s": 0.0},
+    ):
         stay = {"tuples": 100, "sojourn_s": 0.01, "service_s": 0.004, "busy": 0.5} | change
         learner.add(Stay(**stay), 0.0)
     assert learner.fit(SERVICE_S) is None
@@ -154,7 +161,7 @@ def test_every_fit_rises_and_is_a_number_that_is_not_negative(stays, service_s):
     learner, now = CurveLearner(), 0.0
     for sojourn_s, service, busy, passed in stays:
         now += passed
-        learner.add(Stay(tuples=100, sojourn_s=sojourn_s, service_s=service, busy=busy), now)
+        learner.add(Stay(tuples=100, sojourn_s=sojourn_s, service_s=service, busy=busy, span_s=math.inf), now)
     curve = learner.fit(service_s)
     before = 0.0
     for rho in (0.0, 0.1, 0.5, 0.9, 0.99):

@@ -77,7 +77,7 @@ def test_any_sums_of_samples_are_read_again(samples: list[tuple[float, float, fl
     learner, now = CurveLearner(), 0.0
     for busy, slow, passed in samples:
         now += passed
-        learner.add(Stay(tuples=100, sojourn_s=0.01 * slow / (1 - busy), service_s=0.01, busy=busy), now)
+        learner.add(Stay(tuples=100, sojourn_s=0.01 * slow / (1 - busy), service_s=0.01, busy=busy, span_s=1e6), now)
     record = LearntRecord(topology_id="app-1", at=now, curves={"work": learner.kept()})
     read = CurveLearner.of(LearntRecord.from_json(record.to_json() or "").curves["work"], now)
     rate = 50.0

@@ -39,6 +39,8 @@ TRACE = 1e-6
 UNCUT = 5.0
 #: Over this utilisation a queue is not stationary within a span.
 MOST_BUSY = 0.95
+#: Nor where tuples stay for this share of the span and so many times as long as M/M/1 has it: a queue is worked off.
+LONG_STAY, LONG_WAIT = 0.1, 10.0
 #: The wait grows at least by this much, so that the curve has its limit at full use.
 LEAST_GROWTH = 0.02
 #: A mean of fewer tuples says little.
@@ -53,14 +55,16 @@ class Stay:
     sojourn_s: float  #: their mean
     service_s: float  #: mean time that the replica was busy with a tuple
     busy: float  #: share of the span in which it was busy
+    span_s: float = 10.0
 
     @property
     def usable(self) -> bool:
-        """Enough tuples, a replica that keeps up, and figures that can be."""
+        """Enough tuples, a replica that keeps up, and figures that can be and are of a time at rest."""
         figures = self.sojourn_s, self.service_s, self.busy
         return (
             self.tuples >= LEAST_TUPLES and all(map(math.isfinite, figures)) and min(figures) > 0.0
             and self.busy <= MOST_BUSY
+            and not (self.sojourn_s > LONG_STAY * self.span_s and self.relative > LONG_WAIT)
         )  # fmt: skip
 
     @property

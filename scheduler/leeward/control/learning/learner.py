@@ -181,7 +181,7 @@ def stay_of(before: TaskMetrics, after: TaskMetrics) -> Stay | None:
         return None
     return Stay(
         tuples=tuples, sojourn_s=(after.sojourn_s - before.sojourn_s) / tuples, service_s=busy_s / processed,
-        busy=busy_s / (after.t - before.t),
+        busy=busy_s / (after.t - before.t), span_s=after.t - before.t,
     )  # fmt: skip
 
 
