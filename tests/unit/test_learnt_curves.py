@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leeward.control.learning.curves import HALF_LIFE_S, LEAST_GROWTH, CurveLearner, Stay
-from leeward.control.learning.cutting import SHIFTED
+from leeward.control.learning.winsorizing import SHIFTED
 
 SERVICE_S = 0.004
 
@@ -114,6 +114,14 @@ def test_times_that_stay_long_become_the_curve():
     for at in range(4 * SHIFTED):
         learner.add(line(rng.uniform(0.2, 0.7), 1.0, rng.gauss(50.0, 5.0)), 600.0 + 10.0 * at)
     assert learner.fit(SERVICE_S).growth > 15
+
+
+def test_bursts_of_seconds_are_learnt_once_they_last():
+    """A window that emits all at once: its tuples stay for seconds at next to no use, in each span."""
+    learner = CurveLearner()
+    for at in range(2 * SHIFTED):
+        learner.add(Stay(tuples=500, sojourn_s=2.0, service_s=SERVICE_S, busy=0.2), 10.0 * at)
+    assert learner.fit(SERVICE_S).response_s(0.2 / SERVICE_S) == pytest.approx(2.0, rel=0.1)
 
 
 def test_what_was_is_forgotten():

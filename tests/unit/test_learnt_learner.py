@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from leeward.control.learning.learner import SPAN_S, Learner
+from leeward.control.learning.curves import SPAN_S
+from leeward.control.learning.learner import Learner
 from leeward.control.learning.telling import learnt_fields
 from leeward.control.monitor import Rates
 from leeward.core.journal import Journal, StepName

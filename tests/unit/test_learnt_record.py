@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leeward.control.learning.curves import HALF_LIFE_S, CurveLearner, Stay
+from leeward.control.learning.curves import HALF_LIFE_S, SPAN_S, CurveLearner, Stay
 from leeward.control.learning.learner import Learner
 from leeward.control.learning.record import LARGEST, LearntRecord, StoreTimes, read_record
 from leeward.core.errors import ProtocolError
 from leeward.core.journal import Journal, StepName
 from leeward.core.model import HandoverCost
 from leeward.core.outcome import DONE
-from tests.unit.test_learnt_learner import CLOSED, SERVICE, SPAN_S, STREAM, taught
+from tests.unit.test_learnt_learner import CLOSED, SERVICE, STREAM, taught
 
 NOW = 40 * SPAN_S
 

@@ -11,7 +11,7 @@ rho, the share of the span in which it was busy. So b and g come from linear lea
 model's form, and say that it is not sure. It counts as known up to PRIOR_ERROR, or up to as much as the samples are off
 it: tuples that come in bursts stay a hundred times as long as M/M/1 has it, and the prior must not hold that back. The
 noise of the samples is what they are away from their own line, for the same reason. A sample far from the line counts
-less (`cutting.py`).
+less (`winsorizing.py`).
 
 The estimate is kept as sums (information form), in which forgetting is a factor: it never diverges, and a direction in
 which nothing new is seen goes back to the prior.
@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leeward.control.learning.aging import kept_share
-from leeward.control.learning.cutting import LEFT, Cutting
+from leeward.control.learning.winsorizing import SHIFTED, VARIANCE_LEFT, Winsorizing
 from leeward.core.learnt import LearntCurve
 
 #: A sample counts half after this time, s.
@@ -37,9 +37,12 @@ NOISE, NOISE_WEIGHT = 0.2, 4.0
 TRACE = 1e-6
 #: Samples that count in full.
 UNCUT = 5.0
+#: Curves and selectivities are learnt from spans of so long, s, or of the time between two looks if that is longer.
+SPAN_S = 10.0
 #: Over this utilisation a queue is not stationary within a span.
 MOST_BUSY = 0.95
-#: Nor where tuples stay for this share of the span and so many times as long as M/M/1 has it: a queue is worked off.
+#: Nor where tuples stay for this share of the span and so many times as long as M/M/1 has it: a queue is worked off,
+#: unless SHIFTED samples in a row say so.
 LONG_STAY, LONG_WAIT = 0.1, 10.0
 #: The wait grows at least by this much, so that the curve has its limit at full use.
 LEAST_GROWTH = 0.02
@@ -55,17 +58,21 @@ class Stay:
     sojourn_s: float  #: their mean
     service_s: float  #: mean time that the replica was busy with a tuple
     busy: float  #: share of the span in which it was busy
-    span_s: float = 10.0
+    span_s: float = SPAN_S  #: length of the span
 
     @property
     def usable(self) -> bool:
-        """Enough tuples, a replica that keeps up, and figures that can be and are of a time at rest."""
+        """Enough tuples, a replica that keeps up, and figures that can be."""
         figures = self.sojourn_s, self.service_s, self.busy
         return (
             self.tuples >= LEAST_TUPLES and all(map(math.isfinite, figures)) and min(figures) > 0.0
             and self.busy <= MOST_BUSY
-            and not (self.sojourn_s > LONG_STAY * self.span_s and self.relative > LONG_WAIT)
         )  # fmt: skip
+
+    @property
+    def long(self) -> bool:
+        """Probably of a queue that is worked off."""
+        return self.sojourn_s > LONG_STAY * self.span_s and self.relative > LONG_WAIT
 
     @property
     def relative(self) -> float:
@@ -83,11 +90,15 @@ class CurveLearner:
     _at: float | None = None
     #: Sums over samples of weight times: (1-rho)^2, (1-rho) rho, rho^2, (1-rho) y, rho y, y^2.
     _sums: list[float] = field(default_factory=lambda: [0.0] * 6)
-    _cutting: Cutting = field(default_factory=Cutting)
+    _long: int = 0  # samples in a row that were long
+    _winsorizing: Winsorizing = field(default_factory=Winsorizing)
 
     def add(self, stay: Stay, now: float) -> None:
         """One more sample; one that is not usable is left out."""
         if not stay.usable:
+            return
+        self._long = self._long + 1 if stay.long else 0
+        if 0 < self._long < SHIFTED:
             return
         self._forget(now)
         rho, y = stay.busy, self._near(stay)
@@ -104,7 +115,7 @@ class CurveLearner:
         rest, growth, noise, (b, bg, g) = self._line()
         rho, idle = stay.busy, 1.0 - stay.busy
         spread = math.sqrt(noise**2 + b * idle * idle + 2 * bg * idle * rho + g * rho * rho)
-        return max(0.0, self._cutting.near(stay.relative, rest * idle + growth * rho, spread))
+        return max(0.0, self._winsorizing.near(stay.relative, rest * idle + growth * rho, spread))
 
     def _forget(self, now: float) -> None:
         kept = kept_share(self._at, now, HALF_LIFE_S)
@@ -139,7 +150,7 @@ class CurveLearner:
     def _line(self) -> tuple[float, float, float, tuple[float, float, float]]:
         """(b, g, relative noise, covariance of b and g) of the samples alone."""
         rest, growth, (b, bg, g) = self._solve(1.0, prior=TRACE)
-        left = self._left(rest, growth) / LEFT
+        left = self._left(rest, growth) / VARIANCE_LEFT
         noise = math.sqrt((NOISE_WEIGHT * NOISE**2 + left) / (NOISE_WEIGHT + self.samples))
         return rest, growth, noise, (noise**2 * b, noise**2 * bg, noise**2 * g)
 

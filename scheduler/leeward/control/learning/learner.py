@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leeward.control.costs import HandoverCosts
-from leeward.control.learning.curves import CurveLearner, Stay
+from leeward.control.learning.curves import SPAN_S, CurveLearner, Stay
 from leeward.control.learning.record import LearntRecord
 from leeward.control.learning.restarts import restart_of
 from leeward.control.learning.rests import RestLearner
@@ -21,8 +21,6 @@ from leeward.core.model import HandoverCost
 from leeward.core.outcome import DONE
 from leeward.core.plan import Slot
 
-#: Curves and selectivities are learnt from spans of so long, s, or of what lies between two looks if that is longer.
-SPAN_S = 10.0
 #: Restarts that count.
 KEEP = 16
 #: A curve that another leader has learnt is forgotten when less than so many samples of it still count.

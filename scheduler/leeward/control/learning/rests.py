@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leeward.control.learning.aging import kept_share
-from leeward.control.learning.cutting import LEFT, Cutting
+from leeward.control.learning.winsorizing import VARIANCE_LEFT, Winsorizing
 from leeward.core.learnt import Rest
 
 #: A sample counts half after this time, s.
 HALF_LIFE_S = 600.0
-#: With fewer samples nothing is added, and none is cut (`cutting.py`).
+#: With fewer samples nothing is added, and none is cut (`winsorizing.py`).
 LEAST_SAMPLES = 5.0
 #: Samples so far apart do not count as far off, s.
 LEAST_SPREAD_S = 0.005
@@ -33,7 +33,7 @@ class RestLearner:
     _sum: float = 0.0
     _squares: float = 0.0
     _at: float | None = None
-    _cutting: Cutting = field(default_factory=Cutting)
+    _winsorizing: Winsorizing = field(default_factory=Winsorizing)
 
     def add(self, measured_s: float, modelled_s: float, now: float) -> None:
         """Measured by results of the last seconds, and modelled for the deployment in force; both s."""
@@ -43,7 +43,7 @@ class RestLearner:
         self._forget(now)
         if self._weight >= LEAST_SAMPLES:
             mean, variance = self._moments()
-            off = self._cutting.near(off, mean, math.sqrt(variance / LEFT + LEAST_SPREAD_S**2))
+            off = self._winsorizing.near(off, mean, math.sqrt(variance / VARIANCE_LEFT + LEAST_SPREAD_S**2))
         self._weight += 1.0
         self._sum += off
         self._squares += off * off
@@ -72,7 +72,7 @@ class RestLearner:
         if self._weight < LEAST_SAMPLES:
             return None
         mean, variance = self._moments()
-        return Rest(mean, math.sqrt(variance / LEFT / self._weight), self._weight)
+        return Rest(mean, math.sqrt(variance / VARIANCE_LEFT / self._weight), self._weight)
 
     def _moments(self) -> tuple[float, float]:
         """(mean, variance) of the samples; at least one counts."""

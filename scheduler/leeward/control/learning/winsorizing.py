@@ -1,4 +1,4 @@
-"""Cuts what a single sample may move a mean or a line by. Pure.
+"""Winsorizes samples: a single one moves a mean or a line by no more than a bound. Pure.
 
 A sample far from what is expected counts as one at NEAR times the spread (P. J. Huber, *Robust Estimation of a Location
 Parameter*, 1964): a queue that is left over from a time of too few replicas tells nothing of the time at rest, and
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 #: Times the spread at which a distance is cut: least squares keep 95 % of their efficiency under normal noise.
 NEAR = 1.345
 #: Share of the variance of normal noise that is left when it is cut so (Huber's proposal 2).
-LEFT = 0.7102
+VARIANCE_LEFT = 0.7102
 SHIFTED = 20
 
 
 @dataclass(slots=True)
-class Cutting:
+class Winsorizing:
     """Of one sequence of samples."""
 
     _row: int = 0  # samples in a row that were far off; negative: below
