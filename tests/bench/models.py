@@ -29,7 +29,7 @@ from leeward.control.learning.curves import LEAST_TUPLES, CurveLearner, Stay
 from leeward.policies.edrp.policy import LEAST_SAMPLES
 from leeward.policies.edrp.settings import EdrpSettings
 
-#: What is measured for so long after a plan is compared with it, s.
+#: Measurements of so long after a plan are compared with it, s.
 AFTER_S = 10.0
 
 

@@ -91,9 +91,10 @@ def run_table5(
         typer.echo(f"stopped: the same command goes on after {len(kept.runs)} runs.", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     chosen = {(objective.name, mode) for objective, mode in asked.runs}
-    finding = conclude([one for key, one in kept.runs.items() if key in chosen], failed=failed)
+    told = [one for key, one in kept.runs.items() if key in chosen]
+    finding = conclude(told, failed=failed)
     command = f"leeward experiment {NAME} --seed {asked.seed}{asked.options}"
-    seconds = sum(one.seconds for one in kept.runs.values()) if not left else time.monotonic() - began
+    seconds = sum(one.seconds for one in told) if not left else time.monotonic() - began
     tell(NAME, finding, command=command, seed=asked.seed, seconds=seconds, output=output, out=out)
     if runs is None and len(kept.runs) == 2 * len(OBJECTIVES):
         kept.end()  # it is over: the next call measures again
