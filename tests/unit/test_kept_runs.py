@@ -43,6 +43,13 @@ def test_runs_are_kept_for_the_next_call_of_the_same_experiment(tmp_path: Path):
     assert Kept(folder, {"hours": 20}, read).runs == {}
 
 
+def test_runs_of_other_settings_stay_in_the_same_folder(tmp_path: Path):
+    """A quick run beside a full one: the run of 96 minutes must not be replaced."""
+    Kept(tmp_path, {"hours": 96}, read).add(ONE)
+    Kept(tmp_path, {"hours": 20}, read).add(Figures("response time", 7.0))
+    assert Kept(tmp_path, {"hours": 96}, read).runs == {ONE.key: ONE}
+
+
 def test_a_file_that_is_cut_off_or_of_another_form_counts_as_none(tmp_path: Path):
     folder = tmp_path / "runs"
     kept = Kept(folder, 1, read)

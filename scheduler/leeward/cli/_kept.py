@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
+from zlib import crc32
 
 from leeward import __version__
 
@@ -46,7 +47,8 @@ class Kept(Generic[One]):
         """Written at once, whole or not at all."""
         self.runs[one.key] = one
         self._folder.mkdir(parents=True, exist_ok=True)
-        file = self._folder / f"{'-'.join(one.key).replace(' ', '_')}.json"
+        settings = f"{crc32(self._of.encode()):08x}"  # runs of others may be in the folder
+        file = self._folder / f"{'-'.join((*one.key, settings)).replace(' ', '_')}.json"
         new = file.with_suffix(".new")
         new.write_text(json.dumps({"of": self._of, "run": one.document()}))
         new.replace(file)
