@@ -68,6 +68,21 @@ def test_results_that_waited_for_a_reconfiguration_are_left_out():
     assert one.response_all_s == pytest.approx(6.6 / 4)
 
 
+def test_minutes_of_overload_rule_the_mean_and_not_the_median():
+    results = [Written(1000, 0.1), Written(1001, 0.1), Written(1002, 0.2), Written(1060, 5.0)]
+    one = measured([looked(1000, 8)], results)
+    assert one.response_all_s == pytest.approx(1.35) and one.response_median_s == pytest.approx(0.15)
+    assert rows_of(one)["balanced, restart", "median R of all results"].ours == pytest.approx(150)
+
+
+def test_the_curve_of_response_times_has_the_median_of_each_interval():
+    """An interval is as long as the run over the number of points; one without results repeats the one before."""
+    step = 100.0 / table5.POINTS
+    results = [Written(1000 + 2.5 * step, 0.0), Written(1000 + 2.6 * step, 0.2), Written(1000 + 9.5 * step, 0.3)]
+    curve = measured([looked(1000, 8)], results).responses_s
+    assert curve == pytest.approx([0.1] * 9 + [0.3] * (table5.POINTS - 9))
+
+
 def test_a_pause_that_nobody_notices_leaves_nothing_out():
     one = measured([looked(1000, 8), *changed(1020, 0.02)], [Written(1019.99, 0.1), Written(1021, 0.3)])
     assert one.quiet == 1.0 and one.response_s == pytest.approx(0.2)
@@ -144,8 +159,8 @@ def test_the_picture_has_the_replicas_of_each_objective_and_the_downtime_of_each
     both = [live, replace(live, mode=RESTART), replace(live, objective="cost")]
     titles = [panel.title for panel in table5.conclude(both).panels]
     assert titles == [
-        "balanced: replicas", "cost: replicas", "downtime so far, live", "downtime so far, restart",
-        "rate of the source",
+        "balanced: replicas", "cost: replicas", "median R, live", "downtime so far, live", "median R, restart",
+        "downtime so far, restart", "rate of the source",
     ]  # fmt: skip
 
 
