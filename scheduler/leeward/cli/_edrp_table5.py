@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -29,6 +30,9 @@ from leeward.policies.edrp.experiments.table5 import (
     measured_of,
     service_options,
 )
+
+if TYPE_CHECKING:
+    from leeward.sim.world.rates import RateTrace
 
 NAME = "edrp-table5"
 SPEED = 60.0
@@ -61,6 +65,17 @@ class Asked:
         """The rows for people."""
         shape = "a day's curve of 2013 compressed" if self.quick else f"the week of 2013 from {START} on"
         return f"{self.hours:g} h generated with seed {self.seed}, {shape}, at most {PEAK:g} tuples/s"
+
+    @property
+    def trace(self) -> RateTrace:
+        """How many of them are sent each second: those of a minute of data."""
+        from leeward.replay.generate import Settings, counts_of
+        from leeward.replay.profile import Profile
+        from leeward.sim.world.rates import RateTrace
+
+        shape: dict[str, Any] = {"trough_rate": TROUGH} if self.quick else {"profile": Profile.REAL, "start": START}
+        counts = counts_of(Settings(hours=self.hours, peak_rate=PEAK, seed=self.seed, **shape))
+        return RateTrace(tuple(at + 0.5 for at in range(len(counts))), tuple(map(float, counts)))
 
 
 def run_table5(

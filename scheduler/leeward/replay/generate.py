@@ -91,6 +91,11 @@ def curve_of(settings: Settings) -> Curve:
             return Curve(rates=(peak or DEFAULT_PEAK,) * settings.minutes)
 
 
+def counts_of(settings: Settings) -> list[int]:
+    """[minutes] The rows that every minute has."""
+    return curve_of(settings).counts(settings.seed)
+
+
 def generate(
     settings: Settings,
     *,
@@ -110,7 +115,7 @@ def generate(
         raise ReplayError("neither --out nor --csv is given.", remedy="Say where the rows shall go.")
     if out is not None:
         claim_folder(out)
-    counts = curve_of(settings).counts(settings.seed)
+    counts = counts_of(settings)
     manifest = manifest_of(settings, counts)
     tell("starting Spark")
     scratch = out or (csv or Path()).absolute().parent
