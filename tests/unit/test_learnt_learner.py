@@ -83,6 +83,33 @@ def test_links_and_selectivities_are_learnt_on_the_way():
     assert silent.streams == {STREAM: pytest.approx(60.0)}
 
 
+def overloaded(t: float, sent: float) -> dict[int, TaskMetrics]:
+    """After 500 s of looks(): the source sends `sent` tuples/s, `work` takes 97 of them and is busy all the time."""
+    before = looks(500.0)
+    more = {"t": t}
+    source, work = before[1], before[2]
+    sends, takes = round(sent * (t - 500.0)), round(97.0 * (t - 500.0))
+    return {
+        1: replace(source, **more, sent={"default": source.processed + sends}, processed=source.processed + sends),
+        2: replace(
+            work, **more, received={"source": work.processed + takes}, processed=work.processed + takes,
+            busy_s=work.busy_s + 0.97 * (t - 500.0), sojourns=work.sojourns + takes,
+            sojourn_s=work.sojourn_s + 0.5 * takes,
+        ),
+    }  # fmt: skip
+
+
+def test_a_component_that_cannot_keep_up_gets_the_rate_that_it_is_sent():
+    learner = taught()  # until 500 s of the tasks' clock
+    for at in range(1, 31):
+        learner.observe(overloaded(500.0 + SPAN_S * at, 120.0), SLOTS, SERVICE, SPAN_S * (40 + at))
+    assert learner.learnt(SERVICE).selectivities[STREAM].ratio == pytest.approx(1.0), "spans that lag teach none"
+    rates = Rates(emitted={"source": 120.0}, streams={STREAM: 97.0})
+    assert learner.completed(rates).streams == {STREAM: pytest.approx(120.0)}
+    learner.forget()
+    assert learner.completed(rates) is rates, "a reconfiguration may have ended it"
+
+
 CLOSED = Journal(
     kind="handover",
     step=StepName.CLOSED,

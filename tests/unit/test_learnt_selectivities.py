@@ -61,6 +61,25 @@ def test_a_silent_stream_gets_the_predicted_rate_and_so_does_what_lies_behind_it
     assert rates.streams == {("source", "filter"): 100.0}, "the measurement itself stays"
 
 
+def test_a_component_that_lags_has_the_rate_that_it_is_sent_and_so_has_all_downstream():
+    """Table V's run: 250 tuples/s were sent, the parser took 233, and the plan saw 233 until the rate fell."""
+    rates = Rates(
+        emitted={"source": 250.0},
+        streams={("source", "filter"): 233.0, ("filter", "count"): 116.0, ("count", "rank"): 11.6},
+    )
+    ratios = known(filter=0.5, count=0.1)
+    found = completed(rates, ratios, STREAMS, {"filter"})
+    assert found.streams == pytest.approx(
+        {("source", "filter"): 250.0, ("filter", "count"): 125.0, ("count", "rank"): 12.5}
+    )
+    assert completed(rates, ratios, STREAMS) is rates, "without a component that lags the measurement counts"
+
+
+def test_a_component_that_catches_up_needs_what_it_receives():
+    rates = Rates(emitted={"source": 200.0}, streams=dict.fromkeys(STREAMS, 233.0))
+    assert completed(rates, known(), STREAMS, {"filter"}) is rates
+
+
 def test_measured_rates_stay_and_what_is_not_known_is_not_predicted():
     rates = Rates(emitted={"source": 100.0}, streams=dict.fromkeys(STREAMS, 7.0))
     assert completed(rates, known(), STREAMS) is rates

@@ -64,6 +64,7 @@ class Learner:
         self._last: Mapping[int, TaskMetrics] = {}
         self._begin: tuple[float, Mapping[int, TaskMetrics]] | None = None  # of the span that is open
         self._agreements: tuple[Agreement, ...] = ()
+        self._lagging: frozenset[str] = frozenset()  # components of whose replicas one lagged in the newest span
 
     # --- facts
 
@@ -90,7 +91,7 @@ class Learner:
 
     def forget(self) -> None:
         """The open span is none: a reconfiguration was in it, or figures that cannot be."""
-        self._begin = None
+        self._begin, self._lagging = None, frozenset()
 
     def ended(self, journal: Journal) -> None:
         """A reconfiguration is over; one of which the record already knows counts no second time."""
@@ -118,9 +119,11 @@ class Learner:
             _agreement(name, stays[name], self._curves[name], 1.0 / service[name]) for name in sorted(stays)
             if name in service
         )  # fmt: skip
+        self._lagging = frozenset(name for name, ones in stays.items() if any(stay.lags for stay in ones))
         processed, received = _counts(old, new)
         for stream, learner in self._selectivities.items():
-            learner.add(processed.get(stream[0], 0), received.get(stream, 0), now)
+            if stream[1] not in self._lagging or not learner.known:  # else it was sent more, or less if it catches up
+                learner.add(processed.get(stream[0], 0), received.get(stream, 0), now)
 
     # --- results
 
@@ -161,9 +164,10 @@ class Learner:
         )
 
     def completed(self, rates: Rates) -> Rates:
-        """The rates, with those of silent streams as predicted."""
+        """The rates, with those of silent streams, and of streams into components that lag, as predicted."""
         ratios = {stream: learner.fit() for stream, learner in self._selectivities.items()}
-        return completed(rates, {stream: ratio for stream, ratio in ratios.items() if ratio is not None}, self._streams)
+        known = {stream: ratio for stream, ratio in ratios.items() if ratio is not None}
+        return completed(rates, known, self._streams, self._lagging)
 
     @property
     def agreements(self) -> tuple[Agreement, ...]:

@@ -3,12 +3,15 @@
 The ratio is that of all tuples that count, not the mean of ratios, so that a window with few tuples weighs little. Old
 windows count less. A stream that was silent in a window gets the rate that its selectivity predicts, and what lies
 behind it too: an operator that emits once a minute has load downstream in a window of ten seconds as well.
+
+A component that lags receives as much as it can process, not as much as it is sent. Its input is at least what the
+selectivities predict, and so is that of all downstream: a plan by what it receives would never add a replica.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leeward.control.learning.aging import kept_share
@@ -61,6 +64,11 @@ class SelectivityLearner:
         learner._forget(now)
         return learner
 
+    @property
+    def known(self) -> bool:
+        """Enough windows to predict by."""
+        return self._windows >= LEAST_WINDOWS
+
     def fit(self) -> Selectivity | None:
         """None before the first window."""
         if not self._windows:
@@ -70,22 +78,27 @@ class SelectivityLearner:
         return Selectivity(ratio, math.sqrt(variance / self._windows), self._windows)
 
 
-def completed(rates: Rates, selectivities: Mapping[Stream, Selectivity], streams: Sequence[Stream]) -> Rates:
-    """The same rates, and those of streams that were silent though their source component had input.
+def completed(
+    rates: Rates, selectivities: Mapping[Stream, Selectivity], streams: Sequence[Stream],
+    lagging: Collection[str] = (),
+) -> Rates:  # fmt: skip
+    """The same rates, with those of streams that were silent though their source component had input, and with what
+    components in `lagging` are sent, and what components downstream of them would be.
 
     `streams`: of the topology, without circles.
     """
-    silent = {s for s in streams if not rates.streams.get(s) and _known(selectivities.get(s))}
-    if not silent:
-        return rates
-    found = dict(rates.streams)
+    found, short = dict(rates.streams), set(lagging)
     for source, target in in_order(streams):
-        if (source, target) in silent:
-            ratio = selectivities[source, target].ratio
-            into = sum(rate for (_, name), rate in found.items() if name == source)
-            fed = any(name == source for _, name in streams)
-            found[source, target] = ratio * (into if fed else rates.emitted.get(source, 0.0))
-    return replace(rates, streams=found)
+        received = found.get((source, target), 0.0)
+        if not _known(selectivities.get((source, target))) or (received and not short & {source, target}):
+            continue
+        fed = any(name == source for _, name in streams)
+        into = sum(rate for (_, name), rate in found.items() if name == source)
+        predicted = selectivities[source, target].ratio * (into if fed else rates.emitted.get(source, 0.0))
+        if predicted >= received:
+            found[source, target] = predicted
+            short |= {target} if received else set()
+    return rates if found == rates.streams else replace(rates, streams=found)
 
 
 def _known(selectivity: Selectivity | None) -> bool:
