@@ -59,6 +59,12 @@ def test_its_rates_are_those_of_the_rows_that_storm_is_sent(quick: bool):
     assert trace.rates == tuple(counts_of(settings)) and trace.times[:2] == (0.5, 1.5)
 
 
+def test_a_day_and_a_week_are_other_parts():
+    study = SimulatedTable5(load_world(Path(__file__).parents[2] / WORLD), asked(3).trace, 3)
+    day, week = (study.parts(seed=1, quick=quick) for quick in (True, False))
+    assert len({*day, *week}) == 16, "an interrupted run goes on with its own"
+
+
 def test_the_same_seed_gives_the_same_figures():
     study = SimulatedTable5(load_world(Path(__file__).parents[2] / WORLD), asked(3).trace, 3)
     part = study.parts(seed=1, quick=True)[1]
@@ -67,7 +73,7 @@ def test_the_same_seed_gives_the_same_figures():
     assert len(curve_of(figures)) == POINTS and set(curve_of(figures)) <= set(map(float, range(8, 16)))
 
 
-def test_the_command_writes_table_csv_and_picture_and_repeats(tmp_path: Path):
+def test_the_command_writes_table_csv_and_picture(tmp_path: Path):
     words = ["experiment", "edrp-table5-simulated", "--quick", "--hours", "2", "--delay-ms", "1", "--output", "json"]
     done = CliRunner().invoke(_build(), [*words, "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output

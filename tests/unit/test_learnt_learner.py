@@ -85,14 +85,12 @@ def test_links_and_selectivities_are_learnt_on_the_way():
 
 def overloaded(t: float, sent: float) -> dict[int, TaskMetrics]:
     """After 500 s of looks(): the source sends `sent` tuples/s, `work` takes 97 of them and is busy all the time."""
-    before = looks(500.0)
-    more = {"t": t}
-    source, work = before[1], before[2]
+    source, work = looks(500.0).values()
     sends, takes = round(sent * (t - 500.0)), round(97.0 * (t - 500.0))
     return {
-        1: replace(source, **more, sent={"default": source.processed + sends}, processed=source.processed + sends),
+        1: replace(source, t=t, sent={"default": source.processed + sends}, processed=source.processed + sends),
         2: replace(
-            work, **more, received={"source": work.processed + takes}, processed=work.processed + takes,
+            work, t=t, received={"source": work.processed + takes}, processed=work.processed + takes,
             busy_s=work.busy_s + 0.97 * (t - 500.0), sojourns=work.sojourns + takes,
             sojourn_s=work.sojourn_s + 0.5 * takes,
         ),

@@ -82,9 +82,9 @@ def completed(
     rates: Rates, selectivities: Mapping[Stream, Selectivity], streams: Sequence[Stream],
     lagging: Collection[str] = (),
 ) -> Rates:  # fmt: skip
-    """The same rates, with those of streams that were silent though their source component had input, and with what
-    components in `lagging` are sent, and what components downstream of them would be.
+    """The same rates, with those of streams that were silent though their source component had input.
 
+    Streams into components in `lagging`, and all downstream of these, have at least the rate that is predicted.
     `streams`: of the topology, without circles.
     """
     found, short = dict(rates.streams), set(lagging)

@@ -10,6 +10,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import fmean, median
 from typing import Any, Protocol
 
@@ -222,12 +223,22 @@ def conclude(measured: Sequence[Measured], *, failed: Sequence[str] = ()) -> Fin
     return Finding(rows=tuple(rows), panels=tuple(_panels(known)), notes=(*NOTES, *failed))
 
 
-def _rows(objective: Objective, one: Measured) -> list[Row]:
-    live = one.mode == LIVE
+def row_of(objective: Objective, mode: str, metric: str, unit: str, ours: float, **others: float | None) -> Row:
+    """A figure of one run. `others`: the paper's, and bounds."""
+    return Row(figure=FIGURE, setting=f"{objective.name}, {mode}", metric=metric, unit=unit, ours=ours, **others)
 
-    def row(metric: str, unit: str, value: float, **others: float | None) -> Row:
-        setting = f"{objective.name}, {one.mode}"
-        return Row(figure=FIGURE, setting=setting, metric=metric, unit=unit, ours=value, **others)
+
+def bounded_rows(objective: Objective, mode: str, *, cost: float, downtime: float) -> tuple[Row, Row]:
+    """Mean C, $/h, and downtime, share of the run in %: of live runs both have a bound."""
+    live, row = mode == LIVE, partial(row_of, objective, mode)
+    return (
+        row("mean C", "$/h", cost, paper=objective.paper_cost, high=objective.paper_cost if live else None),
+        row("downtime", "%", downtime, paper=objective.paper_downtime, high=LIVE_DOWNTIME if live else None),
+    )
+
+
+def _rows(objective: Objective, one: Measured) -> list[Row]:
+    row = partial(row_of, objective, one.mode)
 
     quiet = [] if math.isnan(one.response_s) else [
         row("mean R, without results that waited for a reconfiguration", "ms", MS * one.response_s,
@@ -241,8 +252,7 @@ def _rows(objective: Objective, one: Measured) -> list[Row]:
         row("the same of all results", "ms", MS * one.response_all_s),
         row("median R of all results", "ms", MS * one.response_median_s),
         *model,
-        row("mean C", "$/h", one.cost, paper=objective.paper_cost, high=objective.paper_cost if live else None),
-        row("downtime", "%", one.downtime, paper=objective.paper_downtime, high=LIVE_DOWNTIME if live else None),
+        *bounded_rows(objective, one.mode, cost=one.cost, downtime=one.downtime),
         row("longest pause", "s", one.longest_s),
         row("reconfigurations", "", one.reconfigurations),
         row("a cut was restored", "times", one.resets),

@@ -6,17 +6,17 @@ Settings and rates are those of the runs on Storm (`table5.py`), queues are comp
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from leeward.core.experiment import Curve, Finding, Panel, Row
 from leeward.policies.edrp.experiments.table5 import (
-    FIGURE,
-    LIVE,
-    LIVE_DOWNTIME,
     MODES,
     MS,
     OBJECTIVES,
     UP_TO_C_MAX,
     Objective,
+    bounded_rows,
+    row_of,
 )
 
 Figures = Mapping[str, float]  #: of one simulation, by name; times in s
@@ -36,17 +36,13 @@ def conclude(runs: Runs, *, minutes: float, peak: float, delay_s: float) -> Find
 
 
 def _rows(objective: Objective, mode: str, figures: Figures) -> list[Row]:
-    def row(metric: str, unit: str, value: float, **others: float | None) -> Row:
-        setting = f"{objective.name}, {mode}"
-        return Row(figure=FIGURE, setting=setting, metric=metric, unit=unit, ours=value, **others)
-
-    live = mode == LIVE
+    row = partial(row_of, objective, mode)
     return [
         row("mean R", "ms", MS * figures["response"], paper=objective.paper_response_ms),
         row("R for 95 % of the time", "ms", MS * figures["p95"]),
-        row("mean C", "$/h", figures["cost"], paper=objective.paper_cost, high=objective.paper_cost if live else None),
-        row("downtime", "%", 100 * figures["downtime"] / figures["seconds"], paper=objective.paper_downtime,
-            high=LIVE_DOWNTIME if live else None),
+        *bounded_rows(
+            objective, mode, cost=figures["cost"], downtime=100 * figures["downtime"] / figures["seconds"]
+        ),
         row("longest pause", "s", figures["longest"]),
         row("reconfigurations", "", figures["reconfigurations"]),
         row("most replicas", "", figures["most replicas"]),
