@@ -14,6 +14,7 @@ from leeward.control.monitor import Monitor
 from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot
 from leeward.core.settings import Settings
+from leeward.sim.memory import MemoryClusterStore, MemoryRequests
 
 
 def led(policy, happens, seconds, **settings):
@@ -137,6 +138,34 @@ def test_lines_that_are_gone_stop_planning():
     sink, _ = led(policy, happens, 30.0)
     assert rates_seen(policy) == pytest.approx([RATE] * len(policy.views), rel=0.05)
     assert len({n for at, n in views if 11.5 < at < 20.0}) == 1 and sink.of("measure_failed")
+
+
+# --- the plugin's snapshot
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"version": 9}', '{"version": 1, "supervisors": 3, "topologies": {}}'])
+def test_while_the_snapshot_cannot_be_read_no_plan_is_made_and_the_service_stays(text, monkeypatch):
+    """It ended with ProtocolError, and so did its standby."""
+    policy, asked, now = Script(keep), [], [0.0]
+    good = MemoryClusterStore.snapshot
+
+    def read(self, wake):
+        return text if 10.0 < now[-1] < 30.0 else good(self, wake)
+
+    def happens(passed, cluster, figures):
+        if now[-1] <= 15.0 < passed:
+            MemoryRequests(cluster.world).ask({"replicas": {"work": {"n1": 2}}})
+        now.append(passed)
+        asked.append((passed, len(policy.views)))
+
+    monkeypatch.setattr(MemoryClusterStore, "snapshot", read)
+    sink, cluster = led(policy, happens, 45.0)
+    before, after = (max(n for at, n in asked if at < limit) for limit in (11.5, 30.0))
+    assert 0 < before == after < len(policy.views)
+    whys = {fields["why"] for fields in sink.of("measure_failed")}
+    assert len(whys) == 1 and whys.pop().startswith("the plugin's snapshot cannot be read: ")
+    (answer,) = cluster.world.answers.values()
+    assert "cannot be read" in answer.why and not sink.of("reconfiguration_started")
 
 
 # --- Nimbus

@@ -11,7 +11,7 @@ from functools import partial
 from leeward.control.ports import BarrierStore, Clock, ClusterStore, ControlStore, EventSink, Nimbus, SnapshotStore
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
 from leeward.core.control import Phase
-from leeward.core.errors import LeewardError, NotReadyError
+from leeward.core.errors import LeewardError, NotReadyError, ProtocolError
 from leeward.core.migration import Machine, step
 from leeward.core.orders import (
     CutChosen,
@@ -108,6 +108,7 @@ class Coordinator:
             limits=limits or Limits(),
         )  # fmt: skip
         self.snapshot: ClusterSnapshot | None = None  #: as last published
+        self.unreadable = ""  #: why the newest snapshot cannot be read; `snapshot` is the one before it
 
     # --- for the loop
 
@@ -186,10 +187,13 @@ class Coordinator:
         text = self._cluster.snapshot(self._on["snapshot"])
         if text == self._text:
             return
-        self._text = text
+        self._text, self.unreadable = text, ""
         try:
             self.snapshot = read_snapshot(text, self.machine.topology_id)
         except NotReadyError:
+            return
+        except ProtocolError as error:
+            self.unreadable = f"the plugin's snapshot cannot be read: {error}"
             return
         self._feed(self.snapshot.assigned)
 

@@ -69,7 +69,7 @@ class Measuring:
         return self._learner.record(self._structure.id, self._monitor.service, now)
 
     def look(self, coordinator: Coordinator, now: float, away: str) -> bool:
-        """Read what the tasks have published; False if there is nothing to go by. `away`: why Redis was not read."""
+        """Read what the tasks have published; False if there is nothing to go by. `away`: why it is known before."""
         try:
             if away:  # a moment ago: another look would wait as long
                 raise ClusterRefusedError(away)

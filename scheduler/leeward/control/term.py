@@ -123,6 +123,8 @@ class Term:
         coordinator = self.coordinator
         if coordinator is None or coordinator.snapshot is None:
             raise NotReadyError("the plugin has not published this topology.", remedy="Ask again in a second.")
+        if coordinator.unreadable:
+            raise NotReadyError(coordinator.unreadable)
         machine = coordinator.machine
         return self._planning_view(coordinator.snapshot, machine.record, machine.sizes)
 
@@ -239,14 +241,14 @@ class Term:
             took = self._ports.clock.now() - now
             self._measure_at = now + (until_next_look(took) if self._known(coordinator) else MEASURE_S)
         ready = coordinator.idle and coordinator.machine.whole
-        hold = self._consent.objection() or self._measuring.stale
+        hold = self._consent.objection() or self._measuring.stale or coordinator.unreadable
         decision = self._loop.take(coordinator.machine.record.epoch, ready, now, hold=hold)
         if decision is not None:
             self._decided(coordinator, decision, now)
         goes_on = decision is None or decision.plan is None
         if goes_on and (coordinator.idle or coordinator.machine.state is State.HELD):
             self._requests.serve(coordinator, now)
-            published = coordinator.snapshot is not None
+            published = coordinator.snapshot is not None and not coordinator.unreadable
             wants = published and ready and coordinator.idle and self._loop.wants_view(now) and self._known(coordinator)
             if wants and not self._waits_for_turn(now):
                 self._plan(coordinator, now)
@@ -297,7 +299,7 @@ class Term:
         """The policy wants no change: a warm task goes to a node that has none, if the settings want spares."""
         wanted = self._settings.spares and self._settings.mode == "live" and now >= self._spare_at
         quiet = coordinator.idle and coordinator.machine.whole and not self._consent.objection()
-        quiet = quiet and not self._presence.away  # Nimbus could not place it
+        quiet = quiet and not self._presence.away and not coordinator.unreadable
         if not (wanted and quiet) or self._why_unplaced(view := self.view()) or view.first:
             return
         plan = spare(view, lambda task: price_of(task, view, self._structure, self._measuring.resident))
@@ -401,7 +403,7 @@ class Term:
 
     def _measure(self, coordinator: Coordinator, now: float) -> None:
         self._stand(coordinator)
-        looked = self._measuring.look(coordinator, now, self._away)
+        looked = self._measuring.look(coordinator, now, self._away or coordinator.unreadable)
         if looked and coordinator.snapshot is not None and coordinator.machine.record.tables:
             self._measuring.tell(coordinator, coordinator.snapshot, now, self._draining)
             if self._keeper.due(now):

@@ -13,7 +13,7 @@ from leeward.control.report.history import read_entries
 from leeward.control.report.values import Reconfiguration
 from leeward.control.snapshot import read_snapshot
 from leeward.core.control import ControlRecord
-from leeward.core.errors import ClusterRefusedError, NotReadyError
+from leeward.core.errors import ClusterRefusedError, NotReadyError, ProtocolError
 from leeward.core.journal import StepName
 from leeward.core.placing import present_deployment
 from leeward.core.settings import Settings
@@ -75,7 +75,7 @@ class Look:
         rates = self._monitor.observe(samples, now)
         try:
             cluster = read_snapshot(self._ports.cluster.snapshot(_nobody), self._structure.id)
-        except (ClusterRefusedError, NotReadyError) as error:
+        except (ClusterRefusedError, NotReadyError, ProtocolError) as error:
             return replace(line, missing=error.message)
         owners = {owner for table in record.tables.values() for owner in table}
         facts = Facts(structure=self._structure, cluster=cluster, record=record, rates=rates, streams=streams)
