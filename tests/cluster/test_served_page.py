@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,14 +41,6 @@ def served(running: Running, events: Path) -> Iterator[str]:
 
 def fill(browser: Browser, name: str, value: str) -> None:
     browser.ask(f"document.getElementById('{name}').value = {json.dumps(value)}")
-
-
-def photograph(browser: Browser) -> None:
-    """The page for the README, with some figures in its charts."""
-    browser.size(1280, 1500)
-    time.sleep(1.0)  # the dots begin to move to their new places a frame after the page has its size
-    browser.wait("document.getAnimations().length === 0 && document.querySelectorAll('#charts canvas').length === 4")
-    browser.screenshot(Path("out/screenshots/served.png"))
 
 
 def check_questions(url: str, cluster: Path) -> None:
@@ -112,6 +103,5 @@ def test_a_migration_by_click_is_seen_live_and_kept(stage_: Stage, tmp_path: Pat
             line = leeward("top", "--output", "json", "--cluster", str(stage_.cluster.dir))
             (top,) = [one for one in json.loads(line.stdout)["topologies"] if one["topology"] == NAME]
             assert top["rate"] > 0 and top["phase"] == "run" and component["id"] in top["last"]
-            photograph(browser)
     finally:
         browser.close()

@@ -114,16 +114,17 @@ def refuse_elsewhere(command: str) -> None:
 class Replayed:
     """The steps, in order; `stack` ends what they start.
 
-    `folder` is the cluster's, `options` are "key=value" of the service, `speed` is times real time.
+    `folder` is the cluster's, `options` are "key=value" of the service, `speed` is times real time. `http`: HOST:PORT
+    at which the service has its page, "" for none.
     """
 
     def __init__(
         self, rows: Rows, *, out: Path, folder: Path, speed: float, service_times: str, options: Sequence[str],
-        base_port: int, stack: ExitStack, keep: bool = False, title: str = "",
+        base_port: int, stack: ExitStack, keep: bool = False, title: str = "", http: str = "",
     ) -> None:  # fmt: skip
         self.rows, self.out, self.folder = rows, out, folder
         self.speed, self.service_times, self.base_port = speed, service_times, base_port
-        self.options, self.stack, self.keep = options, stack, keep
+        self.options, self.stack, self.keep, self.http = options, stack, keep, http
         self.title = title or f"Leeward: {TOPOLOGY} on Storm, {speed:g} times real time"
         self.cluster: LocalCluster
         self.events: EventFile
@@ -155,11 +156,20 @@ class Replayed:
         serve = ["serve", TOPOLOGY, "--cluster", str(self.folder), "--events", str(self.out / "events.jsonl")]
         for option in self.options:
             serve += ["-o", option]
+        wanted = ["leading"]
+        if self.http:
+            serve += ["--http", self.http]
+            wanted.append("http_listens")
         with step("scheduler service: plans with S-EDRP"):
             self.stack.enter_context(background(leeward_command(serve), self.out / "serve.log"))
             self._await(
-                lambda: self.events.read() and self.events.named("leading"), 30, "the service to lead", "serve.log"
-            )
+                lambda: self.events.read() and all(self.events.named(action) for action in wanted),
+                30, "the service to lead", "serve.log",
+            )  # fmt: skip
+        if self.http:
+            page = f"{self.events.named('http_listens')[0]['url']}#/t/{TOPOLOGY}"
+            self.title += f", {page}"
+            typer.echo(f"page: {page}")
 
     def _connect(self) -> None:
         from leeward.adapters.nimbus import NimbusClient

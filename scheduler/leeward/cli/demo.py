@@ -48,6 +48,9 @@ def demo(
     ] = None,
     drain: Annotated[bool, typer.Option(help="Empty a node while data flow.")] = True,
     keep: Annotated[bool, typer.Option(envvar="KEEP", help="Leave the cluster up.")] = False,
+    http: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Of the page that shows the run; port 0: any that is free.")
+    ] = "127.0.0.1:0",
     out: Annotated[Path, typer.Option(envvar="LEEWARD_OUT", help="Folder for everything; verdict in OUT.json.")] = OUT,
     cluster: Annotated[Path, typer.Option(envvar=CLUSTER_VARIABLE, help="Run folder of the cluster.")] = DEFAULT_DIR,
     base_port: BasePort = 6600,
@@ -66,7 +69,7 @@ def demo(
             rows = prepared_rows(csv, out) if csv else generated_rows(*generating(hours, seed=seed), out)
             run = Replayed(
                 rows, out=out, folder=cluster, speed=speed, service_times=service_times,
-                options=settings, base_port=base_port, stack=stack, keep=keep,
+                options=settings, base_port=base_port, stack=stack, keep=keep, http=http,
             )  # fmt: skip
             run.start()
             run.play(Drain(run) if drain else lambda watch: None)
