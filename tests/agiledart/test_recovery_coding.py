@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.core.errors import ConfigError, SnapshotError
-from leeward.policies.agiledart.recovery.coding import (
-    Layout,
-    Manifest,
-    Rebuild,
-    decode,
-    encode,
-    layout_of,
-)
+from leeward.policies.agiledart.recovery.coding import Layout, Manifest, Rebuild, decode, encode, layout_of
 
 
 def encoded(state: bytes, m: int, k: int, unit: int = 8):

@@ -5,16 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leeward.core.route import RoutePacing
-from leeward.policies.agiledart.experiments.replicas import (
-    CHANGING,
-    EQUAL,
-    LOADS,
-    OURS,
-    ROTATION,
-    SLOW,
-    WAYS,
-    Replicas,
-)
+from leeward.policies.agiledart.experiments.replicas import CHANGING, EQUAL, LOADS, OURS, ROTATION, SLOW, WAYS, Replicas
 from leeward.policies.agiledart.paths.replicas import Load, play
 from leeward.policies.agiledart.paths.routers import ReplicaRouter
 

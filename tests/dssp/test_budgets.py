@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.core.fields import FieldError
-from leeward.policies.dssp.model.budgets import (
-    affordable_s,
-    allowance_s,
-    deadline_s,
-    task_percent,
-    unloaded_s,
-)
+from leeward.policies.dssp.model.budgets import affordable_s, allowance_s, deadline_s, task_percent, unloaded_s
 
 
 def exponential(mean: float):

@@ -6,13 +6,7 @@ import random
 
 import pytest
 
-from leeward.control.learning.selectivities import (
-    HALF_LIFE_S,
-    LEAST_WINDOWS,
-    SelectivityLearner,
-    completed,
-    in_order,
-)
+from leeward.control.learning.selectivities import HALF_LIFE_S, LEAST_WINDOWS, SelectivityLearner, completed, in_order
 from leeward.control.monitor import Rates
 from leeward.core.learnt import Selectivity
 

@@ -26,16 +26,7 @@ from leeward.core.experiment import Finding
 from leeward.local.layout import RELAY
 from leeward.local.network.plan import pipes_of
 from leeward.local.network.statistics import Statistics
-from leeward.policies.bimodal.experiments.live import (
-    Carried,
-    Hop,
-    Lived,
-    Way,
-    Window,
-    conclude,
-    delivered,
-    modelled,
-)
+from leeward.policies.bimodal.experiments.live import Carried, Hop, Lived, Way, Window, conclude, delivered, modelled
 from leeward.policies.bimodal.experiments.live_setup import (
     Scenario,
     agents_of,

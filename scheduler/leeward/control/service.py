@@ -14,13 +14,8 @@ from concurrent.futures import Executor
 
 from leeward.control.coordinator import FaultHook
 from leeward.control.errors import LostLeadershipError, TopologyGoneError
-from leeward.control.monitor import (
-    check_structure,
-)
-from leeward.control.ports import (
-    Ports,
-    Structure,
-)
+from leeward.control.monitor import check_structure
+from leeward.control.ports import Ports, Structure
 from leeward.control.presence import Presence, patiently
 from leeward.control.report.history import Ended
 from leeward.control.reservations import Reservations

@@ -15,17 +15,9 @@ from leeward.control.learning.keeping import Keeper
 from leeward.control.liveness import Liveness
 from leeward.control.loop import Decision, Loop, refusal
 from leeward.control.measuring import Measuring
-from leeward.control.monitor import (
-    members,
-    sinks,
-    sources,
-)
+from leeward.control.monitor import members, sinks, sources
 from leeward.control.overhang import crowded_out, overhang
-from leeward.control.ports import (
-    Ports,
-    Structure,
-    TopologyPorts,
-)
+from leeward.control.ports import Ports, Structure, TopologyPorts
 from leeward.control.presence import Presence
 from leeward.control.report.history import Ended
 from leeward.control.requests import Requests

@@ -24,15 +24,7 @@ from typing import Any, cast
 from leeward.core.learnt import RestartCost, restart_cost
 from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.model import Node as ViewNode
-from leeward.core.placing import (
-    Deployment,
-    carry,
-    places,
-    present_deployment,
-    stops_work,
-    tasks_by_node,
-    unbalanced,
-)
+from leeward.core.placing import Deployment, carry, places, present_deployment, stops_work, tasks_by_node, unbalanced
 from leeward.core.plan import Estimate, Plan, deployment, diff
 from leeward.core.table import replicas
 from leeward.policies.edrp.candidates import candidates

@@ -12,15 +12,7 @@ from functools import partial
 
 from leeward.core.errors import PlanError
 from leeward.policies.agiledart.dataflow.pins import matched
-from leeward.policies.agiledart.deployment.messages import (
-    AskLoads,
-    Deploy,
-    Hosted,
-    LoadsAre,
-    Reserve,
-    Reserved,
-    Wanted,
-)
+from leeward.policies.agiledart.deployment.messages import AskLoads, Deploy, Hosted, LoadsAre, Reserve, Reserved, Wanted
 from leeward.policies.agiledart.deployment.questions import Questions
 from leeward.policies.agiledart.deployment.roots import Roots
 from leeward.policies.agiledart.overlay.ids import from_bytes, id_of, nearness

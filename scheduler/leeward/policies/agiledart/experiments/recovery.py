@@ -10,13 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leeward.core.experiment import Curve, Finding, Panel, Row
-from leeward.policies.agiledart.recovery.tuning import (
-    Facts,
-    central_s,
-    papers_s,
-    rebuild_s,
-    whole_fragments_s,
-)
+from leeward.policies.agiledart.recovery.tuning import Facts, central_s, papers_s, rebuild_s, whole_fragments_s
 
 MB = 1e6
 #: The code of the paper's program.

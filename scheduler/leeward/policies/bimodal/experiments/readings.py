@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from leeward.policies.bimodal.mapping.rules import (
-    PUBLIC_COST,
-    LeastCost,
-    Method,
-    by_public_hops,
-    public_hops_choice,
-)
+from leeward.policies.bimodal.mapping.rules import PUBLIC_COST, LeastCost, Method, by_public_hops, public_hops_choice
 from leeward.policies.bimodal.model.resources import Account, Resource
 from leeward.policies.bimodal.model.values import Direction, Network
 from leeward.policies.bimodal.platform.run import Reading

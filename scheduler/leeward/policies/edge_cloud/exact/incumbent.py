@@ -14,13 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leeward.policies.edge_cloud.exact.arrival import Arrival
-from leeward.policies.edge_cloud.exact.others import (
-    Other,
-    latency_if_joined_s,
-    makespan_now_s,
-    makespans_s,
-    others_of,
-)
+from leeward.policies.edge_cloud.exact.others import Other, latency_if_joined_s, makespan_now_s, makespans_s, others_of
 from leeward.policies.edge_cloud.methods.outcome import Placed
 from leeward.policies.edge_cloud.methods.topset import topset
 from leeward.policies.edge_cloud.model.dataflow import Dataflow

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from leeward.core.fields import FieldError, check_number
-from leeward.policies.edge_cloud.model.values import (
-    MODES,
-    Cloud,
-    Edge,
-    Mode,
-    Network,
-    Resource,
-    check_one_of,
-)
+from leeward.policies.edge_cloud.model.values import MODES, Cloud, Edge, Mode, Network, Resource, check_one_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from leeward.core.fields import FieldError
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
 from leeward.policies.edge_cloud.model.fabric import Fabric
-from leeward.policies.edge_cloud.model.formulas import (
-    energy_mah,
-    keeps_energy,
-    keeps_throughput,
-    rates,
-    service_time_s,
-)
+from leeward.policies.edge_cloud.model.formulas import energy_mah, keeps_energy, keeps_throughput, rates, service_time_s
 from leeward.policies.edge_cloud.model.values import Edge, Placement, Query
 
 

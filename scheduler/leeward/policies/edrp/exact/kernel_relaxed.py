@@ -7,14 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from leeward.policies.edrp.exact.compiled import kernel
-from leeward.policies.edrp.exact.kernel_bound import (
-    Relaxation,
-    Seat,
-    rate_price,
-    spine_weight,
-    spread_state,
-    staying,
-)
+from leeward.policies.edrp.exact.kernel_bound import Relaxation, Seat, rate_price, spine_weight, spread_state, staying
 
 NONE = -1
 

@@ -7,13 +7,7 @@ import random
 from dataclasses import replace
 from typing import Literal
 
-from leeward.policies.edrp.experiments.reference import (
-    SINK,
-    SOURCE,
-    Ratios,
-    reference_operators,
-    reference_streams,
-)
+from leeward.policies.edrp.experiments.reference import SINK, SOURCE, Ratios, reference_operators, reference_streams
 from leeward.policies.edrp.problem.latency import Table
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Bounds, Deployment, Node, Operator, Stream, Weights

@@ -9,15 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from leeward.core.experiment import Curve, Finding, Panel, Row
-from leeward.policies.edrp.experiments.table5 import (
-    MODES,
-    MS,
-    OBJECTIVES,
-    UP_TO_C_MAX,
-    Objective,
-    bounded_rows,
-    row_of,
-)
+from leeward.policies.edrp.experiments.table5 import MODES, MS, OBJECTIVES, UP_TO_C_MAX, Objective, bounded_rows, row_of
 
 Figures = Mapping[str, float]  #: of one simulation, by name; times in s
 Runs = Mapping[tuple[str, str], Figures]  #: by objective and mode

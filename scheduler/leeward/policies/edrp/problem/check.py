@@ -13,13 +13,7 @@ from collections.abc import Iterable, Sequence
 from leeward.core.fields import FieldError, check_number
 from leeward.policies.edrp.problem.latency import MG1, MM1, Table
 from leeward.policies.edrp.problem.polynomial import Polynomial, check_polynomial
-from leeward.policies.edrp.problem.values import (
-    DOWNTIME_MODELS,
-    Deployment,
-    Node,
-    Operator,
-    Statement,
-)
+from leeward.policies.edrp.problem.values import DOWNTIME_MODELS, Deployment, Node, Operator, Statement
 
 #: How far the weights may be from summing to 1.
 WEIGHT_TOLERANCE = 1e-6
