@@ -16,12 +16,14 @@ costs, so rounds are short and many, and what a mode adds to none is the median 
 interval that holds it in 95 of 100 samples of the rounds (bootstrap).
 
 A task's process is one part of the data path; its worker, a JVM, is the other. So the processor time of a whole path
-is measured, too: source, bolt and sink of tests/bench/load on a real Storm at saturation, three workers and three
-Python processes, with all of measuring, the cheapest of a few runs. The share of the path counts what measuring costs
-the dearer of the two bolts three times, once for each task.
+is measured, too: source, bolt and sink of tests/bench/load on a real Storm, three workers and three Python processes,
+with all of measuring, the cheapest of a few runs, at saturation and at 200 tuples/s. The share of the path counts what
+measuring costs the dearer of the two bolts three times, once for each task.
 
 The time of a publication is also taken by itself, in its own thread: the line (its figures, and JSON) and the call of
-Redis. Prints a table and writes `out/bench/measuring.json`. Speed is reported only.
+Redis. At 200 tuples/s rounds differ by more than measuring costs, so there the share of the path has the time of the
+publications, and sampling and counts as they are at saturation. Prints a table and writes `out/bench/measuring.json`.
+Speed is reported only.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from measured_task import PARTS, TASKS
 from rich.console import Console
 from rich.table import Table
 from systems import ROOT, begin_run, write_result
-from throughput import Bench
+from throughput import LIGHT_RATE, Bench
 
 from leeward.core.keys import key_group
 from leeward.core.metrics import TaskMetrics
@@ -71,6 +73,8 @@ PATIENCE_S = 30.0
 MODES: Mapping[str, tuple[str, ...]] = {"all": tuple(PARTS), "none": ()} | {f"{part} only": (part,) for part in PARTS}
 GOAL = 0.02
 PATH_TASKS = 3
+#: Rate -> case of tests/bench/throughput.py.
+PATHS = {0: "small", LIGHT_RATE: "light"}
 SAMPLES = 2000
 
 
@@ -310,19 +314,28 @@ def verdict(found: Mapping[str, Any]) -> str:
     return "no" if found["share_low"] >= GOAL else "perhaps"
 
 
-def path_us(folder: Path, runs: int, base_port: int) -> dict[str, float]:
-    """Processor time of a path of three tasks for a tuple, us: of all workers, and of all Python processes."""
+def paths(folder: Path, rates: Sequence[int], runs: int, base_port: int) -> dict[int, dict[str, float]]:
+    """Rate -> processor time of a path of three tasks for a tuple, us: of all workers, and of all Python processes."""
     spec = ClusterSpec(dir=folder / "cluster", base_port=base_port, supervisors=PATH_TASKS, slots=1)
     with LocalCluster(spec) as cluster:
         bench = Bench(cluster, folder)
-        found = [bench.load("ours", "small")["cpu_us"] for _ in range(runs)]
-    return min(found, key=lambda us: sum(us.values()))
+        found = {rate: [bench.load("ours", PATHS[rate])["cpu_us"] for _ in range(runs)] for rate in rates}
+    return {rate: min(of, key=lambda us: sum(us.values())) for rate, of in found.items()}
 
 
-def share_of_path(tasks: Mapping[str, Any], us: Mapping[str, float]) -> float:
-    """Of measuring, at saturation: of the time of a path without it."""
-    measuring_us = PATH_TASKS * max(task["rates"]["0"]["parts_ns"]["all"] for task in tasks.values()) / 1000
+def share_of_path(tasks: Mapping[str, Any], rate: int, us: Mapping[str, float]) -> float:
+    """Of measuring: of the time of a path without it."""
+    measuring_us = PATH_TASKS * max(measuring_us_of(task["rates"], rate) for task in tasks.values())
     return measuring_us / (sum(us.values()) - measuring_us)
+
+
+def measuring_us_of(rates: Mapping[str, Any], rate: int) -> float:
+    """Of one task for a tuple. `rates`: its figures at each rate."""
+    if not rate:
+        return float(rates["0"]["parts_ns"]["all"]) / 1000
+    always_ns = sum(rates["0"]["parts_ns"][f"{part} only"] for part in PARTS if part != "publication")
+    slow = rates[str(rate)]
+    return float((slow["line_us"] + slow["redis_us"]) / rate + always_ns / 1000)
 
 
 def main() -> None:
@@ -335,10 +348,11 @@ def main() -> None:
             with Running(name, conf, folder / name) as running:
                 tasks[name] = measured(running, client, options)
             console.print(f"{name}: {time.monotonic() - began:.0f} s")
-    path = None
-    if options.paths and 0 in options.rates:
-        us = path_us(folder, options.paths, options.base_port)
-        path = {"cpu_us": us, "share": share_of_path(tasks, us)}
+    whole = [rate for rate in options.rates if rate in PATHS] if options.paths and 0 in options.rates else []
+    path = {
+        str(rate): {"cpu_us": us, "share": share_of_path(tasks, rate, us)}
+        for rate, us in (paths(folder, whole, options.paths, options.base_port) if whole else {}).items()
+    }
     result = {
         "command": " ".join(["python tests/bench/measuring.py", *sys.argv[1:]]),
         "settings": {"keys": KEYS, "bytes": BYTES, "tuples_a_frame": TUPLES_A_FRAME, **_plain(options)},
@@ -347,9 +361,10 @@ def main() -> None:
         "path": path,
     }
     print_tables(tasks, console)
-    if path:
-        parts = ", ".join(f"{kind} {us:g} us" for kind, us in path["cpu_us"].items())
-        console.print(f"A path of three tasks on Storm, for a tuple: {parts}; measuring is {path['share']:.2%} of it.")
+    for rate, found in path.items():
+        parts = ", ".join(f"{kind} {us:g} us" for kind, us in found["cpu_us"].items())
+        pace = f"{rate} tuples/s" if int(rate) else "saturation"
+        console.print(f"A path of three tasks at {pace}, a tuple: {parts}; measuring is {found['share']:.2%} of it.")
     write_result(options.out, result, console)
 
 
@@ -395,7 +410,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.12, help="of a mode in a round, at saturation")
     parser.add_argument("--slow-rounds", type=int, default=14, help="of each mode, at another rate")
     parser.add_argument("--slow-seconds", type=float, default=1.5, help="of a mode in a round, at another rate")
-    parser.add_argument("--paths", type=int, default=3, help="runs of a whole path on Storm; 0: none")
+    parser.add_argument("--paths", type=int, default=3, help="runs of a whole path on Storm at each rate; 0: none")
     parser.add_argument("--base-port", type=int, default=27000, help="first port of the cluster")
     parser.add_argument("--quick", action="store_true", help="a few seconds in all, which say little")
     parser.add_argument("--folder", type=Path, default=ROOT / "out/bench/measuring", help="run folder, emptied")

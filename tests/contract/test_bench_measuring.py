@@ -45,7 +45,16 @@ def test_each_mode_does_its_parts_only_and_no_tuple_is_lost(tmp_path):
 def test_measuring_in_each_task_of_a_path_is_compared_with_the_path_without_it():
     tasks = {name: {"rates": {"0": {"parts_ns": {"all": ns}}}} for name, ns in (("counting", 50.0), ("passing", 20.0))}
     with bench_module("measuring") as measuring:
-        assert measuring.share_of_path(tasks, {"jvm": 4.0, "python": 6.15}) == pytest.approx(0.015)
+        assert measuring.share_of_path(tasks, 0, {"jvm": 4.0, "python": 6.15}) == pytest.approx(0.015)
+
+
+def test_at_a_light_load_the_publications_of_a_path_count_by_their_own_time():
+    parts = {"sampling only": 10.0, "counts only": 40.0, "publication only": 900.0, "all": 50.0}
+    rates = {"0": {"parts_ns": parts}, "200": {"line_us": 500.0, "redis_us": 300.0, "parts_ns": {"all": -999.0}}}
+    with bench_module("measuring") as measuring:
+        assert measuring.measuring_us_of(rates, 200) == pytest.approx(4.05)
+        share = measuring.share_of_path({"counting": {"rates": rates}}, 200, {"jvm": 500.0, "python": 512.15})
+        assert share == pytest.approx(0.01215)
 
 
 def test_code_that_measures_no_more_where_it_did_is_an_error(measured_task, monkeypatch):
