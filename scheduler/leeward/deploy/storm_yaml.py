@@ -14,8 +14,6 @@ from leeward.core.errors import ConfigError
 
 BEGIN = "# >>> leeward: written by `fab deploy`; changes in here are lost"
 END = "# <<< leeward"
-#: With another value of these the plugin would not run, or tasks would not find Redis and the secrets.
-NEEDED = ("storm.scheduler", "leeward.redis.url", "leeward.secrets.file", "leeward.zookeeper.root")
 
 
 def own_part(text: str) -> str:

@@ -13,7 +13,6 @@ from typing import Literal
 #: Whether the allocated bandwidth is the median of what is observed, or its mean.  The paper calls it the mean.
 Allocated = Literal["median", "mean"]
 SIGMA = 1.0  #: of the log2
-REDRAWN_S = 0.01
 #: Mean over median of a rate: 2^N(0, sigma) has mean exp((sigma ln 2)^2 / 2).
 MEAN_OVER_MEDIAN = math.exp((SIGMA * math.log(2)) ** 2 / 2)
 #: Of the integral over the log2, in sigmas, and its steps.

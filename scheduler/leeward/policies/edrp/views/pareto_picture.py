@@ -8,7 +8,6 @@ from typing import Any
 
 #: A label is left out where one stands within this many points of the page already.
 CLEAR = 16.0
-FORMATS = (".png", ".svg")
 
 
 def draw(document: Mapping[str, Any], path: Path) -> None:
