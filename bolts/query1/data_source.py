@@ -12,8 +12,8 @@ from typing import Any
 
 from bolts.query1.logic import Intervals
 from bolts.query1.settings import read_settings
-from bolts.query1.stores import MadeStream, Row, Rows, TaxiStream, open_redis
-from leeward.runtime import StatefulSpout
+from bolts.query1.stores import MadeStream, Row, Rows, TaxiStream
+from leeward.runtime import StatefulSpout, open_redis
 
 #: How long one call waits in Redis for a row; nothing else happens in the task meanwhile.
 _WAIT_MS = 20
@@ -33,7 +33,7 @@ class DataSource(StatefulSpout):
             self._stream = MadeStream(settings.latency)
         else:
             self.reads = settings.taxi_in
-            self._stream = TaxiStream(open_redis(settings.redis_url, settings.secrets), settings)
+            self._stream = TaxiStream(open_redis(conf, patient=True), settings)
         self._fetched: deque[Row] = deque()
 
     def resumed(self) -> None:

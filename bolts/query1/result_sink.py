@@ -20,7 +20,7 @@ class ResultSink(StatefulBolt):
 
     def initialize(self, conf: Mapping[str, Any], context: Mapping[str, Any]) -> None:
         settings = read_settings(conf, self.application)
-        self._sink = open_sink(settings, str(conf.get("storm.id", "")))
+        self._sink = open_sink(settings, conf)
         self.writes = settings.out if settings.sink == "redis" and not settings.latency.rate else ""
         self._notes = open_notes(settings.latency.out)
 

@@ -22,7 +22,6 @@ DEFAULT_GRID = Grid()
 class Settings:
     """Each field is the configuration key named beside it; another application has its own name before the dot."""
 
-    redis_url: str = ""  #: leeward.redis.url, without a password
     secrets: Secrets = NO_SECRETS  #: of the file that leeward.secrets.file names
     taxi_in: str = "taxi:in"  #: query1.in, Redis stream of the rows
     batch: int = 500  #: query1.batch, rows fetched from Redis at once
@@ -46,7 +45,6 @@ def read_settings(conf: Mapping[str, Any], application: str = "query1", grid: Gr
     if sink not in SINKS:
         raise ConfigError(f"{key('sink')} is {sink!r}.", remedy=f"Set it to one of {', '.join(SINKS)}.")
     return Settings(
-        redis_url=typed(conf, "leeward.redis.url", str, plain.redis_url),
         secrets=secrets_of(conf),
         taxi_in=typed(conf, key("in"), str, plain.taxi_in),
         batch=whole(conf, key("batch"), plain.batch),

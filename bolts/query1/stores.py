@@ -12,14 +12,14 @@ from bolts.latency.taxi import taxi_row
 from bolts.query1.settings import Settings
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.core.secrets import NO_SECRETS, Secrets
-from leeward.runtime import FencedRedis, FencingToken
+from leeward.runtime import FencedRedis, FencingToken, open_redis
 
 if TYPE_CHECKING:
     import redis
 
 #: Of a topology that has no bases, as a stock one.
 UNFENCED = FencingToken(base=0, epoch=0)
-#: Tries of one command before the task gives up; with the pauses between them, about 15 s.
+#: Of a publication to RabbitMQ before the task gives up; with the pauses between them, about 15 s.
 _TRIES = 20
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 
@@ -43,24 +43,6 @@ class Result(NamedTuple):
     row: str
     w: str  #: wall clock when written, epoch seconds
     w0: str  #: wall clock when the pulse left the source, epoch seconds
-
-
-def open_redis(url: str, secrets: Secrets = NO_SECRETS) -> redis.Redis:
-    """A client that waits out a short absence of the server. Raises ConfigError without a URL."""
-    import redis
-    from redis.backoff import ExponentialBackoff
-    from redis.retry import Retry
-
-    if not url:
-        raise ConfigError("leeward.redis.url is not set.", remedy="Set it to redis://host:port/0.")
-    return redis.Redis.from_url(
-        url,
-        **secrets.redis_login(),
-        socket_timeout=5,
-        socket_connect_timeout=5,
-        retry=Retry(ExponentialBackoff(cap=_LONGEST_PAUSE_S, base=_FIRST_PAUSE_S), _TRIES),
-        retry_on_error=[redis.ConnectionError, redis.TimeoutError],
-    )
 
 
 class Rows(Protocol):
@@ -250,10 +232,10 @@ class NoSink:
         return True
 
 
-def open_sink(settings: Settings, topology_id: str) -> Sink:
-    """The sink that the settings name."""
+def open_sink(settings: Settings, conf: Mapping[str, Any]) -> Sink:
+    """The sink that the settings name; `conf`: the component's Storm configuration."""
     if settings.latency.rate:
         return NoSink()
     if settings.sink == "rabbitmq":
         return RabbitSink(settings.rabbitmq_url, settings.out, settings.secrets)
-    return RedisSink(open_redis(settings.redis_url, settings.secrets), settings.out, topology_id)
+    return RedisSink(open_redis(conf, patient=True), settings.out, str(conf.get("storm.id", "")))

@@ -129,7 +129,7 @@ SENDER = {"base": 0, "epoch": 0}
 
 @pytest.mark.timeout(300)
 def test_results_are_messages_whose_id_is_the_pulse_number(broker):
-    sink = open_sink(settings(broker.url, "ids"), "t-1")
+    sink = open_sink(settings(broker.url, "ids"), {})
     assert isinstance(sink, RabbitSink)
     sink.publish(Result(7, "first", "2.0", "1.0"))
     sink.publish(Result(9, "second", "3.0", "2.5"))
@@ -144,7 +144,7 @@ def test_results_are_messages_whose_id_is_the_pulse_number(broker):
 
 @pytest.mark.timeout(300)
 def test_results_outlive_the_broker_and_the_sink_connects_again(broker):
-    sink = open_sink(settings(broker.url, "durable"), "t-1")
+    sink = open_sink(settings(broker.url, "durable"), {})
     sink.publish(Result(1, "before", "1", "1"))
     broker.stop()
     starting = threading.Timer(0.5, broker.start)
@@ -157,4 +157,4 @@ def test_results_outlive_the_broker_and_the_sink_connects_again(broker):
 
 def test_a_missing_url_is_an_error_that_says_what_to_set():
     with pytest.raises(ConfigError, match=r"leeward\.rabbitmq\.url is not set.*amqp://"):
-        open_sink(settings("", "x"), "t-1")
+        open_sink(settings("", "x"), {})

@@ -10,15 +10,15 @@ import pytest
 
 from bolts.query1.data_source import DataSource
 from bolts.query1.settings import read_settings
-from bolts.query1.stores import InputLostError, RedisSink, Result, Row, TaxiStream, open_redis
+from bolts.query1.stores import InputLostError, RedisSink, Result, Row, TaxiStream
 from leeward.adapters.redis import RedisSnapshots
 from leeward.core.errors import FencedError
-from leeward.runtime import FencingToken
+from leeward.runtime import FencingToken, open_redis
 
 
 @pytest.fixture
 def client(server):
-    client = open_redis(server.url)
+    client = open_redis({"leeward.redis.url": server.url}, patient=True)
     client.flushall()
     return client
 

@@ -40,9 +40,9 @@ def run_topology(lines, *, seed, pulse_s, window_s=1800, burst=20, move=0.2, rep
     stream, sink = FakeStream(rows), FakeSink()
     conf = {"query1.pulse_s": pulse_s, "query1.window_s": window_s}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data_source, "open_redis", lambda *_: None)
+        patch.setattr(data_source, "open_redis", lambda conf, patient: None)
         patch.setattr(data_source, "TaxiStream", lambda client, settings: stream)
-        patch.setattr(result_sink, "open_sink", lambda settings, topology_id: sink)
+        patch.setattr(result_sink, "open_sink", lambda settings, conf: sink)
         network = Network(random.Random(seed), conf, Query1, MAX_REPLICAS)
         network.run("data_source", lambda: stream.ended, burst=burst, move=move)
     assert stream.progress == len(rows)

@@ -40,9 +40,9 @@ def run_topology(lines, *, seed, pulse_s, profit_s=900, taxi_s=1800, burst=20, m
     stream, sink = FakeStream([*rows, Row(len(rows) + 1, None, 0)]), FakeSink()
     conf = {"query2.pulse_s": pulse_s, "query2.profit_s": profit_s, "query2.taxi_s": taxi_s}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data_source, "open_redis", lambda *_: None)
+        patch.setattr(data_source, "open_redis", lambda conf, patient: None)
         patch.setattr(data_source, "TaxiStream", lambda client, settings: stream)
-        patch.setattr(result_sink, "open_sink", lambda settings, topology_id: sink)
+        patch.setattr(result_sink, "open_sink", lambda settings, conf: sink)
         network = Network(random.Random(seed), conf, q2.Query2, q2.MAX_REPLICAS)
         network.run("data_source", lambda: stream.ended, burst=burst, move=move)
     return network, sink

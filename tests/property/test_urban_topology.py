@@ -24,7 +24,7 @@ def run_topology(conf: dict, *, seed: int, burst: int, move: float) -> tuple[Net
     """The network and its sink after the last report."""
     sink = FakeSink()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(result_sink, "open_sink", lambda settings, topology_id: sink)
+        patch.setattr(result_sink, "open_sink", lambda settings, conf: sink)
         network = Network(random.Random(seed), conf, Urban, MAX_REPLICAS)
 
         def ended() -> bool:

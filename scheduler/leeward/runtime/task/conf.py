@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from leeward.core.errors import ConfigError
@@ -11,6 +12,9 @@ from leeward.wire.secrets import secrets_of
 if TYPE_CHECKING:
     import redis
 
+#: Of a patient client, s: an answer may take so long, and with the pauses between its tries it waits some 15 s in all.
+ANSWER_S = 5
+TRIES, FIRST_PAUSE_S, LONGEST_PAUSE_S = 20, 0.02, 1.0
 #: Of the supervisor: free facts about its node.
 NODE_META = "supervisor.scheduler.meta"
 
@@ -43,7 +47,7 @@ def _rate_here(rates: dict[str, Any], meta: dict[str, str]) -> float:
     return float(rates[kind]) * float(meta.get("speed", 1.0))
 
 
-def redis_url(conf: dict[str, Any]) -> str:
+def redis_url(conf: Mapping[str, Any]) -> str:
     url = conf.get(REDIS_URL.name)
     if not isinstance(url, str) or not url:
         raise ConfigError(
@@ -53,14 +57,30 @@ def redis_url(conf: dict[str, Any]) -> str:
     return url
 
 
-def open_redis(conf: dict[str, Any], **options: Any) -> redis.Redis:
+def open_redis(conf: Mapping[str, Any], *, patient: bool = False, **options: Any) -> redis.Redis:
     """A client of the topology's Redis, with the password of the secrets file; `options` as Redis.from_url takes them.
 
+    `patient`: it waits while the server is away for a short time, and sends a command again that was not answered. So
+    its commands are to be such as do no harm twice: under a sequence number, or through `FencedRedis.append_once`.
     Raises ConfigError if the address or the secrets file is not right.
     """
     import redis
 
-    return redis.Redis.from_url(redis_url(conf), **secrets_of(conf).redis_login(), **options)
+    return redis.Redis.from_url(
+        redis_url(conf), **secrets_of(conf).redis_login(), **(_patience() if patient else {}), **options
+    )
+
+
+def _patience() -> dict[str, Any]:
+    import redis
+    from redis.backoff import ExponentialBackoff
+    from redis.retry import Retry
+
+    return {
+        "socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S,
+        "retry": Retry(ExponentialBackoff(cap=LONGEST_PAUSE_S, base=FIRST_PAUSE_S), TRIES),
+        "retry_on_error": [redis.ConnectionError, redis.TimeoutError],
+    }  # fmt: skip
 
 
 def direct(conf: dict[str, Any]) -> bool:

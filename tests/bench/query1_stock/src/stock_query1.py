@@ -13,8 +13,9 @@ from streamparse import Bolt, Spout, Stream
 from bolts.query1.grid import route_id
 from bolts.query1.logic import DataClock, GlobalRank, Intervals, LocalRank, Ranked, RouteWindow, result_row
 from bolts.query1.settings import read_settings
-from bolts.query1.stores import Result, TaxiStream, open_redis, open_sink
+from bolts.query1.stores import Result, TaxiStream, open_sink
 from bolts.query1.trips import Reject, parse_trip
+from leeward.runtime import open_redis
 
 PULSE = Stream(fields=["number", "data"], name="pulse")
 
@@ -26,7 +27,7 @@ class DataSource(Spout):
         settings = read_settings(conf)
         self.state, self.fetched = {}, deque()
         self.intervals = Intervals(self.state, settings.pulse_s)
-        self.stream = TaxiStream(open_redis(settings.redis_url, settings.secrets), settings)
+        self.stream = TaxiStream(open_redis(conf, patient=True), settings)
 
     def next_tuple(self):
         if not self.fetched:
@@ -152,7 +153,7 @@ class GlobalRankSink(Pulsed):
     outputs = []
 
     def initialize(self, conf, context):
-        self.rank, self.sink = GlobalRank({}), open_sink(read_settings(conf), conf["storm.id"])
+        self.rank, self.sink = GlobalRank({}), open_sink(read_settings(conf), conf)
 
     def data(self, tup):
         self.rank.candidate(Ranked(*tup.values))
