@@ -290,6 +290,14 @@ def test_a_topology_that_is_not_placed_is_said(stage, client):
         assert answer.status_code == 409 and answer.json()["error"]
 
 
+def test_a_snapshot_that_cannot_be_read_is_no_fault_of_the_asker(stage, client):
+    stage.world.snapshot = "{"
+    for answer in (client.post(f"{AT}/plan", json={}), client.get(f"{AT}/explain")):
+        assert answer.status_code == 503 and "not a snapshot" in answer.json()["error"]
+    (line,) = asked(client.get("/api/top"))["topologies"]
+    assert line["topology"] == "taxi" and "not a snapshot" in line["missing"]
+
+
 def test_before_the_settings_are_known_it_says_so(stage, client):
     stage.desk._settings = None
     assert client.post(f"{AT}/plan", json={}).status_code == 409

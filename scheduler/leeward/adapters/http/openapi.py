@@ -23,7 +23,7 @@ _MEANINGS = {
     415: "The body is not JSON.",
     421: "The service is not known under the name in the header Host.",
     422: "A field is wrong.",
-    503: "A server that is needed does not answer, or as much is in progress as the service allows.",
+    503: "A server that is needed does not answer or has what cannot be read, or too much is in progress.",
 }
 
 

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError
+from leeward.core.errors import ClusterRefusedError, LeewardError, NotReadyError, ProtocolError
 
 #: Characters of a value that an error repeats.
 SHOWN = 100
@@ -72,8 +72,8 @@ def of_validation(error: ValidationError, where: str) -> Problem:
 
 def of_ours(error: LeewardError) -> tuple[int, Problem]:
     """Status and problem of an error made on purpose."""
-    refused = isinstance(error, ClusterRefusedError)
-    status = 503 if refused else 409 if isinstance(error, NotReadyError) else 400
+    theirs = isinstance(error, (ClusterRefusedError, ProtocolError))  # a server's, not the asker's
+    status = 503 if theirs else 409 if isinstance(error, NotReadyError) else 400
     return status, Problem(error=shown_whole(error.message), remedy=shown_whole(error.remedy))
 
 
