@@ -301,6 +301,14 @@ def test_a_request_that_ends_at_once_is_answered():
     assert str(service.run(clock.stop, until=name)).startswith("aborted: the fence could not be set")
 
 
+def test_a_request_that_asks_for_nothing_is_refused():
+    service, clock, sink, cluster = stage(None, until=lambda sink, cluster: bool(cluster.world.answers))
+    cluster.world.requests["r-1"] = {}
+    service.run(clock.stop)
+    (told,) = cluster.world.answers.values()
+    assert told.ending == "refused" and "the deployment is None" in told.why
+
+
 def test_a_request_that_comes_while_the_service_looks_is_not_overlooked(monkeypatch):
     look, names = MemoryRequests.pending, []
 

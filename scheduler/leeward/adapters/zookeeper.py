@@ -266,7 +266,7 @@ class ZooRequests:
             if not names:
                 return None
             text, _ = self._client.retry(self._client.get, f"{self._paths.requests}/{names[0]}")
-        return {"id": names[0], **json.loads(text)}
+        return {**_body(text), "id": names[0]}
 
     def answer(self, name: str, result: Outcome) -> None:
         with asking("answer a request"):
@@ -283,6 +283,14 @@ class ZooRequests:
                     return Outcome.from_json(self._client.retry(self._client.get, path)[0])
                 if not self._client.retry(self._client.exists, path, watch=watch):
                     return None
+
+
+def _body(text: bytes) -> dict[str, Any]:
+    """A request; one that cannot be read asks for nothing, and is refused for that."""
+    with contextlib.suppress(ValueError, RecursionError):
+        if isinstance(body := json.loads(text), dict):
+            return body
+    return {}
 
 
 class ZooHistory:
