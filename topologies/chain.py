@@ -24,6 +24,8 @@ CONFIG = {
     # a paused or restoring task answers, but may take long
     "topology.subprocess.timeout.secs": 120,
     "topology.message.timeout.secs": 60,
+    # its policy plans from facts: workers that Storm places before that would have to start again
+    "leeward.first_plan.secs": 30,
 }
 
 

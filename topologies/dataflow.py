@@ -29,6 +29,8 @@ CONFIG = {
     "topology.subprocess.timeout.secs": 120,
     "topology.message.timeout.secs": 60,
     "leeward.service_times": "emulated",
+    # its policy plans from facts: workers that Storm places before that would have to start again
+    "leeward.first_plan.secs": 30,
 }
 
 

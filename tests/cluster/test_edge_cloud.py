@@ -29,6 +29,8 @@ def check(figures: dict[str, float], dataflows: list[dict[str, Any]], wanted: in
         assert row["ratio"] >= 0.97, f"{row['name']}: faster than its delays and service times together"
         ends = [(kind, node) for kind, node in zip(row["dataflow"], row["place"], strict=True) if kind != "query"]
         assert all(node.startswith({"source": "edge", "sink": "vm"}[kind]) for kind, node in ends)
+    placed = sum(not row["refused"] for row in dataflows)
+    assert figures["dataflows whose first placement was the plan"] == placed, "none was started twice"
     (left,) = (name for name in figures if name.startswith("dataflows left on the drained node"))
     assert figures[left] == 0, "the drained node is empty"
     assert figures["handovers by the rebalance (vertex-edge)"] >= 1

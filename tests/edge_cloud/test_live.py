@@ -22,7 +22,8 @@ def written(name: str = "edge-cloud-quick") -> dict[str, object]:
 
 def lived(name: str, model_s: float, measured_s: float, **changes: object) -> Lived:
     dataflow = small_dataflow(name, range(2), 1.0, random.Random(1), joins=False)
-    facts = {"submitted_to_plan_s": 0.4, "seen_to_plan_s": 0.2, "events": 10, "moves": Counter(handover=1)} | changes
+    facts = {"submitted_to_plan_s": 0.4, "seen_to_plan_s": 0.2, "events": 10, "moves": Counter(handover=1)}
+    facts |= {"placed_first": True} | changes
     return Lived(name=name, dataflow=dataflow, model_s=model_s, measured_s=measured_s, **facts)  # type: ignore[arg-type]
 
 
@@ -73,6 +74,7 @@ def test_a_good_run_meets_its_bounds():
         ({"submitted_to_plan_s": 1.2}, "plan after submission, most"),
         ({"lost": 1}, "lost"),
         ({"doubled": 1}, "doubled"),
+        ({"placed_first": False}, "dataflows whose first placement was the plan"),
         ({"moves": Counter(restart=1)}, "handovers in the drain, 1 dataflows that nothing had moved"),
         ({"rebalanced": Counter()}, "handovers by the rebalance (vertex-edge)"),
         ({"rebalanced": Counter(handover=1, restart=1)},

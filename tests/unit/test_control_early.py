@@ -13,6 +13,7 @@ from leeward.control.loop import Inline
 from leeward.control.ports import ComponentFacts, Structure
 from leeward.control.reservations import Reservations
 from leeward.control.service import Service
+from leeward.control.snapshot import read_snapshot
 from leeward.core.errors import ProtocolError
 from leeward.core.placing import carry
 from leeward.core.plan import Plan, Slot
@@ -73,6 +74,13 @@ def test_the_cluster_before_has_the_slots_of_others_and_nothing_of_the_new_topol
     assert cluster_before(None, STRUCTURE, TASKS) is None
 
 
+def test_a_topology_that_waits_for_its_first_plan_is_not_placed_yet():
+    cluster = cluster_before(published(STRUCTURE.id, waiting=True), STRUCTURE, TASKS)
+    assert cluster is not None and cluster.tasks == TASKS and cluster.assigned.slots == {} and not cluster.others
+    assert read_snapshot(published(STRUCTURE.id, waiting=True), STRUCTURE.id).waiting
+    assert not read_snapshot(published(STRUCTURE.id), STRUCTURE.id).waiting
+
+
 class FromFacts:
     """A policy that needs no rates: one replica of each component on n2."""
 
@@ -115,8 +123,14 @@ class Passes(ManualClock):
         self.world.changed()
 
 
-def serve(policy, *, after: int = 20, tasks: dict[int, str] = TASKS, reservations=None, begun: bool = False):
-    world = World(structures={"new": STRUCTURE}, snapshot=published())
+def serve(
+    policy, *, after: int = 20, tasks: dict[int, str] = TASKS, reservations=None, begun: bool = False,
+    waiting: bool = False,
+):  # fmt: skip
+    """`waiting`: Nimbus has made passes before, and the plugin waits for the first plan until the n-th look."""
+    world = World(
+        structures={"new": STRUCTURE}, snapshot=published(STRUCTURE.id, waiting=True) if waiting else published()
+    )
     clock, sink = Passes(world, after, tasks, begun), ListSink()
     ports = memory_ports(world, clock=clock, sink=sink)
     service = Service(
@@ -138,6 +152,29 @@ def test_storms_first_placement_is_the_plan():
     owners = {name: replicas(table) for name, table in world.record.tables.items()}
     assert owners == {"from": (1,), "to": (3,)}
     assert {world.placement.slots[task].node for task in (1, 3)} == {"n2"}
+
+
+class InTime(FromFacts):
+    """Has its plan when it is asked for the third time."""
+
+    def decide(self, view, *, now, rng) -> Plan:
+        plan = super().decide(view, now=now, rng=rng)
+        return plan if self.asked > 2 else replace(plan, tables=view.tables, placement=view.assignment)
+
+
+def test_a_topology_that_waits_for_its_first_plan_is_placed_by_it_however_late_the_service_is():
+    """Nimbus was faster in each of four topologies of a run: each was started by Storm, and again by the plan."""
+    policy = InTime()
+    world, sink = serve(policy, waiting=True)
+    assert sink.of("first_placement") == [{"topology": "new", "by_plan": True, "why": ""}]
+    assert policy.asked >= 3 and not sink.of("reconfiguration_started")
+    assert {world.placement.slots[task].node for task in (1, 3)} == {"n2"}
+
+
+def test_a_topology_that_waits_for_its_first_plan_in_vain_is_led_when_storm_has_placed_it():
+    world, sink = serve(NoRoom(), waiting=True)
+    assert not sink.of("first_placement") and world.placement is None
+    assert sink.of("first_record") and sink.of("plan_made")[-1]["deployment"] == {"from": {"n1": 1}, "to": {"n1": 1}}
 
 
 @pytest.mark.parametrize(

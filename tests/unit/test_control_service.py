@@ -302,7 +302,7 @@ def test_a_request_that_ends_at_once_is_answered():
 
 
 def test_a_request_that_asks_for_nothing_is_refused():
-    service, clock, sink, cluster = stage(None, until=lambda sink, cluster: bool(cluster.world.answers))
+    service, clock, _, cluster = stage(None, until=lambda _, cluster: bool(cluster.world.answers))
     cluster.world.requests["r-1"] = {}
     service.run(clock.stop)
     (told,) = cluster.world.answers.values()

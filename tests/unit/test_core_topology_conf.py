@@ -7,7 +7,7 @@ import re
 import pytest
 
 from leeward.core.errors import ConfigError
-from leeward.core.topology_conf import KEYS, SERVICE_SPEED, check_conf, declared_rate
+from leeward.core.topology_conf import FIRST_PLAN, KEYS, SERVICE_SPEED, check_conf, declared_rate
 from leeward.local.submit import check_option
 from tests.doc_blocks import ROOT
 
@@ -15,7 +15,7 @@ from tests.doc_blocks import ROOT
 def test_an_unknown_key_is_refused_with_the_nearest_one():
     with pytest.raises(ConfigError, match=r"unknown topology key 'leeward\.max_replica' \(value 3\)\. Did you mean"):
         check_conf({"topology.workers": 2, "query1.out": "x", "leeward.max_replica": 3})
-    check_conf({key.name: "x" for key in KEYS if key != SERVICE_SPEED} | {"topology.debug": True})
+    check_conf({key.name: "x" for key in KEYS if key not in (SERVICE_SPEED, FIRST_PLAN)} | {"topology.debug": True})
 
 
 @pytest.mark.parametrize("speed", [0, -1, "0.5", None, True, float("nan"), float("inf")])

@@ -1,8 +1,9 @@
-"""A topology that Nimbus has accepted and the plugin has not published yet. Pure.
+"""A topology that Nimbus has accepted and not placed yet. Pure.
 
 Nimbus places once a second, so a new topology may wait that long until the plugin tells its tasks.  Their numbers are
 known before: Storm sorts the components by name and counts through.  So a policy that needs no
 measurement can plan at once, and where its plan is there before Nimbus' next pass, Storm's first placement is the plan.
+A topology with `leeward.first_plan.secs` is published, and not placed, until it has a plan or has waited for so long.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ def tasks_of(structure: Structure) -> dict[int, str] | None:
 def cluster_before(text: str | None, structure: Structure, tasks: Mapping[int, str]) -> ClusterSnapshot | None:
     """The cluster as last published, beside a topology with these `tasks` of which nothing is placed.
 
-    None if nothing was published, or this topology already.  Raises ProtocolError for what cannot be read.
+    None if nothing was published, or this topology already, unless it waits for its first plan.  Raises ProtocolError
+    for what cannot be read.
     """
     document: dict[str, Any] = document_of(text) if text else {}
-    topologies = document.get("topologies", [])
-    if not document or any(topology["id"] == structure.id for topology in topologies):
+    waiting = [entry for entry in document.get("topologies", []) if entry["id"] == structure.id]
+    if not document or not all(entry.get("waiting") for entry in waiting):
         return None
+    topologies = [entry for entry in document["topologies"] if entry not in waiting]
     executors = [{"component": name, "tasks": [task, task], "node": None, "port": None} for task, name in tasks.items()]
     mine = {
         "id": structure.id, "name": structure.name, "managed": False, "epoch": None, "reason": "no plan",

@@ -47,6 +47,7 @@ class ClusterSnapshot:
     owners: Mapping[Slot, str] = field(default_factory=dict)  #: of those: the name of the topology
     others: frozenset[str] = frozenset()  #: ids of the other topologies that run
     crowded: Mapping[str, int] = field(default_factory=dict)  #: node -> overhang of these (`overhang.py`)
+    waiting: bool = False  #: nothing of this topology is placed, and the plugin waits for its first plan
 
 
 def document_of(text: str) -> dict[str, Any]:
@@ -166,6 +167,7 @@ class _Document:
             taken=frozenset(owners),
             owners=owners,
             others=frozenset(id for id, _ in self.topologies if id != topology_id),
+            waiting=bool(mine[0].get("waiting")),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 
 from leeward.control.consent import Consent, left_by
@@ -138,11 +139,16 @@ class Term:
 
     def _take_over(self, stop: threading.Event) -> Coordinator | None:
         """Claim the topology: at once, if a plan can be made before Storm places it, else when its tasks are known."""
-        first = self._plan_first()
-        if first is not None:
-            mine, plan = first
-            self._planned_first = True
-            return self._claim(mine, plan.tables, plan.placement)
+        while not stop.is_set():
+            first = self._plan_first()
+            if first is not None:
+                mine, plan = first
+                self._planned_first = True
+                return self._claim(mine, plan.tables, plan.placement)
+            if not self._waits_for_plan():
+                break
+            self._presence.check(self._ports.clock.now())
+            stop.wait(self._ports.clock.patience(TURN_S))
         tasks = self._published_tasks(stop)
         if tasks is None:
             return None
@@ -164,6 +170,14 @@ class Term:
             self._reservations.release(name)
             return None
         return mine, plan
+
+    def _waits_for_plan(self) -> bool:
+        """Storm places the topology by the first plan, or else later, and the policy may still make one."""
+        if not self._at_once or self._mine.control.read_record() is not None:
+            return False
+        with suppress(NotReadyError):
+            return read_snapshot(self._ports.cluster.snapshot(lambda: None), self._structure.id).waiting
+        return False
 
     def _cluster_before(self, tasks: Mapping[int, str] | None) -> ClusterSnapshot | None:
         """The cluster without this topology; None if it was published already."""
@@ -220,7 +234,7 @@ class Term:
         if now >= self._listen_at:
             self._listen_at = now + LISTEN_S
             self._listen(coordinator, now)
-        if self._planned_first and coordinator.snapshot is not None:
+        if self._planned_first and coordinator.snapshot is not None and not coordinator.snapshot.waiting:
             self._planned_first = False
             self._first_placement(coordinator.machine.tasks, coordinator.snapshot)
         busy = not coordinator.idle

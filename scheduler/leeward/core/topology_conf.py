@@ -37,6 +37,11 @@ PINS = Key(
     "leeward.pins", "topology", "map of component to list of hosts", "none",
     "the only nodes that may run a component's replicas, in place of its `leeward.pinned`",
 )  # fmt: skip
+FIRST_PLAN = Key(
+    "leeward.first_plan.secs", "topology", "s", "0",
+    "from its submission, for which it waits for its first plan before Storm's default scheduler places it; for "
+    "policies that plan from facts and need no rates",
+)  # fmt: skip
 APART = Key(
     "leeward.apart", "topology", "list of lists of components", "none", "no node holds replicas of two of one list"
 )
@@ -74,17 +79,20 @@ ROUTERS = Key("leeward.routers", "internal", "map", "none", "component -> its se
 KIND = Key("leeward.kind", "internal", "text", "by its class", "source, stateful or stateless")
 
 KEYS = (
-    REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, PINNED, PINS, APART, FACTS,
-    SERVICE_RATE, SERVICE_TIMES, SERVICE_SPEED, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE,
+    REDIS_URL, RABBITMQ_URL, SECRETS_FILE, ZOOKEEPER_ROOT, REPLICAS, MAX_REPLICAS, FIRST_PLAN, PINNED, PINS, APART,
+    FACTS, SERVICE_RATE, SERVICE_TIMES, SERVICE_SPEED, SWAP_DIR, DIRECT, AWAY_SECS, STORE, AGENTS, STORE_OPTIONS, QUEUE,
     ROUTER, ROUTERS, KIND,
 )  # fmt: skip
 
 
 def check_conf(conf: Mapping[str, object]) -> None:
-    """Raises ConfigError for a key `leeward.*` that is unknown, with the nearest ones, and for a wrong speed."""
+    """Raises ConfigError for a key `leeward.*` that is unknown, with the nearest ones, and for a wrong number."""
     mine = {name: value for name, value in conf.items() if name.startswith(PREFIX)}
     refuse_unknown("topology key", mine, [key.name for key in KEYS])
     service_speed(mine)
+    wait = mine.get(FIRST_PLAN.name, 0)
+    if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait < math.inf:
+        raise ConfigError(f"{FIRST_PLAN.name} is {wait!r}.", remedy="Set it to seconds, as 30, or to 0 for no wait.")
 
 
 def service_speed(conf: Mapping[str, object]) -> float:

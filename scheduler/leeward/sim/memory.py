@@ -378,8 +378,9 @@ def topology_entry(
     managed: bool = False,
     epoch: int | None = None,
     reason: str = "no plan",
+    waiting: bool = False,
 ) -> dict[str, object]:
-    """A topology as the plugin's snapshot has it. `tasks`: task -> component."""
+    """A topology as the plugin's snapshot has it. `tasks`: task -> component; `waiting`: its first plan is."""
     executors = [
         {
             "component": tasks[task],
@@ -395,6 +396,7 @@ def topology_entry(
         "managed": managed,
         "epoch": epoch if managed else None,
         "reason": "" if managed else reason,
+        **({"waiting": True} if waiting else {}),
         "executors": executors,
     }
 

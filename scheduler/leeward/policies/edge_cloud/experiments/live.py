@@ -172,7 +172,12 @@ def _events(where: str, scenario: Scenario, lived: Sequence[Lived], drain: Drain
         ("doubled", sum(one.doubled for one in lived), None, 0),
         ("written again after a reset", sum(one.again for one in lived), None, None),
         ("refused dataflows", sum(bool(one.refused) for one in lived), None, None),
-        ("dataflows whose first placement was the plan", sum(one.placed_first for one in lived), None, None),
+        (
+            "dataflows whose first placement was the plan",
+            sum(one.placed_first for one in lived),
+            sum(not one.refused for one in lived),
+            None,
+        ),
     ]
     if scenario.rebalance != "none":
         moved = sum((one.rebalanced for one in lived), Counter[str]())

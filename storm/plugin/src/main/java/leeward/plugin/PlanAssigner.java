@@ -25,22 +25,29 @@ import org.apache.storm.scheduler.WorkerSlot;
  * <p>What happens to a topology, by its {@link Verdict}: <ul>
  * <li>fits: placed exactly, touching only slots that differ (a worker whose executors stay is not restarted);
  * <li>planned, but the plan does not fit: executors that run stay where they are, the others are spread evenly;
+ * <li>not planned yet, and the topology asks to wait for its first plan: nothing, until it has waited long enough;
  * <li>not planned: Storm's default scheduler.</ul>
  */
 final class PlanAssigner {
+    /** In a topology's configuration: seconds from its submission for which it waits for its first plan. */
+    static final String FIRST_PLAN = "leeward.first_plan.secs";
+
     private static final String STATUS = "leeward: ";
 
     private final Topologies topologies;
     private final Cluster cluster;
     private final Setbacks setbacks;
     private final Ports ports;
+    /** Ids of topologies that have had slots; during a rebalance Storm hides them. */
+    private final Set<String> placed;
 
-    /** A pass; setbacks and ports are remembered from the passes before, and this one adds its own. */
-    PlanAssigner(Topologies topologies, Cluster cluster, Setbacks setbacks, Ports ports) {
+    /** A pass; the last three are remembered from the passes before, and this one adds its own. */
+    PlanAssigner(Topologies topologies, Cluster cluster, Setbacks setbacks, Ports ports, Set<String> placed) {
         this.topologies = topologies;
         this.cluster = cluster;
         this.setbacks = setbacks;
         this.ports = ports;
+        this.placed = placed;
     }
 
     /**
@@ -51,12 +58,22 @@ final class PlanAssigner {
     Map<String, Verdict> verdicts(Optional<Map<String, Wish>> wishes) {
         PlanCheck check = new PlanCheck(cluster, setbacks, ports);
         setbacks.retain(Set.copyOf(topologies.getAllIds()));
+        placed.retainAll(topologies.getAllIds());
+        placed.addAll(cluster.getAssignments().keySet());
         Map<String, Verdict> verdicts = new TreeMap<>();
         for (TopologyDetails topology : inOrder()) {
-            verdicts.put(topology.getId(), wishes.isEmpty() ? new Verdict.Unknown()
-                : check.verdict(topology, wishes.get().get(topology.getName())));
+            Verdict verdict = wishes.isEmpty() ? new Verdict.Unknown()
+                : check.verdict(topology, wishes.get().get(topology.getName()));
+            boolean planned = verdict instanceof Verdict.Fit || verdict instanceof Verdict.Misfit;
+            verdicts.put(topology.getId(), !planned && waits(topology) ? new Verdict.Waiting() : verdict);
         }
         return verdicts;
+    }
+
+    /** It asks to wait for its first plan, has not waited for so long, and was not placed before. */
+    private boolean waits(TopologyDetails topology) {
+        return topology.getConf().get(FIRST_PLAN) instanceof Number secs && topology.getUpTime() < secs.doubleValue()
+            && !placed.contains(topology.getId());
     }
 
     /** Carries the verdicts out: first the plans that fit, then everything else in the slots that are left. */
@@ -74,13 +91,14 @@ final class PlanAssigner {
             Verdict verdict = verdicts.get(topology.getId());
             if (verdict instanceof Verdict.Unplanned) {
                 unplanned.add(topology);
-            } else if (!cluster.getUnassignedExecutors(topology).isEmpty()) {
+            } else if (!(verdict instanceof Verdict.Waiting) && !cluster.getUnassignedExecutors(topology).isEmpty()) {
                 Verdict.Misfit misfit = verdict instanceof Verdict.Misfit given ? given : new Verdict.Misfit("");
                 fill(topology, misfit.lost());
                 misfit.plan().ifPresent(plan -> setbacks.givenUp(topology.getId(), plan, misfit.reason()));
             }
         }
         delegate(new DefaultScheduler(), unplanned, Set.of());
+        placed.addAll(cluster.getAssignments().keySet());
         verdicts.forEach(this::report);
     }
 
@@ -187,6 +205,8 @@ final class PlanAssigner {
             status(id, "epoch " + fit.plan().epoch() + " placed");
         } else if (verdict instanceof Verdict.Misfit misfit) {
             status(id, "default scheduler: " + misfit.reason());
+        } else if (verdict instanceof Verdict.Waiting) {
+            status(id, "waits for its first plan");
         } else if (verdict instanceof Verdict.Unplanned && ours(cluster.getStatus(id))) {
             // Nimbus keeps statuses: without this a withdrawn plan would be reported as placed for ever
             status(id, "default scheduler: no plan");

@@ -1,9 +1,11 @@
 package leeward.plugin;
 
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.storm.Config;
 import org.apache.storm.metric.StormMetricsRegistry;
@@ -42,6 +44,7 @@ public final class PlanScheduler implements IScheduler {
     private Link link;
     private final Setbacks setbacks = new Setbacks();
     private final Ports ports = new Ports();
+    private final Set<String> placed = new HashSet<>();
     private String lastFailure = "";
 
     /** For Nimbus. */
@@ -68,7 +71,7 @@ public final class PlanScheduler implements IScheduler {
         try {
             Map<String, SchedulerAssignment> before = copy(cluster.getAssignments());
             ports.observe(cluster);
-            PlanAssigner assigner = new PlanAssigner(topologies, cluster, setbacks, ports);
+            PlanAssigner assigner = new PlanAssigner(topologies, cluster, setbacks, ports, placed);
             Map<String, Verdict> verdicts;
             try {
                 verdicts = assigner.verdicts(link.wishes());

@@ -55,6 +55,9 @@ final class Snapshot {
         json.put("managed", verdict instanceof Verdict.Fit);
         json.put("epoch", verdict instanceof Verdict.Fit fit ? fit.plan().epoch() : null);
         json.put("reason", reason(verdict));
+        if (verdict instanceof Verdict.Waiting) {
+            json.put("waiting", true);
+        }
         json.put("executors", executors(topology, cluster));
         return json;
     }
@@ -66,7 +69,7 @@ final class Snapshot {
         } else if (verdict instanceof Verdict.Misfit misfit) {
             return misfit.reason();
         }
-        return verdict instanceof Verdict.Unplanned ? "no plan" : "plans not read yet";
+        return verdict instanceof Verdict.Unknown ? "plans not read yet" : "no plan";
     }
 
     private static List<Object> executors(TopologyDetails topology, Cluster cluster) {

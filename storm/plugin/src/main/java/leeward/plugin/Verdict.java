@@ -30,6 +30,10 @@ sealed interface Verdict {
     record Unplanned() implements Verdict {
     }
 
+    /** The topology has no plan yet, and asks to wait for its first one; nothing of it is placed. */
+    record Waiting() implements Verdict {
+    }
+
     /** Whether there is a plan is not known yet, as ZooKeeper has not been read since Nimbus started. */
     record Unknown() implements Verdict {
     }

@@ -144,6 +144,49 @@ class PlanSchedulerTest {
     }
 
     @Test
+    void aNewTopologyMayWaitForItsFirstPlan() {
+        Scene.Watched cluster = pass(twoNodes().waiting("q", 2, 2, 3, 20).topology("other", 2, 2));
+        assertEquals(Map.of(), placement(cluster, "q"));
+        assertEquals(Set.of(1, 2), tasks(cluster, "other"));
+        assertEquals("leeward: waits for its first plan", cluster.getStatus("q-1-0"));
+        assertTrue(snapshot.contains("\"reason\":\"no plan\",\"waiting\":true,\"executors\":[{\"component\":\"c1\","
+            + "\"tasks\":[1,1],\"node\":null,\"port\":null}"), snapshot);
+
+        wishes.put("q", plan("q", 0, "n1:6702 1", "n2:6701 2"));
+        assertEquals(Map.of("n1:6702", Set.of(1), "n2:6701", Set.of(2)),
+            placement(pass(twoNodes().waiting("q", 2, 2, 4, 20)), "q"));
+        assertFalse(snapshot.contains("waiting"), snapshot);
+    }
+
+    @Test
+    void aTopologyThatHasWaitedLongEnoughIsPlacedByStorm() {
+        Cluster cluster = pass(twoNodes().waiting("q", 2, 2, 21, 20).status("q", "leeward: waits for its first plan"));
+        assertEquals(Set.of(1, 2), tasks(cluster, "q"));
+        assertEquals("leeward: default scheduler: no plan", cluster.getStatus("q-1-0"));
+        assertEquals(Set.of(1, 2), tasks(pass(twoNodes().waiting("r", 2, 2, 0, "20")), "r"), "no number: no wait");
+        wishes.put("s", new Wish.Unreadable("plan is malformed"));
+        assertEquals(Set.of(1, 2), tasks(pass(twoNodes().waiting("s", 2, 2, 0, 20)), "s"), "there is one");
+    }
+
+    @Test
+    void aTopologyThatRunsDoesNotWait() {
+        Scene.Watched cluster = pass(twoNodes().waiting("q", 2, 2, 3, 20).runs("q", "n1", 6701, 1));
+        assertEquals(Set.of(1, 2), tasks(cluster, "q"), "an executor that is lost is placed at once");
+    }
+
+    @Test
+    void aTopologyWhosePlacementIsHiddenInARebalanceDoesNotWait() {
+        pass(twoNodes().waiting("q", 2, 2, 3, 20).runs("q", "n1", 6701, 1, 2));
+        assertEquals(Set.of(1, 2), tasks(pass(twoNodes().waiting("q", 2, 2, 4, 20)), "q"));
+    }
+
+    @Test
+    void itWaitsAlsoBeforePlansHaveBeenRead() {
+        read = false;
+        assertEquals(Map.of(), placement(pass(twoNodes().waiting("q", 2, 2, 3, 20)), "q"));
+    }
+
+    @Test
     void aMisfitOfANewTopologyIsPlacedByStorm() {
         wishes.put("q", new Wish.Unreadable("plan is malformed"));
         Cluster cluster = pass(twoNodes().topology("q", 2, 4));

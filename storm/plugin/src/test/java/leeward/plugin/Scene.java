@@ -23,6 +23,7 @@ import org.apache.storm.scheduler.Topologies;
 import org.apache.storm.scheduler.TopologyDetails;
 import org.apache.storm.scheduler.WorkerSlot;
 import org.apache.storm.scheduler.resource.normalization.ResourceMetrics;
+import org.apache.storm.utils.Time;
 import org.apache.storm.utils.Utils;
 
 /** Builds Storm's own model objects for a test: supervisors, topologies, what runs where. No daemons, no mocks. */
@@ -75,6 +76,17 @@ final class Scene {
         Map<String, Object> conf = conf();
         conf.put(Config.TOPOLOGY_NAME, name);
         topologies.put(id, new TopologyDetails(id, conf, new StormTopology(), workers, executors, "owner"));
+        return this;
+    }
+
+    /** As `topology`, submitted so many seconds ago, and to wait for its first plan for `wait` seconds. */
+    Scene waiting(String name, int workers, int tasks, int ago, Object wait) {
+        topology(name, workers, tasks);
+        TopologyDetails plain = topologies.get(name + "-1-0");
+        Map<String, Object> conf = new HashMap<>(plain.getConf());
+        conf.put(PlanAssigner.FIRST_PLAN, wait);
+        topologies.put(plain.getId(), new TopologyDetails(plain.getId(), conf, plain.getTopology(), workers,
+            plain.getExecutorToComponent(), Time.currentTimeSecs() - ago, "owner"));
         return this;
     }
 
