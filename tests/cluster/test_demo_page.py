@@ -19,7 +19,7 @@ from tests.servers import port_block
 
 #: There is something to see: all figures of now, replicas, routes on the grid, charts and some reconfigurations.
 SEEN = """
-    document.body.dataset.state === 'live'
+    document.body?.dataset.state === 'live'
     && document.querySelectorAll('#shown .arrow').length === 10
     && document.querySelectorAll('#timeline tbody tr').length >= 4
     && document.querySelectorAll('.replica').length > 9
@@ -31,7 +31,7 @@ SEEN = """
 
 def photograph(browser: Browser) -> None:
     """The page as a large screen shows it, from its top."""
-    browser.size(1280, 1560)
+    browser.size(1280, 1830)
     time.sleep(1.0)  # the dots begin to move to their new places a frame after the page has its size
     browser.screenshot(Path("out/screenshots/served.png"))
 
