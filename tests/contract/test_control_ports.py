@@ -395,15 +395,16 @@ def test_one_leader_and_a_standby(ports):
     second.release()
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", "null", "[" * 100_000])
-def test_a_request_that_cannot_be_read_asks_for_nothing(zoo, text):
+def test_a_request_that_cannot_be_read_asks_for_nothing(zoo):
     """It ended the service, and each one after it: the request stays until it is answered."""
     ports = ZooPorts("unreadable", zoo.hosts)
-    ports._put(f"{ports.paths.requests}/r-1", text)
     requests = ports.requests()
-    assert requests.pending(lambda: None) == {"id": "r-1"}
-    requests.answer("r-1", aborted("unreadable"))
-    assert requests.pending(lambda: None) is None and requests.answer_to("r-1") == aborted("unreadable")
+    for number, text in enumerate(("{", "[1]", "null", "[" * 100_000)):
+        name = f"r-{number}"
+        ports._put(f"{ports.paths.requests}/{name}", text)
+        assert requests.pending(lambda: None) == {"id": name}
+        requests.answer(name, aborted("unreadable"))
+        assert requests.pending(lambda: None) is None and requests.answer_to(name) == aborted("unreadable")
     for client in ports.clients:
         client.stop()
 

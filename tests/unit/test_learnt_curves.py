@@ -194,5 +194,5 @@ def test_a_known_curve_is_recovered_from_noisy_samples(rest, growth, seed):
     for rho in (0.1, 0.5, 0.85):
         exact = SERVICE_S * (rest + growth * rho / (1 - rho))
         response = curve.response_s(rho / SERVICE_S)
-        assert response == pytest.approx(exact, rel=0.1)
+        assert response == pytest.approx(exact, rel=0.15)  # the worst of 1,500 draws was 11 % off
         assert abs(response - exact) < 5 * curve.error_s(rho / SERVICE_S) + 0.01 * exact
