@@ -49,7 +49,8 @@ LISTEN_S = 0.25
 PUBLISHED_S = 0.1
 #: Time from a spare that is brought to the next one, seconds.
 SPARE_S = 30.0
-#: A plan that has to wait for its turn is made again after so long, seconds.
+#: A plan that has to wait for its turn is made again after so long, and a first one that the policy does not have yet,
+#: seconds.
 TURN_S = 1.0
 
 
