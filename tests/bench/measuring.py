@@ -316,6 +316,8 @@ def verdict(found: Mapping[str, Any]) -> str:
 
 def paths(folder: Path, rates: Sequence[int], runs: int, base_port: int) -> dict[int, dict[str, float]]:
     """Rate -> processor time of a path of three tasks for a tuple, us: of all workers, and of all Python processes."""
+    if not rates:
+        return {}
     spec = ClusterSpec(dir=folder / "cluster", base_port=base_port, supervisors=PATH_TASKS, slots=1)
     with LocalCluster(spec) as cluster:
         bench = Bench(cluster, folder)
@@ -351,7 +353,7 @@ def main() -> None:
     whole = [rate for rate in options.rates if rate in PATHS] if options.paths and 0 in options.rates else []
     path = {
         str(rate): {"cpu_us": us, "share": share_of_path(tasks, rate, us)}
-        for rate, us in (paths(folder, whole, options.paths, options.base_port) if whole else {}).items()
+        for rate, us in paths(folder, whole, options.paths, options.base_port).items()
     }
     result = {
         "command": " ".join(["python tests/bench/measuring.py", *sys.argv[1:]]),

@@ -24,6 +24,13 @@ def test_a_speed_that_is_none_is_refused(speed):
         check_conf({"leeward.service_speed": speed})
 
 
+@pytest.mark.parametrize("wait", [-1, "30", None, True, float("nan"), float("inf")])
+def test_a_wait_for_the_first_plan_that_is_no_time_is_refused(wait):
+    with pytest.raises(ConfigError, match=r"leeward\.first_plan\.secs is .*seconds"):
+        check_conf({"leeward.first_plan.secs": wait})
+    check_conf({"leeward.first_plan.secs": 0.5})
+
+
 def test_a_declared_rate_follows_from_rate_and_speed():
     assert declared_rate({"leeward.service_rate": 200}, {"leeward.service_speed": 0.5}) == 100
     assert declared_rate({"leeward.service_rate": 200}, {}) == 200
