@@ -168,6 +168,12 @@ class Cluster(Rig):
         self.vault, self.application = FailingVault(self.world, ID), Ledger()
         self.place(NODES, SLOTS)
         self.tasks = {task: Task(self, task) for task in TASKS}
+        self.unheard: set[int] = set()  #: tasks whose first beat is not there yet
+
+    def beat(self) -> None:
+        """Every process that runs leaves a beat."""
+        beats = self.world.beats.setdefault(ID, {})
+        beats.update(dict.fromkeys(TASKS.keys() - self.storm.silent() - self.unheard, str(self.clock.time)))
 
     @property
     def slots(self) -> dict[int, Slot]:

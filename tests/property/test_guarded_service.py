@@ -174,6 +174,7 @@ class GuardedService(RuleBasedStateMachine):
             if wanted is not None and dict(wanted.slots) != self.cluster.slots:
                 self.cluster.schedule()
             self.cluster.all_act()
+            self.cluster.beat()
             waiting = self.cluster.world.standing and self.cluster.world.standing.proposal
             if waiting:
                 self.offered = waiting.epoch, Counter(waiting.after["work"])

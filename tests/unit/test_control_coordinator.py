@@ -59,6 +59,31 @@ def test_the_first_checkpoint_comes_early_and_the_others_as_soon_as_they_are_che
     assert 6.9 <= clock.time - began <= 8.5
 
 
+def test_the_first_checkpoint_begins_when_every_task_has_been_heard(cluster, clock, sink):
+    """It began while Storm was still starting workers, and a plan had to wait for its end, 12 s."""
+    coord, began = coordinator(cluster, clock, sink), clock.time
+    coord.start()
+    coord.silence(frozenset(), unheard=frozenset({4, 5}))
+    carry_on(cluster, clock, coord, lambda: clock.time - began > 8.0)
+    assert coord.machine.state is State.IDLE and not coord.machine.whole
+    coord.silence(frozenset(), unheard=frozenset({5}))
+    assert coord.machine.state is State.IDLE
+    coord.silence(frozenset())
+    carry_on(cluster, clock, coord, lambda: len(cluster.world.record.committed) == 1)
+    assert clock.time - began < 9.5
+
+
+def test_a_task_that_is_never_heard_is_named_by_the_first_checkpoint(cluster, clock, sink):
+    coord = coordinator(cluster, clock, sink)
+    coord.start()
+    coord.silence(frozenset(), unheard=frozenset({5}))
+    for _ in range(60):
+        coord.work()
+        cluster.all_act(but=(5,))
+        clock.time += 0.5
+    assert [note["why"] for note in sink.of("checkpoint_failed")] == ["missing after 10.0 s: 5 (sink)"]
+
+
 def test_scale_out_without_a_move_does_not_touch_storm(cluster, clock, sink, running):
     before = {id: task.process for id, task in cluster.tasks.items()}
     running.submit(plan([2, 3]))

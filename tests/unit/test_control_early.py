@@ -120,6 +120,7 @@ class Passes(ManualClock):
         self.world.snapshot = published(
             STRUCTURE.id, tasks=self.tasks, slots=slots, managed=wanted is not None, epoch=0, reason="no plan"
         )
+        self.world.beats[STRUCTURE.id] = dict.fromkeys(self.tasks, "1")
         self.world.changed()
 
 

@@ -18,7 +18,7 @@ from leeward.control.report.knowledge import Knowledge
 from leeward.control.reservations import Reservations
 from leeward.control.service import Service
 from leeward.core.errors import ConfigError, PlanError
-from leeward.core.outcome import DONE
+from leeward.core.outcome import DONE, Ending
 from leeward.core.plan import Estimate, Plan, Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import even_table, replicas
@@ -76,6 +76,7 @@ class Stage(ManualClock):
             if wanted is not None and dict(wanted.slots) != self.cluster.slots:
                 self.cluster.schedule()
             self.cluster.all_act()
+            self.cluster.beat()
             self.inside = False
         if self.until() or self.limit < 0:
             self.stop.set()
@@ -254,6 +255,26 @@ def test_rates_reach_the_policy():
     cluster.world.metrics[ID] = Figures(cluster)
     service.run(clock.stop)
     assert policy.views[-1].measured["source"].arrival_rate == pytest.approx(100, rel=0.05)
+
+
+def test_nothing_is_planned_and_no_request_begun_before_every_task_of_a_new_topology_is_heard():
+    """A handover began while Storm was still starting workers. No task could answer, and it ended in a reset."""
+    policy, cluster, asked = Script(replicas_of_work([2, 3])), Cluster(), []
+    cluster.unheard = {4}
+
+    def until(sink, cluster):
+        passed = cluster.clock.time - 1000.0
+        if passed > 5.0 and not asked:
+            asked.append(MemoryRequests(cluster.world).ask({"replicas": {"work": {"n1": 1, "n2": 1}}}))
+        if passed > 10.0 and cluster.unheard:
+            assert not policy.views and not sink.of("reconfiguration_started") and not cluster.world.answers
+            cluster.unheard = set()
+        return bool(asked) and asked[0] in cluster.world.answers
+
+    service, clock, sink, _ = stage(policy, until=until, cluster=cluster)
+    service.run(clock.stop)
+    assert not cluster.unheard and cluster.world.answers[asked[0]].ending is Ending.DONE
+    assert not sink.of("reset")
 
 
 def test_request_by_hand_is_carried_out_and_answered():

@@ -128,10 +128,11 @@ class Coordinator:
         """Begin to carry out a plan that was checked. `request`: the id of the request for it, if there is one."""
         self._feed(PlanAccepted(plan=plan, request=request))
 
-    def silence(self, tasks: frozenset[int]) -> None:
-        """These tasks, and no others, are silent."""
-        if tasks != self.machine.silent and self.machine.state is not State.OFF:
-            self._feed(Silent(tasks=tasks))
+    def silence(self, tasks: frozenset[int], unheard: frozenset[int] = frozenset()) -> None:
+        """These tasks, and no others, are silent, and these have not sent a beat yet."""
+        changed = tasks != self.machine.silent or unheard != self.machine.unheard
+        if changed and self.machine.state is not State.OFF:
+            self._feed(Silent(tasks=tasks, unheard=unheard))
 
     def choose(self, cut: int) -> None:
         """A person has decided from where a topology that is held goes on; 0: from empty state."""

@@ -7,7 +7,7 @@ in the reading starts every count anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from leeward.core.control import GONE
 
@@ -38,3 +38,7 @@ class Liveness:
         gone = {task for task in beats if beats[task].startswith(GONE)}
         still = {task for task in beats if now - self._since[task] > self._silent_s}
         return frozenset(gone if still | gone == beats.keys() else still | gone)
+
+    def unheard(self, tasks: Collection[int]) -> frozenset[int]:
+        """Those of the tasks that have never beaten, as far as was observed."""
+        return frozenset(tasks) - self._beats.keys()

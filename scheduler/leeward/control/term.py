@@ -328,7 +328,7 @@ class Term:
         self._emit("first_placement", {"by_plan": cluster.assigned.managed, "why": cluster.assigned.reason})
 
     def _listen(self, coordinator: Coordinator, now: float) -> None:
-        """Which tasks are away."""
+        """Which tasks are away, and which are not there yet."""
         try:
             beats = self._ports.snapshots.beats(self._structure.id)
         except ClusterRefusedError as error:
@@ -336,7 +336,8 @@ class Term:
             return
         self._away = ""
         tasks = coordinator.machine.tasks
-        coordinator.silence(self._liveness.observe({t: b for t, b in beats.items() if t in tasks}, now))
+        silent = self._liveness.observe({t: b for t, b in beats.items() if t in tasks}, now)
+        coordinator.silence(silent, self._liveness.unheard(tasks))
 
     def _learn(self, coordinator: Coordinator) -> None:
         """Record the cost of the last reconfiguration, and the deployment before it."""

@@ -130,6 +130,7 @@ class Silent:
     """The tasks whose beats have stood still for too long: all of them, whenever that changes."""
 
     tasks: frozenset[int]
+    unheard: frozenset[int] = frozenset()  #: tasks that have not sent a beat yet: Storm is still starting them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,9 @@ Rules
 - Before PAUSE and each RESTORE Redis gets the fence, so that an older epoch's writer is refused. A handover asks Redis
   before whether it answers, and raises the fence once the record is out, as often as it takes. Until then the step is
   not over, and nothing of the new epoch is written to a cut.
-- A plan needs every task: none begins while tasks are absent or silent, so no task is paused for a report that cannot
-  come. `failover` has the steps for tasks that are lost, silent, or back.
+- A plan needs every task: none begins while tasks are absent or silent, or have not sent a first beat, so no task is
+  paused for a report that cannot come. The first checkpoint waits for first beats, too. `failover` has the steps for
+  tasks that are lost, silent, or back.
 - Without a readable cut the topology is HELD: empty state is a person's decision.
 - Failing ZooKeeper ends the coordinator (the next one reads journal and record); failing Nimbus or Redis is an event.
 - Every state but IDLE has a deadline at which it goes on, back, or tries again.

@@ -23,6 +23,15 @@ from leeward.core.orders import DeadlinePassed, Event, Instruction, Note, PlanAc
 SHARE = 0.02
 
 
+def due(m: Machine, event: DeadlinePassed, now: float) -> Step:
+    """The first checkpoint waits until Storm has started all tasks, as a plan would have to wait for its end; at most
+    as long as a checkpoint may take: then it begins, and its failure names the tasks.
+    """
+    if m.unheard and not m.record.committed and not m.tries:
+        return replace(m, tries=1, due=now + m.limits.checkpoint_s), ()
+    return checkpoint(replace(m, tries=0), event, now)
+
+
 def checkpoint(m: Machine, event: Event, now: float) -> Step:
     record = replace(m.record, checkpoint=m.next_cut)
     after, todo = watch(

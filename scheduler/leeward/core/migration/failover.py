@@ -75,7 +75,7 @@ def mend(m: Machine, now: float) -> Step | None:
     silent = gone_of(m)
     if silent:  # all of them are warm, or the topology waits for their successors
         return None if silent & owners_of(m) else leave_out(m, silent, now)
-    back = set(m.record.left_out) - m.silent
+    back = set(m.record.left_out) - m.silent - m.unheard
     return call_back(m, back, now) if back and now >= m.call_from else None
 
 

@@ -42,7 +42,8 @@ class Machine:
     tries: int = 0  #: of the present step
     call_from: float = 0.0  #: tasks that are back are called no earlier
     lost: bool = False  #: a process was lost while Storm placed: RESTORE needs an epoch of its own
-    silent: frozenset[int] | None = None  #: tasks without a beat; None: not known yet
+    silent: frozenset[int] | None = None  #: tasks whose beats have stopped; None: not known yet
+    unheard: frozenset[int] = frozenset()  #: tasks that have not sent a beat yet
     seen: Assigned | None = None  #: Storm's assignment, as last published
     known: Mapping[int, Slot] = field(default_factory=dict)  #: task -> slot where Storm had it last
     stale: Assigned | None = None  #: `seen` when the placement was written: it cannot be about that placement
@@ -73,7 +74,7 @@ class Machine:
     @property
     def whole(self) -> bool:
         """Every task takes part, and its process is there: a plan may count on all of them."""
-        return not (self.record.absent or self.silent)  # `silent` may not be known yet
+        return not (self.record.absent or self.silent or self.unheard)  # `silent` may not be known yet
 
     @property
     def complete(self) -> bool:

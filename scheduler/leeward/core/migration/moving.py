@@ -145,9 +145,15 @@ def lost(m: Machine, event: RecoverRequested, now: float) -> Step:
     return reset(m, event.why, now)
 
 
+def hear(m: Machine, event: Silent, now: float) -> Machine:
+    """A first checkpoint that waits for the first beats (`checkpoints.due`) begins when the last of them is in."""
+    waits = m.state is State.IDLE and m.tries and m.unheard and not event.unheard
+    return replace(m, silent=event.tasks, unheard=event.unheard, due=now if waits else m.due)
+
+
 def silent(m: Machine, event: Silent, now: float) -> Step:
     """While the stream goes on. Tasks that no other can replace are waited for: their successors ask for a reset."""
-    m = replace(m, silent=event.tasks)
+    m = hear(m, event, now)
     gone = gone_of(m)
     names = ", ".join(f"{task} ({m.tasks[task]})" for task in sorted(gone))
     if gone and unreplaceable(m, gone) and m.state is State.PAUSING:  # no task is paused for reports that cannot come
@@ -165,12 +171,12 @@ def silent(m: Machine, event: Silent, now: float) -> Step:
 
 def silent_still(m: Machine, event: Silent, now: float) -> Step:
     """While Storm places: only RESTORE asks for it."""
-    return replace(m, silent=event.tasks), ()
+    return hear(m, event, now), ()
 
 
 def silent_restoring(m: Machine, event: Silent, now: float) -> Step:
     """A task that has not come back is left out, if others can take its groups."""
-    m = replace(m, silent=event.tasks)
+    m = hear(m, event, now)
     gone = gone_of(m) & set(m.missing)
     _, left_out = evacuate(m.tasks, m.journal.new_tables, gone)
     return restore(m, now, again=True) if left_out else (m, ())
