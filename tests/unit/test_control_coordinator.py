@@ -71,6 +71,7 @@ def test_the_first_checkpoint_begins_when_every_task_has_been_heard(cluster, clo
     coord.silence(frozenset())
     carry_on(cluster, clock, coord, lambda: len(cluster.world.record.committed) == 1)
     assert clock.time - began < 9.5
+    assert [note["tasks"] for note in sink.of("tasks_awaited")] == [[4, 5]] and len(sink.of("tasks_heard")) == 1
 
 
 def test_a_task_that_is_never_heard_is_named_by_the_first_checkpoint(cluster, clock, sink):

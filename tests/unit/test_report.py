@@ -172,6 +172,7 @@ MISSING = [
     ("leadership_lost", {"why": "session lost"}, "leader", "leading", {}),
     ("held", {"why": "no cut", "remedy": "recover"}, "state", "cut_chosen", {}),
     ("tasks_left_out", {"tasks": [3]}, "tasks", "tasks_returned", {}),
+    ("tasks_awaited", {"tasks": [3]}, "tasks", "tasks_heard", {}),
     ("service_failed", {"why": "wrong setting"}, "service", "service_started", {"topology_id": "taxi-1"}),
 ]
 

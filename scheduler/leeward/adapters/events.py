@@ -26,6 +26,8 @@ reconfiguration_ended      result, kind, changes, pause_s, phases, steps, bytes_
                            (two leaders, the last one's clock behind: durations are not sure)
 reconfiguration_undone     Storm could not have it so: why
 reset                      a process was lost: why, cut
+tasks_awaited              tasks that have sent no beat yet; the first checkpoint waits for them: tasks
+tasks_heard                each task of a new topology has sent a beat
 tasks_left_out             lost tasks that nobody waits for from here on: tasks
 tasks_returned             tasks that were left out take part again: tasks
 prepare_given_up           a warm task could not be brought in time: the tasks join again where they were: why

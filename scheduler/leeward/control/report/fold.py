@@ -333,8 +333,8 @@ def _clocks_off(known: Known, fields: Fields, now: float) -> Known:
     return _lacks(known, "clocks", f"{read.text(fields.get('why'))} {read.text(fields.get('remedy'))}".strip(), now)
 
 
-def _tasks_left_out(known: Known, fields: Fields, now: float) -> Known:
-    return _lacks(known, "tasks", f"left out: {fields.get('tasks')}", now)
+def _tasks(why: str) -> Callable[[Known, Fields, float], Known]:
+    return lambda known, fields, now: _lacks(known, "tasks", f"{why}: {fields.get('tasks')}", now)
 
 
 def _lacks(known: Known, what: str, why: str, now: float) -> Known:
@@ -400,6 +400,8 @@ _FOLDS: Mapping[str, Callable[[Known, Fields, float], Known]] = {
     "reconfiguration_ended": _ended,
     "held": _held,
     "cut_chosen": _present("state"),
-    "tasks_left_out": _tasks_left_out,
+    "tasks_awaited": _tasks("no beat since the submission"),
+    "tasks_heard": _present("tasks"),
+    "tasks_left_out": _tasks("left out"),
     "tasks_returned": _present("tasks"),
 }

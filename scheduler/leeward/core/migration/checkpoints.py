@@ -28,7 +28,8 @@ def due(m: Machine, event: DeadlinePassed, now: float) -> Step:
     as long as a checkpoint may take: then it begins, and its failure names the tasks.
     """
     if m.unheard and not m.record.committed and not m.tries:
-        return replace(m, tries=1, due=now + m.limits.checkpoint_s), ()
+        note = Note(action="tasks_awaited", fields={"tasks": sorted(m.unheard)})
+        return replace(m, tries=1, due=now + m.limits.checkpoint_s), (note,)
     return checkpoint(replace(m, tries=0), event, now)
 
 

@@ -145,15 +145,25 @@ def lost(m: Machine, event: RecoverRequested, now: float) -> Step:
     return reset(m, event.why, now)
 
 
-def hear(m: Machine, event: Silent, now: float) -> Machine:
-    """A first checkpoint that waits for the first beats (`checkpoints.due`) begins when the last of them is in."""
-    waits = m.state is State.IDLE and m.tries and m.unheard and not event.unheard
-    return replace(m, silent=event.tasks, unheard=event.unheard, due=now if waits else m.due)
+def hear(m: Machine, event: Silent, now: float) -> Step:
+    """Note silent tasks, and those without a first beat. While Storm places that is all: RESTORE asks for the tasks.
+
+    A first checkpoint that waits for first beats (`checkpoints.due`) begins when the last of them is in.
+    """
+    heard = bool(m.unheard) and not event.unheard
+    waits = heard and m.state is State.IDLE and m.tries
+    after = replace(m, silent=event.tasks, unheard=event.unheard, due=now if waits else m.due)
+    return after, (Note(action="tasks_heard", fields={}),) if heard else ()
 
 
 def silent(m: Machine, event: Silent, now: float) -> Step:
     """While the stream goes on. Tasks that no other can replace are waited for: their successors ask for a reset."""
-    m = hear(m, event, now)
+    m, heard = hear(m, event, now)
+    after, todo = _react(m, now)
+    return after, (*heard, *todo)
+
+
+def _react(m: Machine, now: float) -> Step:
     gone = gone_of(m)
     names = ", ".join(f"{task} ({m.tasks[task]})" for task in sorted(gone))
     if gone and unreplaceable(m, gone) and m.state is State.PAUSING:  # no task is paused for reports that cannot come
@@ -169,17 +179,13 @@ def silent(m: Machine, event: Silent, now: float) -> Step:
     return m, ()
 
 
-def silent_still(m: Machine, event: Silent, now: float) -> Step:
-    """While Storm places: only RESTORE asks for it."""
-    return hear(m, event, now), ()
-
-
 def silent_restoring(m: Machine, event: Silent, now: float) -> Step:
     """A task that has not come back is left out, if others can take its groups."""
-    m = hear(m, event, now)
+    m, heard = hear(m, event, now)
     gone = gone_of(m) & set(m.missing)
     _, left_out = evacuate(m.tasks, m.journal.new_tables, gone)
-    return restore(m, now, again=True) if left_out else (m, ())
+    after, todo = restore(m, now, again=True) if left_out else (m, ())
+    return after, (*heard, *todo)
 
 
 def reset(m: Machine, why: str, now: float) -> Step:

@@ -19,6 +19,7 @@ from leeward.core.migration.handing import (
 )
 from leeward.core.migration.machine import Handler, Machine, Step, saw, watch
 from leeward.core.migration.moving import (
+    hear,
     lost,
     move_late,
     move_lost,
@@ -31,7 +32,6 @@ from leeward.core.migration.moving import (
     settled,
     silent,
     silent_restoring,
-    silent_still,
     undo_late,
 )
 from leeward.core.migration.pausing import abort, begin, close, next_step, pause_late, pause_unfenced, to_idle
@@ -198,7 +198,7 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     **rows(State, Assigned, see),
     **rows(_BUSY, PlanAccepted, refuse),
     **rows((s for s in State if s is not S.OFF), CutChosen, not_held),
-    **rows((S.MOVING, S.UNDOING, S.SETTLING, S.HELD), Silent, silent_still),
+    **rows((S.MOVING, S.UNDOING, S.SETTLING, S.HELD), Silent, hear),
     # starting
     (S.OFF, Restarted): (restarted, tuple(s for s in State if s is not S.OFF and s is not S.CHECKPOINTING)),
     # running
