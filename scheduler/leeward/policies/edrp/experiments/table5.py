@@ -302,6 +302,7 @@ NOTES = (
     "is the sum of pauses; in a handover a pause is the longest wait of a tuple for its group.",
     "Both modes have the paper's settings: a plan a minute, no head-room, and every better plan is carried out.",
     "In the paper 10 replicas were enough, of partial_rank the third. One parser of Table II's service time takes 233 "
-    "tuples/s and each of the two operators behind it 253, so 260 tuples/s take 11 replicas with every objective.",
+    "tuples/s and each of the two operators behind it 253: above that each needs a second replica with every "
+    "objective.",
     UP_TO_C_MAX,
 )
