@@ -97,26 +97,30 @@ class Stage:
 
     @contextmanager
     def counting(
-        self, name: str, *, rate: int = 200, workers: int = 3, options: Sequence[str] = ()
+        self, name: str, *, rate: int = 200, workers: int = 3, options: Sequence[str] = (), flowing: bool = True
     ) -> Iterator[Running]:
-        """The counting topology, with numbers flowing; killed at the end."""
+        """The counting topology, with numbers flowing, or as soon as Nimbus knows it; killed at the end."""
         out = self.folder / f"{name}.out"
         options = [f"counting.rate={rate}", f"counting.keys={KEYS}", f"counting.out={out}", *options]
-        with self.submitted("counting", name, self.project_jar(COUNTING), COUNTING, options, workers) as running:
+        jar = self.project_jar(COUNTING)
+        with self.submitted("counting", name, jar, COUNTING, options, workers, begun=flowing) as running:
             running.stream = Stream(out)
-            running.stream.flow(100, timeout_s=LONG_S)
+            if flowing:
+                running.stream.flow(100, timeout_s=LONG_S)
             yield running
 
     @contextmanager
     def submitted(
-        self, topology: str, name: str, jar: Path, project: Path, options: list[str], workers: int
-    ) -> Iterator[Running]:
-        """Any topology, with all its tasks running; killed at the end."""
+        self, topology: str, name: str, jar: Path, project: Path, options: list[str], workers: int,
+        *, begun: bool = True,
+    ) -> Iterator[Running]:  # fmt: skip
+        """Any topology, with all its tasks running, or as soon as Nimbus knows it; killed at the end."""
         options = [f"topology.workers={workers}", *options]
         submit_topology(topology, name=name, nimbus=self.cluster.nimbus, jar=jar, project=project, options=options)
         try:
             running = Running(self, name, self.nimbus.topologies()[name])
-            await_(running.all_run, f"all tasks of {name} to run")
+            if begun:
+                await_(running.all_run, f"all tasks of {name} to run")
             yield running
         finally:
             self._kill(name)

@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
+from leeward.core.errors import LeewardError
 from leeward.core.table import replicas
-from tests.cluster.harness import At, Builder, Pilot, Running, await_, die, revive, scaled
+from tests.cluster.harness import LONG_S, At, Builder, Pilot, Running, Stage, await_, die, revive, scaled
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -46,6 +47,26 @@ def test_handovers_under_load(counting: Running):
         assert stream.tally.tasks == set(counting.tasks("count"))
         stream.tally.tasks.clear()
         assert stream.exact().tasks == set(replicas(record.tables["count"]))
+        assert not pilot.events.named("reset", "alert", "checkpoint_failed")
+
+
+def placed(running: Running) -> list[str]:
+    """The nodes of the first two tasks of the count; empty before Storm has placed them."""
+    try:
+        slots = running.snapshot().assigned.slots
+        return [slots[task].node for task in running.tasks("count")[:2]]
+    except (LeewardError, KeyError):
+        return []
+
+
+def test_a_handover_that_is_asked_for_while_storm_starts_the_workers_waits_for_them(stage_: Stage):
+    """It was announced, no task could report, and it ended in a reset to empty state."""
+    with stage_.counting("early", flowing=False) as early, early.pilot(mode="live") as pilot:
+        nodes = await_(lambda: placed(early), "Storm to place it", LONG_S)
+        assert not early.all_run()
+        done = early.asked("count=" + ",".join(f"{node}:{nodes.count(node)}" for node in dict.fromkeys(nodes)))
+        assert done.returncode == 0, done.stderr
+        assert early.stream.exact(400).tasks == set(early.tasks("count")[:2])
         assert not pilot.events.named("reset", "alert", "checkpoint_failed")
 
 
