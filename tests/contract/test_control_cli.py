@@ -177,8 +177,15 @@ def servers(tmp_path_factory):
         yield zoo
 
 
+def beat():
+    """Every task has left a beat."""
+    with redis.Redis.from_url(App.redis_url) as client:
+        client.hset("leeward:app-1-1:alive", mapping=dict.fromkeys(map(str, TASKS), "1"))
+
+
 @pytest.fixture
 def bots(servers):
+    beat()
     bots = Bots(servers.hosts)
     yield bots
     end_started()
@@ -265,6 +272,8 @@ def test_once_asks_a_joint_policy_too(bots):
 
 def test_a_full_cluster_is_called_full(bots):
     bots.fill(others="big")
+    with redis.Redis.from_url(App.redis_url) as client:
+        client.delete("leeward:app-1-1:alive")  # no worker of it was ever started
     code, out, _ = finish(leeward("status", "app"))
     assert code == 0 and "no free slot: 6 of 6 are taken by big (6)" in out
     code, _, err = finish(leeward("reconfigure", "app", "--replicas", "work=n2:1"))

@@ -13,7 +13,7 @@ import pytest
 from control_twins import SLOTS
 from servers import RedisServer, ZooKeeperServer, free_port
 from streamparse.thrift import storm_thrift
-from test_control_cli import NIMBUS, App, Bots, actions, end_started, events, finish, leeward, wait_for
+from test_control_cli import NIMBUS, App, Bots, actions, beat, end_started, events, finish, leeward, wait_for
 from test_control_nimbus import Cluster as NimbusState
 from test_control_nimbus import serving
 
@@ -69,6 +69,7 @@ def servers(tmp_path_factory) -> Iterator[tuple[ZooKeeperServer, NimbusState]]:
 def bots(servers) -> Iterator[Placed]:
     zoo, state = servers
     state.leader, state.calls = NIMBUS, []
+    beat()
     bots = Placed(zoo.hosts, state)
     yield bots
     end_started()

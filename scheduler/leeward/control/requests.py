@@ -150,7 +150,7 @@ class Requests:
             return None
         if machine.state is State.HELD:
             return "the topology is held, as no cut can be read; see leeward status and leeward recover."
-        away = sorted({*machine.record.absent, *(machine.silent or ()), *machine.unheard})
+        away = sorted({*machine.record.absent, *(machine.silent or ()), *machine.starting})
         if not away:
             self._away_since = None
             return None

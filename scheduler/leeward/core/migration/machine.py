@@ -74,7 +74,12 @@ class Machine:
     @property
     def whole(self) -> bool:
         """Every task takes part, and its process is there: a plan may count on all of them."""
-        return not (self.record.absent or self.silent or self.unheard)  # `silent` may not be known yet
+        return not (self.record.absent or self.silent or self.starting)  # `silent` may not be known yet
+
+    @property
+    def starting(self) -> frozenset[int]:
+        """Tasks that Storm has placed and that have not sent a beat yet. One without a slot has a reason of its own."""
+        return self.unheard & self.slots.keys()
 
     @property
     def complete(self) -> bool:
