@@ -97,15 +97,15 @@ class Stage:
 
     @contextmanager
     def counting(
-        self, name: str, *, rate: int = 200, workers: int = 3, options: Sequence[str] = (), flowing: bool = True
+        self, name: str, *, rate: int = 200, workers: int = 3, options: Sequence[str] = (), begun: bool = True
     ) -> Iterator[Running]:
         """The counting topology, with numbers flowing, or as soon as Nimbus knows it; killed at the end."""
         out = self.folder / f"{name}.out"
         options = [f"counting.rate={rate}", f"counting.keys={KEYS}", f"counting.out={out}", *options]
         jar = self.project_jar(COUNTING)
-        with self.submitted("counting", name, jar, COUNTING, options, workers, begun=flowing) as running:
+        with self.submitted("counting", name, jar, COUNTING, options, workers, begun=begun) as running:
             running.stream = Stream(out)
-            if flowing:
+            if begun:
                 running.stream.flow(100, timeout_s=LONG_S)
             yield running
 

@@ -61,7 +61,7 @@ def placed(running: Running) -> list[str]:
 
 def test_a_handover_that_is_asked_for_while_storm_starts_the_workers_waits_for_them(stage_: Stage):
     """It was announced, no task could report, and it ended in a reset to empty state."""
-    with stage_.counting("early", flowing=False) as early, early.pilot(mode="live") as pilot:
+    with stage_.counting("early", begun=False) as early, early.pilot(mode="live") as pilot:
         nodes = await_(lambda: placed(early), "Storm to place it", LONG_S)
         assert not early.all_run()
         done = early.asked("count=" + ",".join(f"{node}:{nodes.count(node)}" for node in dict.fromkeys(nodes)))

@@ -23,7 +23,7 @@ from leeward.core.orders import DeadlinePassed, Event, Instruction, Note, PlanAc
 SHARE = 0.02
 
 
-def due(m: Machine, event: DeadlinePassed, now: float) -> Step:
+def checkpoint_due(m: Machine, event: DeadlinePassed, now: float) -> Step:
     """The first checkpoint waits until Storm has started all tasks, as a plan would have to wait for its end; at most
     as long as a checkpoint may take: then it begins, and its failure names the tasks.
     """

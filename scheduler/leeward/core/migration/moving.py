@@ -148,7 +148,7 @@ def lost(m: Machine, event: RecoverRequested, now: float) -> Step:
 def hear(m: Machine, event: Silent, now: float) -> Step:
     """Note silent tasks, and those without a first beat. While Storm places that is all: RESTORE asks for the tasks.
 
-    A first checkpoint that waits for first beats (`checkpoints.due`) begins when the last of them is in.
+    A first checkpoint that waits for first beats (`checkpoint_due`) begins when the last of them is in.
     """
     heard = bool(m.unheard) and not event.unheard
     waits = heard and m.state is State.IDLE and m.tries

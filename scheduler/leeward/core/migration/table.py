@@ -8,7 +8,7 @@ from dataclasses import replace
 from leeward.core.control import ControlRecord, Phase, cut_barrier, ready_barrier
 from leeward.core.errors import ProtocolError
 from leeward.core.journal import Journal, StepName
-from leeward.core.migration.checkpoints import accept, checkpoint_late, checkpoint_report, defer, due
+from leeward.core.migration.checkpoints import accept, checkpoint_due, checkpoint_late, checkpoint_report, defer
 from leeward.core.migration.handing import (
     ahead_late,
     ahead_report,
@@ -202,7 +202,7 @@ TRANSITIONS: Mapping[tuple[State, type], tuple[Handler, tuple[State, ...]]] = {
     # starting
     (S.OFF, Restarted): (restarted, tuple(s for s in State if s is not S.OFF and s is not S.CHECKPOINTING)),
     # running
-    (S.IDLE, DeadlinePassed): (due, (S.CHECKPOINTING, S.IDLE)),
+    (S.IDLE, DeadlinePassed): (checkpoint_due, (S.CHECKPOINTING, S.IDLE)),
     (S.IDLE, PlanAccepted): (accept, (*_BEGUN, S.CHECKPOINTING, S.IDLE, *_MEND)),
     (S.IDLE, RecoverRequested): (lost, (S.IDLE, S.HANDING, *_RESET)),
     (S.IDLE, Silent): (silent, (S.IDLE, *_MEND, *_RESET)),
