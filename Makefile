@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-coverage test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp bench-coordinates bench-service bench-measuring lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-coverage test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture packages wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp bench-coordinates bench-service bench-measuring lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -24,10 +24,11 @@ demo: setup ## local cluster, taxi replay, scheduler, live view, verdict; CSV=pa
 down: ## end the local cluster, also after a crash
 	leeward cluster down
 
-test: setup ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, browser, deployment, cluster, without slow ones
-	$(MAKE) --no-print-directory lint test-short test-torture test-java
+test: packages ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, browser, deployment, cluster, without slow ones
+	$(MAKE) --no-print-directory -j2 --output-sync=target lint test-java
+	$(MAKE) --no-print-directory test-short
+	$(MAKE) --no-print-directory test-torture SEEDS=$(or $(SEEDS),4000)
 	$(pytest) -m "not slow" tests/package
-	WITH_SSHD=1 WITH_CHROMIUM=1 WITH_PROMETHEUS=1 bash scripts/packages.sh
 	$(pytest) $(reported) -m "not slow" tests/browser tests/deploy tests/cluster || python scripts/flaky.py -m "not slow"
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
@@ -78,9 +79,12 @@ test-browser: setup ## live pages in a headless Chromium, metrics and alerts in 
 	WITH_CHROMIUM=1 WITH_PROMETHEUS=1 bash scripts/packages.sh
 	$(pytest) tests/browser
 
-test-all: setup ## everything, slow tests and coverage too
-	$(MAKE) --no-print-directory lint test-coverage test-torture test-java
+packages: setup # of the distribution, for deployments and the browser; early, as it may ask for a password
 	WITH_SSHD=1 WITH_CHROMIUM=1 WITH_PROMETHEUS=1 bash scripts/packages.sh
+
+test-all: packages ## everything, slow tests and coverage too
+	$(MAKE) --no-print-directory -j2 --output-sync=target lint test-java
+	$(MAKE) --no-print-directory test-coverage test-torture
 	$(pytest) -m slow $(without_storm)
 	$(pytest) tests/package tests/browser tests/deploy tests/cluster
 
