@@ -97,7 +97,7 @@ def test_a_run_in_which_nothing_was_seen_has_no_figures():
 
 def test_runs_that_are_over_are_told_without_a_cluster_and_stay(tmp_path):
     """The four days of eight runs take longer than an evening; those that are over are kept where `--runs` says."""
-    kept = Kept(tmp_path / "runs", (Asked(quick=False, hours=96, seed=1, runs=(), options="").rows, SPEED), measured_of)
+    kept = Kept(tmp_path / "runs", Asked(quick=False, hours=96, seed=1, runs=(), options="").kept_by, measured_of)
     for objective in OBJECTIVES:
         for mode in MODES:
             kept.add(measured([looked(1000, 8)], [Written(1000, 0.1)], objective=objective.name, mode=mode))
@@ -106,6 +106,11 @@ def test_runs_that_are_over_are_told_without_a_cluster_and_stay(tmp_path):
     assert done.exit_code == 0, done.output
     assert len(list((tmp_path / "runs").glob("*.json"))) == 8
     assert (tmp_path / "out/edrp-table5.svg").exists() and not (tmp_path / "out/rows").exists()
+
+
+def test_a_run_with_other_settings_is_another_run():
+    paper = Asked(quick=False, hours=96, seed=1, runs=(), options="")
+    assert replace(paper, others=("edrp.c_max=10",)).kept_by != paper.kept_by == (paper.rows, SPEED)
 
 
 def test_a_run_survives_its_file():
@@ -167,7 +172,7 @@ def test_the_picture_has_the_replicas_of_each_objective_and_the_downtime_of_each
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
 def test_the_service_takes_the_settings_of_each_run(objective: table5.Objective, mode: str):
-    options = [f"{key}={value}" for key, value in table5.service_options(objective, mode).items()]
+    options = table5.service_options(objective, mode)
     chosen = settings_from({}, options, more=setting_names)
     assert (chosen.service.mode, chosen.service.period_s, chosen.service.minimum_gain) == (mode, 60.0, 0.0)
     policy_of(chosen)

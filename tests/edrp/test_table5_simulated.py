@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from leeward.cli import _build
 from leeward.cli._edrp_table5 import Asked
 from leeward.cli._edrp_table5_simulated import WORLD, SimulatedTable5
-from leeward.policies.edrp.experiments.table5 import LIVE_DOWNTIME, POINTS
+from leeward.policies.edrp.experiments.table5 import LIVE_DOWNTIME, MODES, OBJECTIVES, POINTS
 from leeward.policies.edrp.experiments.table5_simulated import conclude, curve_of
 from leeward.replay.generate import Settings, counts_of
 from leeward.replay.profile import Profile
@@ -25,7 +25,8 @@ FIGURES = {
 
 
 def asked(hours: float = 1.0, *, quick: bool = True) -> Asked:
-    return Asked(quick=quick, hours=hours, seed=1, runs=(), options="")
+    runs = [(objective, mode) for mode in MODES for objective in OBJECTIVES]
+    return Asked(quick=quick, hours=hours, seed=1, runs=runs, options="")
 
 
 def test_live_runs_alone_are_bounded_by_the_papers_cost():
@@ -59,15 +60,16 @@ def test_its_rates_are_those_of_the_rows_that_storm_is_sent(quick: bool):
     assert trace.rates == tuple(counts_of(settings)) and trace.times[:2] == (0.5, 1.5)
 
 
-def test_a_day_and_a_week_are_other_parts():
-    study = SimulatedTable5(load_world(Path(__file__).parents[2] / WORLD), asked(3).trace, 3)
-    day, week = (study.parts(seed=1, quick=quick) for quick in (True, False))
-    assert len({*day, *week}) == 16, "an interrupted run goes on with its own"
+def test_a_day_a_week_and_other_settings_are_other_parts():
+    world, day = load_world(Path(__file__).parents[2] / WORLD), asked(3)
+    others = (day, replace(day, quick=False), replace(day, others=("edrp.c_max=10",)))
+    parts = [part for one in others for part in SimulatedTable5(world, one).parts()]
+    assert len(set(parts)) == 3 * 8, "an interrupted run goes on with its own"
 
 
 def test_the_same_seed_gives_the_same_figures():
-    study = SimulatedTable5(load_world(Path(__file__).parents[2] / WORLD), asked(3).trace, 3)
-    part = study.parts(seed=1, quick=True)[1]
+    study = SimulatedTable5(load_world(Path(__file__).parents[2] / WORLD), asked(3))
+    part = study.parts()[1]
     figures = study.measure(part)
     assert figures == study.measure(part) and figures["lost"] == 0 and figures["offered"] > 5000
     assert len(curve_of(figures)) == POINTS and set(curve_of(figures)) <= set(map(float, range(8, 16)))
@@ -82,3 +84,28 @@ def test_the_command_writes_table_csv_and_picture(tmp_path: Path):
     lost = [row["ours"] for row in document["rows"] if row["metric"] == "tuples lost"]
     assert lost == [0.0] * 8
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".json", ".md", ".svg"]
+
+
+def test_a_setting_in_place_of_the_papers_rules_the_run_and_is_told(tmp_path: Path):
+    run = ["edrp-table5-simulated", "--quick", "--hours", "2", "--objective", "response time", "--mode", "live"]
+    words = ["experiment", *run, "-o", "edrp.c_max=9", "--output", "json", "--out", str(tmp_path)]
+    done = CliRunner().invoke(_build(), words)
+    assert done.exit_code == 0, done.output
+    document = json.loads((tmp_path / "edrp-table5-simulated.json").read_text())
+    assert document["command"].endswith(" --objective 'response time' --mode live -o edrp.c_max=9")
+    (most,) = [row["ours"] for row in document["rows"] if row["metric"] == "most replicas"]
+    assert most == 9.0
+    assert "In place of the paper's settings: edrp.c_max=9." in document["notes"]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("mode=restart", "--objective and --mode"), ("edrp.c_mix=9", "edrp.c_max"), ("edrp.w_c=2", "sum")],
+)
+@pytest.mark.parametrize("name", ["edrp-table5", "edrp-table5-simulated"])
+def test_a_setting_that_the_service_would_not_take_is_refused_before_a_run(
+    name: str, option: str, said: str, tmp_path: Path
+):
+    done = CliRunner().invoke(_build(), ["experiment", name, "-o", option, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2 and said in done.output, done.output
+    assert not (tmp_path / "out").exists()

@@ -20,7 +20,9 @@ from leeward.cli._experiment import tell
 from leeward.cli._kept import Kept
 from leeward.cli._output import Output
 from leeward.cli._replayed import Replayed, Rows, generated_rows, refuse_elsewhere
+from leeward.control.registry import policy_of, setting_names
 from leeward.core.errors import LeewardError
+from leeward.core.settings import settings_from
 from leeward.policies.edrp.experiments.table5 import (
     OBJECTIVES,
     Measured,
@@ -52,6 +54,7 @@ class Asked:
     seed: int
     runs: Sequence[tuple[Objective, str]]
     options: str  #: of the command line, beside the seed, to repeat it
+    others: Sequence[str] = ()  #: settings in place of the paper's, key=value
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -77,6 +80,16 @@ class Asked:
         counts = counts_of(Settings(hours=self.hours, peak_rate=PEAK, seed=self.seed, **shape))
         return RateTrace(tuple(at + 0.5 for at in range(len(counts))), tuple(map(float, counts)))
 
+    @property
+    def kept_by(self) -> tuple[object, ...]:
+        """Settings that a kept run must have been made with to count."""
+        return (self.rows, SPEED, *([tuple(self.others)] if self.others else []))
+
+    def check(self) -> None:
+        """Raises ConfigError if the service would not take the settings of a run."""
+        for objective, mode in self.runs:
+            policy_of(settings_from({}, service_options(objective, mode, self.others), more=setting_names))
+
 
 def run_table5(
     asked: Asked, *, folder: Path, base_port: int, output: Output, out: Path, runs: Path | None = None
@@ -86,9 +99,10 @@ def run_table5(
     `runs`: where they are kept for good; None: in `out`, until all are over.
     """
     refuse_elsewhere(f"experiment {NAME}")
+    asked.check()
     sigterm_interrupts()
     began = time.monotonic()
-    kept = Kept(runs or out / f"{NAME}.runs", (asked.rows, SPEED), measured_of)
+    kept = Kept(runs or out / f"{NAME}.runs", asked.kept_by, measured_of)
     left = [run for run in asked.runs if (run[0].name, run[1]) not in kept.runs]
     failed: list[str] = []
     try:
@@ -98,7 +112,8 @@ def run_table5(
                 assert rows is not None  # some are left
                 typer.echo(f"run {at} of {len(left)}: {objective.name}, {mode}")
                 try:
-                    kept.add(_run(objective, mode, rows, folder=folder, base_port=base_port, out=out))
+                    options = service_options(objective, mode, asked.others)
+                    kept.add(_run(objective, mode, rows, options, folder=folder, base_port=base_port, out=out))
                 except (LeewardError, ValueError) as error:
                     failed.append(f"{objective.name}, {mode}: {error}")
                     typer.echo(f"failed: {error}")
@@ -107,7 +122,7 @@ def run_table5(
         raise typer.Exit(EXIT_INTERRUPTED) from None
     chosen = {(objective.name, mode) for objective, mode in asked.runs}
     told = [one for key, one in kept.runs.items() if key in chosen]
-    finding = conclude(told, failed=failed)
+    finding = conclude(told, failed=failed, others=asked.others)
     command = f"leeward experiment {NAME} --seed {asked.seed}{asked.options}"
     seconds = sum(one.seconds for one in told) if not left else time.monotonic() - began
     tell(NAME, finding, command=command, seed=asked.seed, seconds=seconds, output=output, out=out)
@@ -115,15 +130,16 @@ def run_table5(
         kept.end()  # it is over: the next call measures again
 
 
-def _run(objective: Objective, mode: str, rows: Rows, *, folder: Path, base_port: int, out: Path) -> Measured:
+def _run(
+    objective: Objective, mode: str, rows: Rows, options: list[str], *, folder: Path, base_port: int, out: Path
+) -> Measured:
     where = out / f"{objective.name.replace(' ', '_')}-{mode}"
     where.mkdir(parents=True, exist_ok=True)
     (where / "events.jsonl").unlink(missing_ok=True)
     with ExitStack() as stack:
         run = Replayed(
             rows, out=where, folder=folder, speed=SPEED, service_times="emulated", base_port=base_port, stack=stack,
-            options=[f"{key}={value}" for key, value in service_options(objective, mode).items()],
-            title=f"Table V: {objective.name}, {mode}",
+            options=options, title=f"Table V: {objective.name}, {mode}",
         )  # fmt: skip
         run.start()
         run.play()

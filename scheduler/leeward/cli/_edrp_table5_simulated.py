@@ -5,90 +5,69 @@ The rows and pictures are made in `policies/edrp/experiments/table5_simulated.py
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from leeward.cli._common import refusing
+from leeward.cli._edrp_table5 import Asked
 from leeward.cli._experiment_service import WORLD
-from leeward.cli._output import Output, OutputOption
+from leeward.cli._output import Output
 from leeward.cli.simulate import EDRP
 from leeward.core.experiment import Finding, Part
-from leeward.local.places import checkout, written
+from leeward.local.places import checkout
 
 if TYPE_CHECKING:
     from leeward.sim.world.description import WorldFile
-    from leeward.sim.world.rates import RateTrace
     from leeward.sim.world.run import Outcome
 
 NAME = "edrp-table5-simulated"
 
 
-def register(experiment: typer.Typer) -> None:
-    """Adds the command to `leeward experiment`."""
-    experiment.command(NAME)(edrp_table5_simulated)
+def run_simulated(asked: Asked, *, delay_s: float, topology: Path | None, output: Output, out: Path) -> None:
+    """The runs, on all processors; raises LeewardError and OSError.
 
-
-def edrp_table5_simulated(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A day's curve in 20 minutes of each run, in place of four days in 96.")
-    ] = False,
-    hours: Annotated[float | None, typer.Option(min=0.1, help="Hours of data, in place of 96, or of 20.")] = None,
-    delay_ms: Annotated[float, typer.Option(help="One-way delay between two nodes, ms.", min=0.0)] = 0.0,
-    topology: Annotated[Path | None, typer.Option(help="World of the topology (TOML) [default: query 1].")] = None,
-    seed: Annotated[int, typer.Option(help="Of the rows and the policy.")] = 1,
-    output: OutputOption = Output.table,
-    out: Annotated[Path | None, typer.Option(help="Folder for JSON, CSV and picture.")] = None,
-) -> None:
-    """EDRP, Table V in virtual time: the eight runs of `edrp-table5`, with their rates and settings, in two minutes.
-
-    Example: leeward experiment edrp-table5-simulated --quick
+    `delay_s`: one way, between two nodes. `topology`: file of the world; None: query 1.
     """
-    from leeward.cli._edrp_table5 import FULL_H, QUICK_H, Asked
     from leeward.cli._experiment import measure_parts, tell
     from leeward.sim.world.description import load_world
 
-    folder = out or written("experiments", here=Path.cwd())
-    asked = Asked(quick=quick, hours=hours or (QUICK_H if quick else FULL_H), seed=seed, runs=(), options="")
-    with refusing():
-        world = load_world(topology or (checkout() or Path.cwd()) / WORLD)
-        study = SimulatedTable5(replace(world, delay_s=delay_ms / 1e3), asked.trace, asked.hours)
-        rows, began = folder / f"{NAME}.rows", time.monotonic()
-        finding = study.conclude(measure_parts(study, list(study.parts(seed=seed, quick=quick)), rows, NAME))
-        command = f"leeward experiment {NAME} --seed {seed}{' --quick' if quick else ''}"
-        command += (f" --hours {hours:g}" if hours else "") + (f" --delay-ms {delay_ms:g}" if delay_ms else "")
-        command += f" --topology {topology}" if topology else ""
-        tell(NAME, finding, command=command, seed=seed, seconds=time.monotonic() - began, output=output, out=folder)
+    asked.check()
+    world = load_world(topology or (checkout() or Path.cwd()) / WORLD)
+    study = SimulatedTable5(replace(world, delay_s=delay_s), asked)
+    rows, began = out / f"{NAME}.rows", time.monotonic()
+    finding = study.conclude(measure_parts(study, study.parts(), rows, NAME))
+    command = f"leeward experiment {NAME} --seed {asked.seed}{asked.options}"
+    command += f" --delay-ms {1e3 * delay_s:g}" if delay_s else ""
+    command += f" --topology {topology}" if topology else ""
+    tell(NAME, finding, command=command, seed=asked.seed, seconds=time.monotonic() - began, output=output, out=out)
     shutil.rmtree(rows, ignore_errors=True)  # it is over: the next call measures again
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTable5:
-    """See the module. A Study."""
+    """See the module."""
 
     world: WorldFile
-    trace: RateTrace  #: at 60 times real time
-    hours: float  #: of data, each a minute of the run
+    asked: Asked
 
-    def parts(self, *, seed: int, quick: bool) -> Sequence[Part]:
-        """Each objective in each mode. All that its figures depend on is in the options, for the file of parts."""
-        from leeward.policies.edrp.experiments.table5 import MODES, OBJECTIVES
-
+    def parts(self) -> list[Part]:
+        """Each run that is asked for. All that its figures depend on is in the options, for the file of parts."""
+        asked = self.asked
         return [
             Part(
-                name=f"{objective.name}, {mode}", seed=seed,
+                name=f"{objective.name}, {mode}", seed=asked.seed,
                 options=(
-                    ("objective", objective.name), ("mode", mode), ("hours", self.hours),
-                    ("shape", "day" if quick else "week"), ("delay", self.world.delay_s), ("world", self.world.name),
+                    ("objective", objective.name), ("mode", mode), ("hours", asked.hours),
+                    ("shape", "day" if asked.quick else "week"), ("delay", self.world.delay_s),
+                    ("world", self.world.name), ("others", shlex.join(asked.others)),
                 ),
             )
-            for mode in MODES for objective in OBJECTIVES
+            for objective, mode in asked.runs
         ]  # fmt: skip
 
     def measure(self, part: Part) -> Mapping[str, float]:
@@ -99,20 +78,22 @@ class SimulatedTable5:
         from leeward.sim.world.run import simulate
 
         (objective,) = (one for one in OBJECTIVES if one.name == part.option("objective"))
-        options = [f"{key}={value}" for key, value in service_options(objective, str(part.option("mode"))).items()]
+        options = service_options(objective, str(part.option("mode")), self.asked.others)
         document = {
             "seed": part.seed,
             "edrp": {**EDRP, "gap": 0.0, "seed": part.seed, "link_delay_s": self.world.delay_s},
         }
         chosen = settings_from(document, options, more=setting_names)
-        return figures_of(simulate(self.world, self.trace, policy_of(chosen), chosen.service, hours=self.hours / 60))
+        trace, hours = self.asked.trace, self.asked.hours / 60
+        return figures_of(simulate(self.world, trace, policy_of(chosen), chosen.service, hours=hours))
 
     def conclude(self, measured: Mapping[Part, Mapping[str, float]]) -> Finding:
         """The rows of the room."""
         from leeward.policies.edrp.experiments.table5_simulated import conclude
 
         runs = {(str(p.option("objective")), str(p.option("mode"))): figures for p, figures in measured.items()}
-        return conclude(runs, minutes=self.hours, peak=self.trace.peak, delay_s=self.world.delay_s)
+        asked, delay_s = self.asked, self.world.delay_s
+        return conclude(runs, minutes=asked.hours, peak=asked.trace.peak, delay_s=delay_s, others=asked.others)
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:

@@ -22,7 +22,7 @@ from leeward.cli._progress import progress
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from leeward.core.experiment import Finding, Part, Played, Row, Run, Study
+    from leeward.core.experiment import Finding, Measuring, Part, Played, Row, Run
 
 #: Of a table in Markdown.
 HEAD = ("| | unit | paper | independent | ours | bounds | met |", "|" + " --- |" * 7)
@@ -71,7 +71,7 @@ def _play(runs: list[Run], rows: Path, name: str) -> dict[Run, Played]:
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def measure_parts(study: Study, parts: list[Part], rows: Path, name: str) -> dict[Part, Mapping[str, float]]:
+def measure_parts(study: Measuring, parts: list[Part], rows: Path, name: str) -> dict[Part, Mapping[str, float]]:
     """Every part, on all processors; those that are in the file already are not measured again."""
     from leeward import __version__
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +24,6 @@ def register(experiment: typer.Typer) -> None:
     experiment.command("bimodal-live")(bimodal_live)
     experiment.command("dssp-live")(dssp_live)
     experiment.command("edge-cloud-live")(edge_cloud_live)
-    experiment.command("edrp-table5")(edrp_table5)
 
 
 def agiledart_latency(
@@ -207,53 +204,3 @@ def edge_cloud_live(
 
     with refusing(1):
         run_live(scenario, quick=quick, seed=seed, folder=cluster, base_port=base_port, output=output, out=out)
-
-
-def edrp_table5(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A day's curve in 20 minutes of each run, in place of four days in 96.")
-    ] = False,
-    objective: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="One of the four objectives; repeat for more.")
-    ] = None,
-    mode: Annotated[list[str] | None, typer.Option(help="live or restart; both if left out.")] = None,
-    hours: Annotated[float | None, typer.Option(min=0.1, help="Hours of data, in place of 96, or of 20.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the rows.")] = 1,
-    cluster: Annotated[Path, typer.Option("--dir", help="Run folder of the cluster that is started.")] = OUT
-    / "edrp-table5-cluster",
-    base_port: Annotated[int, typer.Option(help="First port of the cluster's block.")] = 6600,
-    output: OutputOption = Output.table,
-    out: Annotated[Path, typer.Option(help="Folder for JSON, CSV, picture, rows and events.")] = OUT / "edrp-table5",
-    runs: Annotated[
-        Path | None,
-        typer.Option(help="Folder of runs that are over, kept for good. [default: in --out, until all eight are over]"),
-    ] = None,
-) -> None:
-    """EDRP, Table V: query 1 on a real Storm for four objectives, by handover and by restart.
-
-    Eight runs, one after the other: 13 hours, or 3 with --quick. Goes on where it was broken off.
-    Example: leeward experiment edrp-table5 --quick --objective balanced --mode live
-    """
-    from leeward.cli._edrp_table5 import FULL_H, QUICK_H, Asked, run_table5
-    from leeward.policies.edrp.experiments.table5 import MODES, OBJECTIVES
-
-    names = one_of("--objective", objective, [one.name for one in OBJECTIVES])
-    modes = one_of("--mode", mode, MODES)
-    chosen = [(one, how) for how in modes for one in OBJECTIVES if one.name in names]
-    words = ["--quick"] if quick else []
-    words += ["--hours", f"{hours:g}"] if hours else []
-    for option, given in (("--objective", objective), ("--mode", mode)):
-        words += [word for name in given or () for word in (option, name)]
-    asked = Asked(
-        quick=quick, hours=hours or (QUICK_H if quick else FULL_H), seed=seed, runs=chosen,
-        options=f" {shlex.join(words)}" if words else "",
-    )  # fmt: skip
-    with refusing():
-        run_table5(asked, folder=cluster, base_port=base_port, output=output, out=out, runs=runs)
-
-
-def one_of(option: str, given: list[str] | None, known: Sequence[str]) -> list[str]:
-    """The names that were given, or all; a name that is not known ends the command."""
-    if wrong := [name for name in given or () if name not in known]:
-        raise typer.BadParameter(f"{wrong[0]!r} is none of {', '.join(known)}.", param_hint=option)
-    return list(given or known)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leeward.cli import _edrp_table5_simulated, _experiment_live, _experiment_service
+from leeward.cli import _edrp_table5_commands, _experiment_live, _experiment_service
 from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption
 from leeward.local.places import checkout, written
@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
     experiment = typer.Typer(help="The papers' experiments, our figures beside theirs.", no_args_is_help=True)
     experiment.command("edrp-table3")(edrp_table3)
     experiment.command("edrp-table4")(edrp_table4)
-    _edrp_table5_simulated.register(experiment)
+    _edrp_table5_commands.register(experiment)
     for name, about in SIMULATED.items():
         experiment.command(name, help=f"{about}\n\nExample: leeward experiment {name} --quick")(_simulated(name))
     _experiment_live.register(experiment)

@@ -14,6 +14,7 @@ from functools import partial
 from statistics import fmean, median
 from typing import Any, Protocol
 
+from leeward.core.errors import ConfigError
 from leeward.core.experiment import Curve, Finding, Panel, Row
 from leeward.policies.edrp.experiments.reference import WEIGHTS
 from leeward.policies.edrp.problem.values import Weights
@@ -53,17 +54,21 @@ OBJECTIVES = tuple(
 )
 
 
-def service_options(objective: Objective, mode: str) -> dict[str, str]:
+def service_options(objective: Objective, mode: str, others: Sequence[str] = ()) -> list[str]:
     """Settings of `leeward serve`, as the paper has them: no head-room, and every plan that is better is carried out.
 
-    Bounds, EPS_max and t_syn are the defaults.
+    Bounds, EPS_max and t_syn are the defaults. `others` (KEY=VALUE) take the place of the paper's. Raises ConfigError
+    for those that choose policy or mode.
     """
     weights = objective.weights
-    return {
-        "policy": "edrp", "mode": mode, "period_s": "60", "edrp.headroom": "0",
-        "minimum_gain": "0", "scale_down_s": "0", "no_return_s": "0",
-        "edrp.w_r": f"{weights.r:g}", "edrp.w_c": f"{weights.c:g}", "edrp.w_d": f"{weights.d:g}",
-    }  # fmt: skip
+    for other in others:
+        if (key := other.partition("=")[0]) in ("policy", "mode"):
+            raise ConfigError(f"option {other!r} sets {key}.", remedy="Choose runs with --objective and --mode.")
+    return [
+        "policy=edrp", f"mode={mode}", "period_s=60", "edrp.headroom=0",
+        "minimum_gain=0", "scale_down_s=0", "no_return_s=0",
+        f"edrp.w_r={weights.r:g}", f"edrp.w_c={weights.c:g}", f"edrp.w_d={weights.d:g}", *others,
+    ]  # fmt: skip
 
 
 class Result(Protocol):
@@ -208,8 +213,11 @@ def _medians(results: Sequence[Result], times: Sequence[float]) -> list[float]:
 # --- figures
 
 
-def conclude(measured: Sequence[Measured], *, failed: Sequence[str] = ()) -> Finding:
-    """Rows of each run, and a panel of each mode and of the replicas. `failed`: of runs that gave no figures, why."""
+def conclude(measured: Sequence[Measured], *, failed: Sequence[str] = (), others: Sequence[str] = ()) -> Finding:
+    """Rows of each run, and a panel of each mode and of the replicas.
+
+    `failed`: of runs that gave no figures, why. `others`: settings in place of the paper's.
+    """
     known = {one.key: one for one in measured}
     rows = [
         row
@@ -220,7 +228,7 @@ def conclude(measured: Sequence[Measured], *, failed: Sequence[str] = ()) -> Fin
     ]
     where = f"{len(measured)} of {len(OBJECTIVES) * len(MODES)} runs"
     rows.append(Row(figure=FIGURE, setting=where, metric="runs that failed", unit="", ours=len(failed), high=0))
-    return Finding(rows=tuple(rows), panels=tuple(_panels(known)), notes=(*NOTES, *failed))
+    return Finding(rows=tuple(rows), panels=tuple(_panels(known)), notes=(*NOTES, *in_place(others), *failed))
 
 
 def row_of(objective: Objective, mode: str, metric: str, unit: str, ours: float, **others: float | None) -> Row:
@@ -285,6 +293,11 @@ def _over_minutes(
     curves = tuple(Curve(name=name, values=tuple(of_one)) for name, of_one in values.items())
     at = tuple(next(iter(runs.values())).minutes)
     return Panel(title=title, unit=unit, kind="lines", along="minute", at=at, curves=curves, logarithmic=logarithmic)
+
+
+def in_place(others: Sequence[str]) -> tuple[str, ...]:
+    """A note of settings that are not the paper's, if there are some."""
+    return (f"In place of the paper's settings: {', '.join(others)}.",) if others else ()
 
 
 UP_TO_C_MAX = (

@@ -5,18 +5,30 @@ Settings and rates are those of the runs on Storm (`table5.py`), queues are comp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from leeward.core.experiment import Curve, Finding, Panel, Row
-from leeward.policies.edrp.experiments.table5 import MODES, MS, OBJECTIVES, UP_TO_C_MAX, Objective, bounded_rows, row_of
+from leeward.policies.edrp.experiments.table5 import (
+    MODES,
+    MS,
+    OBJECTIVES,
+    UP_TO_C_MAX,
+    Objective,
+    bounded_rows,
+    in_place,
+    row_of,
+)
 
 Figures = Mapping[str, float]  #: of one simulation, by name; times in s
 Runs = Mapping[tuple[str, str], Figures]  #: by objective and mode
 
 
-def conclude(runs: Runs, *, minutes: float, peak: float, delay_s: float) -> Finding:
-    """Rows of each run, and the replicas of each objective. `minutes`: length of a run; `peak`: tuples/s."""
+def conclude(runs: Runs, *, minutes: float, peak: float, delay_s: float, others: Sequence[str] = ()) -> Finding:
+    """Rows of each run, and the replicas of each objective.
+
+    `minutes`: length of a run; `peak`: tuples/s; `others`: settings in place of the paper's.
+    """
     rows = [
         row
         for mode in MODES
@@ -24,7 +36,8 @@ def conclude(runs: Runs, *, minutes: float, peak: float, delay_s: float) -> Find
         if (figures := runs.get((objective.name, mode))) is not None
         for row in _rows(objective, mode, figures)
     ]
-    return Finding(rows=tuple(rows), panels=tuple(_panels(runs, minutes)), notes=_notes(minutes, peak, delay_s))
+    notes = (*_notes(minutes, peak, delay_s), *in_place(others))
+    return Finding(rows=tuple(rows), panels=tuple(_panels(runs, minutes)), notes=notes)
 
 
 def _rows(objective: Objective, mode: str, figures: Figures) -> list[Row]:
