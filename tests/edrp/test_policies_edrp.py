@@ -19,6 +19,7 @@ from leeward.core.settings import Settings
 from leeward.core.table import replicas
 from leeward.policies.baselines.even import Even
 from leeward.policies.baselines.settings import EvenSettings
+from leeward.policies.edrp.loosened import loosened
 from leeward.policies.edrp.policy import RAISE_MAX, Edrp, build_problem
 from leeward.policies.edrp.problem.evaluate import evaluate
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Unknown
@@ -243,10 +244,31 @@ def test_overload_is_planned_with_all_replicas_and_says_so():
     assert "work is overloaded: 1000/s for 3 replicas of 150/s" in plan.reason
 
 
-def test_bounds_that_cannot_be_met_are_widened_and_it_says_so():
-    plan = decide(view(rate=140.0), replace(SETTINGS, r_max_s=0.008))
-    assert len(replicas(plan.tables["work"])) >= 2
-    assert "bounds widened 10 times (R_max 0.008 s cannot be met)" in plan.reason
+#: Response time alone is worth something, but for a little that a change costs.
+FAST = replace(SETTINGS, w_r=0.9, w_c=0.0, w_d=0.1)
+
+
+@pytest.mark.parametrize(("c_max", "count"), [(4.0, 2), (15.0, 3)])
+def test_a_response_time_that_cannot_be_met_yields_to_the_bound_of_the_cost(c_max: float, count: int):
+    plan = decide(view(rate=140.0), replace(FAST, r_max_s=0.008, c_max=c_max))
+    assert len(replicas(plan.tables["work"])) == count
+    assert "R_max 0.008 s or T_D,max 60 s cannot be met: 10 times as much is allowed" in plan.reason
+
+
+def test_a_cost_that_cannot_be_met_is_exceeded_by_no_more_than_the_load_takes():
+    plan = decide(view(rate=200.0), replace(FAST, c_max=3.5))
+    assert len(replicas(plan.tables["work"])) == 2, "three would be faster"
+    assert "C_max 3.5 $/h cannot be met: this load takes 4 $/h" in plan.reason
+
+
+@pytest.mark.parametrize("least_cost", [3.0, 40.0])
+def test_looser_bounds_change_no_comparison_of_two_deployments(least_cost: float):
+    problem, _ = build_problem(view(rate=140.0), SETTINGS)
+    looser, _ = loosened(problem, least_cost)
+    one, two = ({"source": {"n1": 1}, "work": work, "sink": {"n1": 1}} for work in ({"n1": 1}, {"n1": 1, "n2": 1}))
+    before, after = (evaluate(of, one).F / evaluate(of, two).F for of in (problem, looser))
+    assert after == pytest.approx(before)
+    assert looser.bounds.c == max(15.0, least_cost)
 
 
 def test_a_replica_whose_node_is_gone():

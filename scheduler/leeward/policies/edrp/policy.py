@@ -8,9 +8,9 @@ has to, with t_syn and t_s as restarts took; by setting A.2 or A.1 for all; w_d 
 
 Our own part: the paper's replicas share an operator's load evenly, ours own key groups, so where one gets clearly more
 than its share a plan changes owners only; rates are raised by a head-room and by what a backlog needs; an operator that
-no number of replicas can serve is planned as if it could at 95 %; bounds that cannot be met are widened, and the reason
-says so; components of one list of `leeward.apart` share no node; among (nearly) equal deployments the one that finds
-warm tasks in place is taken.
+no number of replicas can serve is planned as if it could at 95 %; bounds that cannot be met yield (`loosened.py`), and
+the reason says so; components of one list of `leeward.apart` share no node; among (nearly) equal deployments the one
+that finds warm tasks in place is taken.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from leeward.core.placing import Deployment, carry, places, present_deployment, 
 from leeward.core.plan import Estimate, Plan, deployment, diff
 from leeward.core.table import replicas
 from leeward.policies.edrp.candidates import candidates
+from leeward.policies.edrp.loosened import cheapest, loosened
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
 from leeward.policies.edrp.problem.evaluate import Metrics, assess, evaluate, verify
 from leeward.policies.edrp.problem.latency import MG1, MM1, ResponseCurve
 from leeward.policies.edrp.problem.nearby import Nearby
-from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Outcome, found_in_words
+from leeward.policies.edrp.problem.outcome import Feasible, Optimal, Outcome, found_in_words
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Bounds, DowntimeModel, LiveDowntime, Node, Operator, Stream, Weights
 from leeward.policies.edrp.settings import EdrpSettings
@@ -42,8 +43,6 @@ from leeward.policies.edrp.settings import EdrpSettings
 SATURATED = 0.95
 #: Rates are never raised by more than this factor.
 RAISE_MAX = 3.0
-#: How much wider the bounds become when they cannot be met.
-WIDER = 10.0
 #: How much of the objective may be given up for a replica that needs no executor moved: appendix A.2 does not know that
 #: a warm task restarts no worker, and in the first plan changes have no price.
 WARM_WORTH = 0.005
@@ -100,9 +99,10 @@ class Edrp:
         if result is None:
             apart = ("components of leeward.apart find no nodes of their own, perhaps",) if view.apart else ()
             return _keep(view, "; ".join((*remarks, "no deployment found: the present one stays", *apart)))
+        problem = result.problem
         wanted = settle_on_warm(view, problem, result.deployment)
         metrics = result.metrics if wanted == result.deployment else evaluate(problem, wanted)
-        now_F = metrics.F if wanted == present else _value(result.problem, present)
+        now_F = metrics.F if wanted == present else _value(problem, present)
         hot = unbalanced(view, self._settings.rebalance_over) if view.live else {}
         least = self._settings.tie if hot else SAME
         if present is not None and wanted != present and now_F <= metrics.F + least and not verify(problem, present):
@@ -123,32 +123,40 @@ class Edrp:
         return carry(view, wanted, reason=reason, estimate=estimate, rebalance=hot)
 
     def _search(self, problem: Problem, remarks: tuple[str, ...], *, seed: int) -> _Result | None:
-        """Try the method of the settings, then wider bounds, then the whole problem."""
+        """Try the method of the settings, then with bounds that can be met, then so with the whole problem."""
         method = self._settings.method
         whole = "auto" if method == "restricted" else method
         first = method if problem.current is not None else whole
-        widened = f"bounds widened {WIDER:g} times (R_max {problem.bounds.r:g} s cannot be met)"
-        attempts: list[tuple[str, bool, tuple[str, ...]]] = [(first, False, ()), (first, True, (widened,))]
+        attempts: list[tuple[str, bool, tuple[str, ...]]] = [(first, False, ()), (first, True, ())]
         if first != whole:
-            attempts.append((whole, True, (widened, "solved whole, as no neighbour of the present one will do")))
+            attempts.append((whole, True, ("solved whole, as no neighbour of the present one will do",)))
         seconds = 0.0
-        for method, wider, more in attempts:
-            instance = replace(problem, bounds=_wider(problem.bounds)) if wider else problem
-            outcome = self._solve(  # the next attempt is the answer to "why not", and the clock runs
-                instance, method=method, time_limit_s=self._settings.solve_limit_s, seed=seed, gap=self._settings.gap,
-                reasons=False, exact_limit_s=self._settings.exact_limit_s,
-            )  # fmt: skip
-            seconds += outcome.effort.seconds
-            match outcome:
-                case Optimal() | Feasible():
-                    by = found_in_words(outcome)
-                    return _Result(
-                        deployment=outcome.deployment, metrics=outcome.metrics, seconds=seconds,
-                        remarks=(*remarks, *more, *((by,) if by else ())), problem=instance,
-                    )  # fmt: skip
-                case Infeasible():
+        for method, looser, more in attempts:
+            instance = problem
+            if looser:
+                least = self._ask(cheapest(problem), method, seed)
+                seconds += least.effort.seconds
+                if not isinstance(least, Optimal | Feasible):
                     continue
+                instance, why = loosened(problem, least.metrics.C)
+                more = (why, *more)
+            outcome = self._ask(instance, method, seed)
+            seconds += outcome.effort.seconds
+            if isinstance(outcome, Optimal | Feasible):
+                by = found_in_words(outcome)
+                return _Result(
+                    deployment=outcome.deployment, metrics=outcome.metrics, seconds=seconds,
+                    remarks=(*remarks, *more, *((by,) if by else ())), problem=instance,
+                )  # fmt: skip
         return None
+
+    def _ask(self, problem: Problem, method: str, seed: int) -> Outcome:
+        """Without reasons if there is no answer: the next attempt is the answer to "why not", and the clock runs."""
+        settings = self._settings
+        return self._solve(
+            problem, method=method, time_limit_s=settings.solve_limit_s, seed=seed, gap=settings.gap, reasons=False,
+            exact_limit_s=settings.exact_limit_s,
+        )  # fmt: skip
 
 
 def _value(problem: Problem, present: Deployment | None) -> float:
@@ -334,10 +342,6 @@ def _delays(view: ClusterView, settings: EdrpSettings) -> tuple[tuple[float, ...
     return tuple(
         tuple(0.0 if u == v else view.delay_s.get((u, v), settings.link_delay_s) for v in names) for u in names
     )
-
-
-def _wider(bounds: Bounds) -> Bounds:
-    return Bounds(r=bounds.r * WIDER, c=bounds.c * WIDER, d=bounds.d * WIDER)
 
 
 def settle_on_warm(view: ClusterView, problem: Problem, wanted: Deployment) -> Deployment:

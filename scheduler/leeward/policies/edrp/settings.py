@@ -20,8 +20,10 @@ class EdrpSettings:
     w_r: float = setting(0.45, "", "weight of response time")
     w_c: float = setting(0.45, "", "weight of cost")
     w_d: float = setting(0.1, "", "weight of downtime")
-    r_max_s: float = setting(0.150, "s", "bound of the response time", least=1e-6)
-    c_max: float = setting(15.0, "$/h", "bound of the cost", least=1e-6)
+    r_max_s: float = setting(
+        0.150, "s", "bound of the response time; yields where C_max or the load leave none", least=1e-6
+    )
+    c_max: float = setting(15.0, "$/h", "bound of the cost; exceeded only as far as the load takes more", least=1e-6)
     t_d_max_s: float = setting(60.0, "s", "bound of the downtime of one reconfiguration", least=1e-6)
     t_syn_s: float = setting(6.0, "s", "time to synchronise a reconfiguration")
     t_spawn_s: float = setting(0.5, "s", "time to start a replica")
