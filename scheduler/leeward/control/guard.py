@@ -144,7 +144,7 @@ def not_worth_it(plan: Plan, view: ClusterView, settings: Settings) -> str:
     old, new = plan.estimate.objective_now, plan.estimate.objective
     if old is None or new is None or plan.estimate.relieves:
         return ""
-    least = _ANY_GAIN if view.first else settings.minimum_gain  # the first plan's change is not priced either
+    least = _ANY_GAIN if view.first else settings.minimum_gain  # nothing was placed by measured load before
     if must_leave(view) or old - new >= least:
         return ""
     return f"the gain {old - new:.4f} is below minimum_gain {least:g}"

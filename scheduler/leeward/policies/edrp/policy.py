@@ -4,7 +4,8 @@ Paper -> here: operator i -> component; replica -> task that owns key groups; k_
 Res_u -> slots x EPS_max (`Node.capacity`); lambda_ij -> `stream_rate`; R_i -> the curve that was learnt, else M/M/1
 with mu_i -> measured service rate; I_S,i -> state in the newest cut; d_uv -> `delay_s`; d and r to and from the
 DataStore -> `Node.store`; T_D -> what handovers cost as measured where no executor has to move, appendix A.2 where one
-has to, with t_syn and t_s as restarts took; by setting A.2 or A.1 for all; w_d = 0 for the first plan.
+has to, with t_syn and t_s as restarts took; by setting A.2 or A.1 for all; w_d = 0 for the first plan, where every
+change is a restart (ADR 13).
 
 Our own part: the paper's replicas share an operator's load evenly, ours own key groups, so where one gets clearly more
 than its share a plan changes owners only; rates are raised by a head-room and by what a backlog needs; an operator that
@@ -44,7 +45,7 @@ SATURATED = 0.95
 #: Rates are never raised by more than this factor.
 RAISE_MAX = 3.0
 #: How much of the objective may be given up for a replica that needs no executor moved: appendix A.2 does not know that
-#: a warm task restarts no worker, and in the first plan changes have no price.
+#: a warm task restarts no worker, and in the first plan by restart changes have no price.
 WARM_WORTH = 0.005
 #: A learnt curve of fewer samples is not used.
 LEAST_SAMPLES = 5.0
@@ -86,12 +87,14 @@ class Edrp:
         plan = self._plan(view, problem, remarks)
         if not _is_too_cheap(view, problem, plan):
             return plan
-        if view.first:  # changes have no price
+        if _brought(view, deployment(plan.tables, plan.placement)):
+            assert problem.live is not None  # _is_too_cheap looked
+            live = replace(problem.live, tasks=tasks_by_node(view))
+            plan = self._plan(view, replace(problem, live=live), remarks)
+        if view.first and _is_too_cheap(view, problem, plan):  # the first plan takes warm tasks apart if that is wanted
             reason = f"{plan.reason}, but workers restart"
             return replace(plan, reason=reason, estimate=replace(plan.estimate, restart=True))
-        assert problem.live is not None  # _is_too_cheap looked
-        live = replace(problem.live, tasks=tasks_by_node(view))
-        return self._plan(view, replace(problem, live=live), remarks)
+        return plan
 
     def _plan(self, view: ClusterView, problem: Problem, remarks: tuple[str, ...]) -> Plan:
         present = problem.current
@@ -181,10 +184,10 @@ def build_problem(view: ClusterView, settings: EdrpSettings) -> tuple[Problem, t
     remarks: list[str] = []
     operators = tuple(_operator(view, component, streams, factor, settings, remarks) for component in view.components)
     weights = Weights(r=settings.w_r, c=settings.w_c, d=settings.w_d)
-    if view.first:
-        rest = settings.w_r + settings.w_c
-        weights = Weights(r=settings.w_r / rest, c=settings.w_c / rest, d=0.0) if rest else weights
     model, restart = downtime_model(view, settings), restart_price(view, settings)
+    rest = settings.w_r + settings.w_c
+    if view.first and model != "live" and rest:
+        weights = Weights(r=settings.w_r / rest, c=settings.w_c / rest, d=0.0)
     problem = Problem(
         name=view.topology,
         nodes=tuple(_node(node, restart.each_s) for node in view.nodes),
@@ -235,9 +238,7 @@ def _brought(view: ClusterView, wanted: Deployment) -> tuple[str, ...]:
 
 def _is_too_cheap(view: ClusterView, problem: Problem, plan: Plan) -> bool:
     """Priced as a handover, it would restart workers: it counts on one warm task in two places, or takes some apart."""
-    if problem.live is None or plan.estimate.restart or not stops_work(view, plan.placement):
-        return False
-    return view.first or bool(_brought(view, deployment(plan.tables, plan.placement)))
+    return problem.live is not None and not plan.estimate.restart and stops_work(view, plan.placement)
 
 
 def needs_restart(problem: Problem, wanted: Deployment) -> bool:
