@@ -14,7 +14,6 @@ from leeward.control.guard import check_plan, not_worth_it
 from leeward.core.balance import excess
 from leeward.core.errors import PlanError
 from leeward.core.model import HandoverCost
-from leeward.core.placing import stops_work
 from leeward.core.plan import Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import replicas
@@ -110,7 +109,8 @@ def test_a_warm_task_that_can_be_brought_is_priced_as_a_handover():
     assert replicas(plan.tables["work"]) == (2, 3)
 
 
-def test_a_warm_task_that_is_counted_on_twice_is_counted_once():
+@pytest.mark.parametrize("first", [False, True])
+def test_a_warm_task_that_is_counted_on_twice_is_counted_once(first: bool):
     asked = []
 
     def solver(problem, **options):
@@ -120,7 +120,7 @@ def test_a_warm_task_that_is_counted_on_twice_is_counted_once():
         return Feasible(deployment=wanted, metrics=metrics, bound=0.0, effort=Effort(method="exact", seconds=0.0))
 
     settings = replace(SETTINGS, w_r=0.9, w_c=0.05, w_d=0.05)
-    plan = decide(aside(4, others=("n2", "n3")), settings, solver=solver)
+    plan = decide(replace(aside(4, others=("n2", "n3")), first=first), settings, solver=solver)
     assert asked == [{"n1": 3, "n2": 1, "n3": 1}, {"n1": 3}]
     assert "brought" not in plan.reason and plan.estimate.restart is True, "only what is there for certain is cheap"
 
@@ -148,12 +148,6 @@ def test_the_first_plan_stops_a_stream_that_flows_only_for_more_than_that_costs(
     plan = decide(before)
     assert (plan.placement != before.assignment) is moves
     assert plan.estimate.restart is moves
-
-
-def test_the_first_plan_is_searched_again_too_if_it_counts_on_one_warm_task_twice():
-    before = replace(aside(4, others=("n2", "n3")), first=True)
-    plan = decide(before, replace(SETTINGS, w_r=0.9, w_c=0.05, w_d=0.05))
-    assert not stops_work(before, plan.placement) or plan.estimate.restart
 
 
 def test_head_room_and_backlog_raise_the_rates():
