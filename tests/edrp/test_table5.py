@@ -110,7 +110,7 @@ def test_runs_that_are_over_are_told_without_a_cluster_and_stay(tmp_path):
 
 def test_a_run_with_other_settings_is_another_run():
     paper = Asked(quick=False, hours=96, seed=1, runs=(), options="")
-    assert replace(paper, others=("edrp.c_max=10",)).kept_by != paper.kept_by == (paper.rows, SPEED)
+    assert replace(paper, overrides=("edrp.c_max=10",)).kept_by != paper.kept_by == (paper.rows, SPEED)
 
 
 def test_a_run_survives_its_file():

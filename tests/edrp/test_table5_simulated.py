@@ -62,7 +62,7 @@ def test_its_rates_are_those_of_the_rows_that_storm_is_sent(quick: bool):
 
 def test_a_day_a_week_and_other_settings_are_other_parts():
     world, day = load_world(Path(__file__).parents[2] / WORLD), asked(3)
-    others = (day, replace(day, quick=False), replace(day, others=("edrp.c_max=10",)))
+    others = (day, replace(day, quick=False), replace(day, overrides=("edrp.c_max=10",)))
     parts = [part for one in others for part in SimulatedTable5(world, one).parts()]
     assert len(set(parts)) == 3 * 8, "an interrupted run goes on with its own"
 
@@ -86,7 +86,7 @@ def test_the_command_writes_table_csv_and_picture(tmp_path: Path):
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".json", ".md", ".svg"]
 
 
-def test_a_setting_in_place_of_the_papers_rules_the_run_and_is_told(tmp_path: Path):
+def test_a_setting_override_notes_of_the_papers_rules_the_run_and_is_told(tmp_path: Path):
     run = ["edrp-table5-simulated", "--quick", "--hours", "2", "--objective", "response time", "--mode", "live"]
     words = ["experiment", *run, "-o", "edrp.c_max=9", "--output", "json", "--out", str(tmp_path)]
     done = CliRunner().invoke(_build(), words)

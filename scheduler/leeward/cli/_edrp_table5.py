@@ -54,7 +54,7 @@ class Asked:
     seed: int
     runs: Sequence[tuple[Objective, str]]
     options: str  #: of the command line, beside the seed, to repeat it
-    others: Sequence[str] = ()  #: settings in place of the paper's, key=value
+    overrides: Sequence[str] = ()  #: settings in place of the paper's, key=value
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -83,12 +83,12 @@ class Asked:
     @property
     def kept_by(self) -> tuple[object, ...]:
         """Settings that a kept run must have been made with to count."""
-        return (self.rows, SPEED, *([tuple(self.others)] if self.others else []))
+        return (self.rows, SPEED, *([tuple(self.overrides)] if self.overrides else []))
 
     def check(self) -> None:
         """Raises ConfigError if the service would not take the settings of a run."""
         for objective, mode in self.runs:
-            policy_of(settings_from({}, service_options(objective, mode, self.others), more=setting_names))
+            policy_of(settings_from({}, service_options(objective, mode, self.overrides), more=setting_names))
 
 
 def run_table5(
@@ -112,7 +112,7 @@ def run_table5(
                 assert rows is not None  # some are left
                 typer.echo(f"run {at} of {len(left)}: {objective.name}, {mode}")
                 try:
-                    options = service_options(objective, mode, asked.others)
+                    options = service_options(objective, mode, asked.overrides)
                     kept.add(_run(objective, mode, rows, options, folder=folder, base_port=base_port, out=out))
                 except (LeewardError, ValueError) as error:
                     failed.append(f"{objective.name}, {mode}: {error}")
@@ -122,7 +122,7 @@ def run_table5(
         raise typer.Exit(EXIT_INTERRUPTED) from None
     chosen = {(objective.name, mode) for objective, mode in asked.runs}
     told = [one for key, one in kept.runs.items() if key in chosen]
-    finding = conclude(told, failed=failed, others=asked.others)
+    finding = conclude(told, failed=failed, overrides=asked.overrides)
     command = f"leeward experiment {NAME} --seed {asked.seed}{asked.options}"
     seconds = sum(one.seconds for one in told) if not left else time.monotonic() - began
     tell(NAME, finding, command=command, seed=asked.seed, seconds=seconds, output=output, out=out)

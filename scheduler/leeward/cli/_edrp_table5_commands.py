@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leeward.cli._common import refusing
+from leeward.cli._experiment_live import OUT
 from leeward.cli._output import Output, OutputOption
-from leeward.local.places import written
 
 if TYPE_CHECKING:
     from leeward.cli._edrp_table5 import Asked
-
-OUT = written("experiments", here=Path.cwd())
 
 QuickOption = Annotated[
     bool, typer.Option("--quick", help="A day's curve in 20 minutes of each run, in place of four days in 96.")
@@ -106,7 +104,7 @@ def _asked(
     return Asked(
         quick=quick, hours=hours or (QUICK_H if quick else FULL_H), seed=seed,
         runs=[(one, how) for how in modes for one in OBJECTIVES if one.name in names],
-        options=f" {shlex.join(words)}" if words else "", others=tuple(option or ()),
+        options=f" {shlex.join(words)}" if words else "", overrides=tuple(option or ()),
     )  # fmt: skip
 
 

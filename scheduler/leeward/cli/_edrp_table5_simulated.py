@@ -40,7 +40,7 @@ def run_simulated(asked: Asked, *, delay_s: float, topology: Path | None, output
     world = load_world(topology or (checkout() or Path.cwd()) / WORLD)
     study = SimulatedTable5(replace(world, delay_s=delay_s), asked)
     rows, began = out / f"{NAME}.rows", time.monotonic()
-    finding = study.conclude(measure_parts(study, study.parts(), rows, NAME))
+    finding = study.conclude(measure_parts(study.measure, study.parts(), rows, NAME))
     command = f"leeward experiment {NAME} --seed {asked.seed}{asked.options}"
     command += f" --delay-ms {1e3 * delay_s:g}" if delay_s else ""
     command += f" --topology {topology}" if topology else ""
@@ -64,7 +64,7 @@ class SimulatedTable5:
                 options=(
                     ("objective", objective.name), ("mode", mode), ("hours", asked.hours),
                     ("shape", "day" if asked.quick else "week"), ("delay", self.world.delay_s),
-                    ("world", self.world.name), ("others", shlex.join(asked.others)),
+                    ("world", self.world.name), ("overrides", shlex.join(asked.overrides)),
                 ),
             )
             for objective, mode in asked.runs
@@ -78,7 +78,7 @@ class SimulatedTable5:
         from leeward.sim.world.run import simulate
 
         (objective,) = (one for one in OBJECTIVES if one.name == part.option("objective"))
-        options = service_options(objective, str(part.option("mode")), self.asked.others)
+        options = service_options(objective, str(part.option("mode")), self.asked.overrides)
         document = {
             "seed": part.seed,
             "edrp": {**EDRP, "gap": 0.0, "seed": part.seed, "link_delay_s": self.world.delay_s},
@@ -93,7 +93,7 @@ class SimulatedTable5:
 
         runs = {(str(p.option("objective")), str(p.option("mode"))): figures for p, figures in measured.items()}
         asked, delay_s = self.asked, self.world.delay_s
-        return conclude(runs, minutes=asked.hours, peak=asked.trace.peak, delay_s=delay_s, others=asked.others)
+        return conclude(runs, minutes=asked.hours, peak=asked.trace.peak, delay_s=delay_s, overrides=asked.overrides)
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:

@@ -20,9 +20,9 @@ from leeward.cli._output import Output, document_text
 from leeward.cli._progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from leeward.core.experiment import Finding, Measuring, Part, Played, Row, Run
+    from leeward.core.experiment import Finding, Part, Played, Row, Run
 
 #: Of a table in Markdown.
 HEAD = ("| | unit | paper | independent | ours | bounds | met |", "|" + " --- |" * 7)
@@ -38,7 +38,7 @@ def run_experiment(name: str, *, seed: int, quick: bool, output: Output, out: Pa
     rows = out / f"{name}{'-quick' if quick else ''}.rows"
     if hasattr(experiment, "parts"):
         finding = experiment.conclude(
-            measure_parts(experiment, list(experiment.parts(seed=seed, quick=quick)), rows, name)
+            measure_parts(experiment.measure, list(experiment.parts(seed=seed, quick=quick)), rows, name)
         )
     else:
         finding = experiment.conclude(_play(list(experiment.runs(seed=seed, quick=quick)), rows, name))
@@ -71,7 +71,9 @@ def _play(runs: list[Run], rows: Path, name: str) -> dict[Run, Played]:
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def measure_parts(study: Measuring, parts: list[Part], rows: Path, name: str) -> dict[Part, Mapping[str, float]]:
+def measure_parts(
+    measure: Callable[[Part], Mapping[str, float]], parts: list[Part], rows: Path, name: str
+) -> dict[Part, Mapping[str, float]]:
     """Every part, on all processors; those that are in the file already are not measured again."""
     from leeward import __version__
 
@@ -82,7 +84,7 @@ def measure_parts(study: Measuring, parts: list[Part], rows: Path, name: str) ->
     left = [part for part in parts if part not in done]
     with progress(len(parts), name) as advance, ProcessPoolExecutor() as pool, file.open("a") as keep:
         advance(len(done), "kept")
-        futures = {pool.submit(study.measure, part): part for part in left}
+        futures = {pool.submit(measure, part): part for part in left}
         try:
             for future in as_completed(futures):
                 part = futures[future]

@@ -57,7 +57,7 @@ def service_guards(
         study = study_of(rate, start, hours, peak, topology, quick=quick)
         rows = folder / f"{NAME}{'-quick' if quick else ''}.rows"
         began = time.monotonic()
-        finding = study.conclude(measure_parts(study, list(study.parts(seed=seed, quick=quick)), rows, NAME))
+        finding = study.conclude(measure_parts(study.measure, list(study.parts(seed=seed, quick=quick)), rows, NAME))
         command = f"leeward experiment {NAME} --seed {seed}" + (" --quick" if quick else f" --hours {hours:g}")
         command += "" if peak == PEAK else f" --peak {peak:g}"
         command += f" --topology {topology}" if topology else ""

@@ -12,8 +12,9 @@ import typer
 
 from leeward.cli import _edrp_table5_commands, _experiment_live, _experiment_service
 from leeward.cli._common import refusing
+from leeward.cli._experiment_live import OUT
 from leeward.cli._output import Output, OutputOption
-from leeward.local.places import checkout, written
+from leeward.local.places import checkout
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from leeward.policies.edrp.experiments.table3_report import Hours
     from leeward.policies.edrp.experiments.table4 import Cell
 
-OUT = written("experiments", here=Path.cwd())
 QUICK_STEP = 15  # minutes from plan to plan
 QUICK_LIMIT_S = 5.0
 TABLE4_METHODS = ("exact", "compact", "restricted", "ilp")

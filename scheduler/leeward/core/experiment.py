@@ -119,18 +119,14 @@ class Part:
         return dict(self.options)[name]
 
 
-class Measuring(Protocol):
-    """Computes the runs of an experiment. Pure."""
-
-    def measure(self, part: Part) -> Mapping[str, float]:
-        """The figures of one run. Called in other processes, too."""
-
-
-class Study(Measuring, Protocol):
+class Study(Protocol):
     """An experiment whose runs are computed by the room alone. All methods are pure."""
 
     def parts(self, *, seed: int, quick: bool) -> Sequence[Part]:
         """`quick`: so few that all of them end within 30 s."""
+
+    def measure(self, part: Part) -> Mapping[str, float]:
+        """The figures of one run. Called in other processes, too."""
 
     def conclude(self, measured: Mapping[Part, Mapping[str, float]]) -> Finding:
         """From every part that was asked for."""

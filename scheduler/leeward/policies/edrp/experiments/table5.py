@@ -54,20 +54,20 @@ OBJECTIVES = tuple(
 )
 
 
-def service_options(objective: Objective, mode: str, others: Sequence[str] = ()) -> list[str]:
+def service_options(objective: Objective, mode: str, overrides: Sequence[str] = ()) -> list[str]:
     """Settings of `leeward serve`, as the paper has them: no head-room, and every plan that is better is carried out.
 
-    Bounds, EPS_max and t_syn are the defaults. `others` (KEY=VALUE) take the place of the paper's. Raises ConfigError
-    for those that choose policy or mode.
+    Bounds, EPS_max and t_syn are the defaults. `overrides` (KEY=VALUE) take the place of the paper's. Raises
+    ConfigError for those that choose policy or mode.
     """
     weights = objective.weights
-    for other in others:
-        if (key := other.partition("=")[0]) in ("policy", "mode"):
-            raise ConfigError(f"option {other!r} sets {key}.", remedy="Choose runs with --objective and --mode.")
+    for override in overrides:
+        if (key := override.partition("=")[0]) in ("policy", "mode"):
+            raise ConfigError(f"option {override!r} sets {key}.", remedy="Choose runs with --objective and --mode.")
     return [
         "policy=edrp", f"mode={mode}", "period_s=60", "edrp.headroom=0",
         "minimum_gain=0", "scale_down_s=0", "no_return_s=0",
-        f"edrp.w_r={weights.r:g}", f"edrp.w_c={weights.c:g}", f"edrp.w_d={weights.d:g}", *others,
+        f"edrp.w_r={weights.r:g}", f"edrp.w_c={weights.c:g}", f"edrp.w_d={weights.d:g}", *overrides,
     ]  # fmt: skip
 
 
@@ -213,10 +213,10 @@ def _medians(results: Sequence[Result], times: Sequence[float]) -> list[float]:
 # --- figures
 
 
-def conclude(measured: Sequence[Measured], *, failed: Sequence[str] = (), others: Sequence[str] = ()) -> Finding:
+def conclude(measured: Sequence[Measured], *, failed: Sequence[str] = (), overrides: Sequence[str] = ()) -> Finding:
     """Rows of each run, and a panel of each mode and of the replicas.
 
-    `failed`: of runs that gave no figures, why. `others`: settings in place of the paper's.
+    `failed`: of runs that gave no figures, why. `overrides`: settings in place of the paper's.
     """
     known = {one.key: one for one in measured}
     rows = [
@@ -228,7 +228,7 @@ def conclude(measured: Sequence[Measured], *, failed: Sequence[str] = (), others
     ]
     where = f"{len(measured)} of {len(OBJECTIVES) * len(MODES)} runs"
     rows.append(Row(figure=FIGURE, setting=where, metric="runs that failed", unit="", ours=len(failed), high=0))
-    return Finding(rows=tuple(rows), panels=tuple(_panels(known)), notes=(*NOTES, *in_place(others), *failed))
+    return Finding(rows=tuple(rows), panels=tuple(_panels(known)), notes=(*NOTES, *override_notes(overrides), *failed))
 
 
 def row_of(objective: Objective, mode: str, metric: str, unit: str, ours: float, **others: float | None) -> Row:
@@ -295,9 +295,9 @@ def _over_minutes(
     return Panel(title=title, unit=unit, kind="lines", along="minute", at=at, curves=curves, logarithmic=logarithmic)
 
 
-def in_place(others: Sequence[str]) -> tuple[str, ...]:
+def override_notes(overrides: Sequence[str]) -> tuple[str, ...]:
     """A note of settings that are not the paper's, if there are some."""
-    return (f"In place of the paper's settings: {', '.join(others)}.",) if others else ()
+    return (f"In place of the paper's settings: {', '.join(overrides)}.",) if overrides else ()
 
 
 UP_TO_C_MAX = (

@@ -16,7 +16,7 @@ from leeward.policies.edrp.experiments.table5 import (
     UP_TO_C_MAX,
     Objective,
     bounded_rows,
-    in_place,
+    override_notes,
     row_of,
 )
 
@@ -24,10 +24,10 @@ Figures = Mapping[str, float]  #: of one simulation, by name; times in s
 Runs = Mapping[tuple[str, str], Figures]  #: by objective and mode
 
 
-def conclude(runs: Runs, *, minutes: float, peak: float, delay_s: float, others: Sequence[str] = ()) -> Finding:
+def conclude(runs: Runs, *, minutes: float, peak: float, delay_s: float, overrides: Sequence[str] = ()) -> Finding:
     """Rows of each run, and the replicas of each objective.
 
-    `minutes`: length of a run; `peak`: tuples/s; `others`: settings in place of the paper's.
+    `minutes`: length of a run; `peak`: tuples/s; `overrides`: settings in place of the paper's.
     """
     rows = [
         row
@@ -36,7 +36,7 @@ def conclude(runs: Runs, *, minutes: float, peak: float, delay_s: float, others:
         if (figures := runs.get((objective.name, mode))) is not None
         for row in _rows(objective, mode, figures)
     ]
-    notes = (*_notes(minutes, peak, delay_s), *in_place(others))
+    notes = (*_notes(minutes, peak, delay_s), *override_notes(overrides))
     return Finding(rows=tuple(rows), panels=tuple(_panels(runs, minutes)), notes=notes)
 
 
