@@ -7,11 +7,16 @@ stamp=.venv/.solver-stamp
 rooms=scheduler/leeward/policies
 key=$(content_key requirements.lock $rooms/compiled.py $rooms/edrp/exact/*.py $rooms/edge_cloud/planning/*.py)
 
+compile() {  # each in a process of its own; they have no kernel in common
+  .venv/bin/python -c \
+    'from leeward.policies.edge_cloud.policy import EdgeCloud as Policy; Policy(Policy.Settings()).prepare()' &
+  .venv/bin/python -c 'from leeward.policies.edrp.exact.search import warm_up; warm_up()'
+  wait $!
+}
+
 if stamped $stamp "$key"; then
   current 'solver and planner, compiled'
 else
-  step 'solver, compiled' .venv/bin/python -c 'from leeward.policies.edrp.exact.search import warm_up; warm_up()'
-  step 'planner, compiled' .venv/bin/python -c \
-    'from leeward.policies.edge_cloud.policy import EdgeCloud as Policy; Policy(Policy.Settings()).prepare()'
+  step 'solver and planner, compiled' compile
   echo "$key" >$stamp
 fi
