@@ -58,17 +58,25 @@ def stage_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("two-nimbuses")
     spec = ClusterSpec(dir=folder / "cluster", base_port=port_block(), supervisors=2, slots=2, settings=SETTINGS)
     with LocalCluster(spec) as cluster:
-        other = OtherNimbus(cluster)
         stage = Stage(cluster, folder)
-        stage.addresses = replace(stage.addresses, nimbus=[cluster.nimbus, other.address])
+        stage.addresses = replace(stage.addresses, nimbus=[cluster.nimbus, f"{OTHER}:{cluster.layout.nimbus}"])
         stage.nimbus.close()
         stage.nimbus = NimbusClient(stage.addresses.nimbus)
         try:
-            await_(lambda: nimbuses(other.address), "the second Nimbus to answer")
             yield stage
         finally:
             stage.close()
-            other.end()
+
+
+@pytest.fixture
+def other(stage_: Stage) -> Iterator[OtherNimbus]:
+    """It ends before the first one is started again: to a cluster a port is taken at whatever address."""
+    nimbus = OtherNimbus(stage_.cluster)
+    try:
+        await_(lambda: nimbuses(nimbus.address), "the second Nimbus to answer")
+        yield nimbus
+    finally:
+        nimbus.end()
 
 
 def nimbuses(address: str) -> dict[str, bool]:
@@ -83,7 +91,7 @@ def nimbuses(address: str) -> dict[str, bool]:
     return {nimbus.host: nimbus.isLeader for nimbus in info.nimbuses or ()}
 
 
-def test_the_leading_nimbus_is_killed_while_storm_shall_move_an_executor(stage_: Stage):
+def test_the_leading_nimbus_is_killed_while_storm_shall_move_an_executor(stage_: Stage, other: OtherNimbus):
     cluster, killed = stage_.cluster, []
     assert nimbuses(cluster.nimbus)["127.0.0.1"], "the first one leads"
     with stage_.counting("nimbus_changed", workers=2) as counting:
@@ -101,7 +109,7 @@ def test_the_leading_nimbus_is_killed_while_storm_shall_move_an_executor(stage_:
             print(f"\n{ended['result']} {took_s:.1f} s after kill -9 of the leading Nimbus")
             assert ended["result"].split(":")[0] in ("done", "undone"), ended
             assert not counting.journal().open and counting.record().phase is Phase.RUN
-            assert nimbuses(f"{OTHER}:{cluster.layout.nimbus}")[OTHER], "the other one leads"
+            assert nimbuses(other.address)[OTHER], "the other one leads"
             whole(counting, ended["result"])
             counting.stream.settled(400, timeout_s=120)
             away = pilot.events.named("server_away")
