@@ -10,6 +10,7 @@ key=$(content_key requirements.lock $rooms/compiled.py $rooms/edrp/exact/*.py $r
 compile() {  # each in a process of its own; they have no kernel in common
   .venv/bin/python -c \
     'from leeward.policies.edge_cloud.policy import EdgeCloud as Policy; Policy(Policy.Settings()).prepare()' &
+  trap 'kill $! 2>/dev/null || true' EXIT  # a shell's background process does not hear Ctrl-C
   .venv/bin/python -c 'from leeward.policies.edrp.exact.search import warm_up; warm_up()'
   wait $!
 }
