@@ -12,7 +12,7 @@ for part in packages python; do bash "scripts/$part.sh" 9>&-; done
 # Maven waits for its registry while the solver is compiled; in a process group of its own, to be ended with this script
 set -m
 : >"$logs/maven.out"
-(for part in storm jars web; do bash "scripts/$part.sh"; done) >"$logs/maven.out" 2>&1 9>&- &
+(for part in storm jars web; do bash "scripts/$part.sh"; done) </dev/null >"$logs/maven.out" 2>&1 9>&- &
 maven=$!
 set +m
 trap 'kill -- -$maven 2>/dev/null || true' EXIT
