@@ -28,6 +28,7 @@ from leeward.runtime import ElasticBolt, StatefulBolt
 from leeward.runtime.pacing import Pacing
 from leeward.runtime.pipe.loop import Loop
 from leeward.runtime.pipe.output import Output
+from leeward.runtime.pipe.pipe import PipeSerializer
 from leeward.runtime.task.link import Link
 
 #: Part of measuring -> method -> its code that is that part -> the code without it.
@@ -45,10 +46,11 @@ PARTS: Mapping[str, Mapping[Callable[..., Any], Mapping[str, str]]] = {
         Loop._loop: {
             "if taken > others:": "if False:",
         },
-        Output._emit_plainly: {"slot.count += 1": "pass"},
+        Output._emit_plainly: {"if slot.counted:": "if False:"},
+        PipeSerializer.put_other: {"with self._counting:": "if True:", "self._others += 1": "pass"},
+        PipeSerializer.flush: {"with self._counting:": "if True:", "self._written += count": "pass"},
     },
 }
-METHODS: tuple[Callable[..., Any], ...] = (Loop.run, Loop._loop, Output._emit_plainly)
 
 
 def without(method: Callable[..., Any], parts: Iterable[str]) -> FunctionType:
@@ -66,6 +68,13 @@ def without(method: Callable[..., Any], parts: Iterable[str]) -> FunctionType:
     exec(compile(text, inspect.getfile(method), "exec"), dict(method.__globals__), made)
     function: FunctionType = made[method.__name__]
     return function
+
+
+def class_without(cls: type, parts: Iterable[str]) -> Any:
+    """The class without these parts of measuring, to take the place of `cls`."""
+    methods = dict.fromkeys(method for part in PARTS.values() for method in part)
+    own = (method for method in methods if vars(cls).get(method.__name__) is method)
+    return type(cls.__name__, (cls,), {method.__name__: without(method, parts) for method in own})
 
 
 class Publisher(Link):
@@ -112,11 +121,12 @@ class Switched:
 
     def process_tick(self, tup: Any) -> None:
         """`tup.values`: the parts that are done from now on."""
+        self.serializer.flush_all()  # what was counted until now is written as counted
         until_s, parts = time.process_time(), tup.values[0]
         out = [part for part in PARTS if part not in parts]
-        run, loop, emit = (without(method, out) for method in METHODS)
-        self._loop.__class__ = type("Loop", (Loop,), {"run": run, "_loop": loop})
-        type(self)._emit_plainly = emit
+        self._loop.__class__ = class_without(Loop, out)
+        self.serializer.__class__ = class_without(PipeSerializer, out)
+        type(self)._emit_plainly = class_without(Output, out)._emit_plainly
         told = self._link.publish("publication" in parts) | {"until_s": until_s, "from_s": time.process_time()}
         os.write(self.told, json.dumps(told).encode() + b"\n")
 

@@ -25,11 +25,13 @@ _LARGE_BYTES = 32 * 1024
 class Slot:
     """A stream on which the task emits."""
 
-    __slots__ = ("count", "number")
+    __slots__ = ("count", "counted", "data", "number")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, data: bool, counted: bool) -> None:
         self.number = number  #: in the pipe's form
-        self.count = 0  #: tuples emitted
+        self.data = data  #: it is not the markers'
+        self.counted = counted  #: each tuple is; those of the first stream are all that the pipe has less all others
+        self.count = 0  #: tuples emitted; on the first stream, when `_out` was last asked
 
 
 class Output(Host):
@@ -43,13 +45,18 @@ class Output(Host):
     def _open_output(self) -> None:
         """Call it once the handshake is over."""
         self._slots = {}
-        self._data_slots: list[Slot] = []  # those of all streams but the markers'
         self._opening = threading.Lock()
 
     @property
     def _out(self) -> Counter[str]:
-        """Tuples emitted, by stream."""
-        return Counter({name: slot.count for name, slot in list(self._slots.items()) if name is not None})
+        """Tuples emitted, by stream; any thread may ask, and gets no less than the last time."""
+        emitted = self.serializer.emitted()  # at first: a tuple of another stream is counted before it is queued
+        slots = {name: slot for name, slot in list(self._slots.items()) if name is not None}
+        others = sum(slot.count for slot in slots.values() if slot.data and slot.counted)
+        for slot in slots.values():
+            if not slot.counted:
+                slot.count = max(slot.count, emitted - others)
+        return Counter({name: slot.count for name, slot in slots.items()})
 
     def _slot(self, stream: str | None) -> Slot:
         name = "default" if stream is None else stream
@@ -58,10 +65,10 @@ class Output(Host):
             if slot is None:
                 number, definition = self.serializer.form.stream(name)
                 if definition:
-                    self.serializer.put(definition)
-                slot = self._slots[name] = Slot(number)
-                if name != MARKER_STREAM:
-                    self._data_slots.append(slot)
+                    self.serializer.put_other(definition)
+                data = name != MARKER_STREAM
+                first = data and all(other.counted for other in self._slots.values())
+                slot = self._slots[name] = Slot(number, data=data, counted=not first)
             self._slots[stream] = slot
         return slot
 
@@ -73,7 +80,8 @@ class Output(Host):
         except UnfitError as error:
             self._report_unfit(error, slot)
             return
-        slot.count += 1
+        if slot.counted:
+            slot.count += 1
         pipe.put(data)
         if len(pipe.out) > pipe.pacing.many or len(data) > _LARGE_BYTES:
             pipe.flush()
@@ -90,8 +98,9 @@ class Output(Host):
         except UnfitError as error:
             self._report_unfit(error, slot)
             return [] if need_task_ids else None
-        slot.count += 1
-        pipe.put(data)
+        if slot.counted:
+            slot.count += 1
+        (pipe.put if slot.data else pipe.put_other)(data)
         if not need_task_ids:
             return None
         return pipe.task_ids() if task is None else [task]
@@ -119,7 +128,8 @@ class Output(Host):
     def _emit_marker(self, values: list[Any]) -> None:
         """To every task downstream, also from a warm task."""
         slot = self._slots.get(MARKER_STREAM) or self._slot(MARKER_STREAM)
-        Output._emit_plainly(self, values, slot)
+        slot.count += 1
+        self.serializer.put_other(self.serializer.form.emission(slot.number, values))
 
     def _report_unfit(self, error: LeewardError, slot: Slot) -> None:
         """Report the tuple in Storm's UI and log, and go on."""

@@ -72,7 +72,9 @@ class PipeSerializer:
         self._poll.register(self._wake_read, select.POLLIN)
         self._pairs: deque[Any] = deque()  # read, but not asked for yet
         self.out: list[bytes] = []
-        self.put: Callable[[bytes], None] = self.out.append  #: queue a message of the form's making
+        self.put: Callable[[bytes], None] = self.out.append  #: queue a data tuple of the form's making
+        self._written, self._others = 0, 0  # messages taken from `out`; those queued that are no data tuple
+        self._counting = threading.Lock()  # for `out` and both counts as of one moment; never held for a write
         self._lock = threading.Lock()
         self._late, self._told, self._lates, self._has_thread = threading.Event(), False, 0, False
 
@@ -96,7 +98,7 @@ class PipeSerializer:
         reply = {"pid": pid}
         if offer.get("version") == VERSION:
             reply[OFFER] = VERSION
-        self.put(self.form.message(reply))
+        self.put_other(self.form.message(reply))
         self.flush()
         if OFFER in reply:
             self.form = BinaryForm(ids=bool(offer["ids"]))
@@ -173,12 +175,23 @@ class PipeSerializer:
 
     def send_message(self, message: dict[str, Any]) -> None:
         """Queue a message as pystorm makes it (no emit); it leaves when the input is drained, or within 1 ms."""
-        self.put(self.form.message(message))
+        self.put_other(self.form.message(message))
+
+    def put_other(self, data: bytes, *, waits: bool = False) -> None:
+        """Queue any other message. `waits`: it leaves when the input is drained, however long that takes."""
+        with self._counting:
+            self._others += 1
+            (self.out.append if waits else self.put)(data)
+
+    def emitted(self) -> int:
+        """Data tuples queued so far, on all streams; any thread may ask. A difference: to emit one counts nothing."""
+        with self._counting:
+            return self._written + len(self.out) - self._others
 
     def flush_all(self) -> None:
         """For the task's own thread: flush, and report the tuples taken."""
         if self.taken:
-            self.put(self.form.taken(self.taken))
+            self.put_other(self.form.taken(self.taken))
             self.taken = 0
         self.flush()
 
@@ -193,7 +206,9 @@ class PipeSerializer:
             if not count:
                 return
             view = memoryview(self.form.batch(out[:count]))
-            del out[:count]
+            with self._counting:
+                self._written += count
+                del out[:count]
             try:
                 while view:
                     view = view[os.write(self._write_fd, view) :]

@@ -368,8 +368,8 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
                 getattr(self, name)(tup_id)
             elif name in ("activate", "deactivate"):
                 self._user.activation(name)
-            # not by `put`: Storm sends nothing more before it has this, so it leaves as soon as there is no input
-            self.serializer.out.append(self.serializer.form.message({"command": "sync"}))
+            # Storm sends nothing more before it has this, so it leaves as soon as there is no input
+            self.serializer.put_other(self.serializer.form.message({"command": "sync"}), waits=True)
         self._rest = None
 
     def _workerless_turn(self) -> None:
@@ -392,9 +392,10 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
 
     def _next_tuples(self, start: float) -> int:
         """Storm asks for one call. While they emit, more of them share its way; with ackers Storm counts them."""
-        pipe, before, until = self.serializer, self._emitted(), start + self._pacing.late_s
+        pipe = self.serializer
+        before, until = pipe.emitted(), start + self._pacing.late_s
         self.next_tuple()
-        total = self._emitted()
+        total = pipe.emitted()
         if total == before or pipe.form.ids or self._server.seconds:
             return total - before
         pipe.flush()  # the next call may find nothing, and wait for it
@@ -402,11 +403,8 @@ class StatefulSpout(SpoutOutput, Elastic, Spout):  # type: ignore[misc]  # strea
         last = before
         while total > last and not self._inbox and self._protocol.open and time.perf_counter() < until:
             self.next_tuple()
-            last, total = total, self._emitted()
+            last, total = total, pipe.emitted()
         return total - before
-
-    def _emitted(self) -> int:
-        return sum(slot.count for slot in self._data_slots)
 
 
 def _marker(values: Any, task: int) -> Marker:

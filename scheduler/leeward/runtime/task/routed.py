@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from leeward.core.route import Route
 from leeward.core.topology_conf import DIRECT
 from leeward.runtime.dsl.routers import routers_of
-from leeward.runtime.pipe.output import Slot
+from leeward.runtime.pipe.pipe import PipeSerializer
 from leeward.runtime.routing.returns import Returns
 from leeward.runtime.routing.routes import Routes, Sender
 
@@ -23,9 +23,9 @@ class Component(Protocol):
     task_id: int
     component_name: str
     _protocol: Any
-    _data_slots: list[Slot]
     _post: Callable[[Callable[[], None]], None]
     _emit_marker: Callable[[list[Any]], None]
+    serializer: PipeSerializer
 
 
 def routes_of(component: Any, conf: Mapping[str, Any], downstream: Sequence[str], host: str) -> Routes | None:
@@ -57,7 +57,7 @@ def _sender(component: Component, name: str) -> Sender:
     return Sender(
         name=name,
         works=lambda: component._protocol.open and component._protocol.works,
-        emitted=lambda: sum(slot.count for slot in component._data_slots),
+        emitted=component.serializer.emitted,
         emit=component._emit_marker,
         post=component._post,
     )

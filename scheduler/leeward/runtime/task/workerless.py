@@ -44,9 +44,18 @@ class WorkerlessPipe(JSONSerializer):  # type: ignore[misc]  # pystorm has no ty
         self.task_ids, self.pacing = read_task_ids, pacing
         self.form = _Messages(send, is_spout=is_spout)
         self.out: tuple[bytes, ...] = ()
+        self._emitted = 0
 
     def put(self, _sent: bytes) -> None:
         """It has been sent."""
+        self._emitted += 1
+
+    def put_other(self, _sent: bytes) -> None:
+        """It has been sent."""
+
+    def emitted(self) -> int:
+        """Data tuples so far, on all streams."""
+        return self._emitted
 
     def flush(self) -> None:
         """It has been sent."""
