@@ -1,4 +1,4 @@
-"""The in-memory cluster of the coordinator's tests."""
+"""The in-memory cluster of the coordinator's tests, and a bolt behind a pipe."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 from control_twins import Cluster
 
 from leeward.sim.memory import ListSink, ManualClock
+from tests.pipe_twin import Twin
+from tests.task_worker import BOLT, Count, Worker, count_of_two
 
 
 @pytest.fixture
@@ -21,3 +23,22 @@ def clock(cluster) -> ManualClock:
 @pytest.fixture
 def sink(cluster) -> ListSink:
     return cluster.sink
+
+
+@pytest.fixture(params=["json", "binary with ids", "binary"])
+def twin(request):
+    return None if request.param == "json" else Twin(ids="ids" in request.param)
+
+
+@pytest.fixture
+def bolt(tmp_path, twin):
+    worker = Worker(Count, tmp_path, twin, **BOLT)
+    yield worker
+    worker.close()
+
+
+@pytest.fixture(params=[True, False], ids=["with ids", "without"])
+def keyed_bolt(tmp_path, request):
+    worker = count_of_two(tmp_path, Twin(ids=request.param, keyed={("pass", "default"): [0]}))
+    yield worker
+    worker.close()

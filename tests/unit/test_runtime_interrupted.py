@@ -11,16 +11,7 @@ from leeward.core.keys import key_group
 from leeward.core.table import even_table
 from leeward.runtime import StatefulBolt
 from tests.pipe_twin import Twin
-from tests.unit.test_runtime_components import (
-    BOLT,
-    TABLES,
-    Failing,
-    FakeCourier,
-    Worker,
-    asked,
-    begin_handover,
-    emitted,
-)
+from tests.task_worker import BOLT, TABLES, Failing, FakeCourier, Worker, asked, begin_handover, emitted
 
 
 class Unprepared(Failing):
@@ -41,11 +32,6 @@ class Counting(StatefulBolt):
             raise ValueError("of the user")
         self.state[tup.values.key] = self.state.get(tup.values.key, 0) + 1
         self.emit([tup.values.key, self.state[tup.values.key]])
-
-
-@pytest.fixture(params=["json", "binary with ids", "binary"])
-def twin(request):
-    return None if request.param == "json" else Twin(ids="ids" in request.param)
 
 
 def errors(messages):

@@ -15,7 +15,7 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.table import even_table
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout
 from tests.pipe_twin import Twin
-from tests.unit.test_runtime_components import TABLES, begin_handover, emitted, starting
+from tests.task_worker import TABLES, begin_handover, emitted, starting
 
 
 class Batches:

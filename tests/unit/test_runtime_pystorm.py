@@ -10,7 +10,7 @@ from pystorm.component import Component
 from leeward.runtime import ElasticBolt, StatefulSpout
 from tests.doc_blocks import ROOT
 from tests.pipe_twin import Twin
-from tests.unit.test_runtime_components import Worker, emitted, starting
+from tests.task_worker import Worker, emitted, starting
 
 PAGE = ROOT / "docs" / "streamparse.md"
 

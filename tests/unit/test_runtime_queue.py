@@ -19,7 +19,7 @@ from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, 
 from leeward.runtime.dsl.queues import MOST_WAITING
 from leeward.runtime.pipe.waiting import FAR_S
 from tests.pipe_twin import Twin
-from tests.unit.test_runtime_components import BOLT, TABLES, FakeCourier, asked, begin_handover, emitted, starting
+from tests.task_worker import BOLT, TABLES, FakeCourier, asked, begin_handover, emitted, starting
 
 FIELDS = ["key", "due"]
 
@@ -95,11 +95,6 @@ def start(tmp_path):
             return begin(cls, twin, conf=conf, **{"source->stream->fields": fields}, **context)
 
         yield start
-
-
-@pytest.fixture(params=["json", "binary with ids", "binary"])
-def twin(request):
-    return None if request.param == "json" else Twin(ids="ids" in request.param)
 
 
 def data(worker, values, task=3, source="pass", stream="default"):

@@ -23,7 +23,7 @@ from leeward.runtime.routing.returns import Answers, Recent, Returns
 from leeward.runtime.routing.routes import Routes, Sender
 from tests.cluster.harness import await_
 from tests.pipe_twin import Twin
-from tests.unit.test_runtime_components import BOLT, starting
+from tests.task_worker import BOLT, starting
 
 THOMPSON = "leeward.policies.agiledart.paths.routers:ThompsonRouter"
 HERE = {"storm.local.hostname": "127.0.0.1"}
@@ -257,11 +257,6 @@ SENDER = {
 }
 TABLES = {"source": even_table([3]), "pass": even_table([5]), "work": even_table([7, 8, 9])}
 ROUTERS = {"leeward.routers": {"work": {"router": FIRST, "options": {}}}}
-
-
-@pytest.fixture(params=["json", "binary with ids", "binary"])
-def twin(request):
-    return None if request.param == "json" else Twin(ids="ids" in request.param)
 
 
 def sent(messages):
