@@ -256,3 +256,16 @@ def plan(work: list[int], **moves: Slot) -> Plan:
     """Tables with these replicas of `work`, and slots with the given moves (`t3=Slot(...)`)."""
     tables = {**FIRST, "work": even_table(work)}
     return Plan(tables=tables, placement={**SLOTS, **{int(k[1:]): v for k, v in moves.items()}}, reason="test")
+
+
+def checkpointed(cluster, clock, coord):
+    """One more cut is committed."""
+    newest = max(cluster.world.record.committed, default=0)
+    clock.time += coord.machine.limits.checkpoint_every_s
+    settle(cluster, clock, coord)
+    assert max(cluster.world.record.committed) > newest
+
+
+def results(sink):
+    """Kind and result of each reconfiguration that is over."""
+    return [(end["kind"], end["result"].split(":")[0]) for end in sink.of("reconfiguration_ended")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from control_twins import Cluster
+from control_twins import Cluster, checkpointed, coordinator, settle
 
 from leeward.sim.memory import ListSink, ManualClock
 from tests.pipe_twin import Twin
@@ -23,6 +23,15 @@ def clock(cluster) -> ManualClock:
 @pytest.fixture
 def sink(cluster) -> ListSink:
     return cluster.sink
+
+
+@pytest.fixture
+def running(cluster, clock, sink):
+    coord = coordinator(cluster, clock, sink)
+    coord.start()
+    settle(cluster, clock, coord)
+    checkpointed(cluster, clock, coord)
+    return coord
 
 
 @pytest.fixture(params=["json", "binary with ids", "binary"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from control_twins import SLOTS, Killed, coordinator, plan, settle
+from control_twins import SLOTS, Killed, coordinator, plan, results, settle
 
 from leeward.core.control import Phase
 from leeward.core.orders import State
@@ -12,20 +12,6 @@ from leeward.core.plan import Slot
 #: Tasks 3 and 4 are warm and share a slot, so both leave it when one does.
 THERE = Slot("n3", 2)
 WANTED = plan([2, 3], t3=THERE)
-
-
-@pytest.fixture
-def running(cluster, clock, sink):
-    coord = coordinator(cluster, clock, sink)
-    coord.start()
-    settle(cluster, clock, coord)
-    clock.time += coord.machine.limits.checkpoint_every_s
-    settle(cluster, clock, coord)
-    return coord
-
-
-def results(sink):
-    return [(end["kind"], end["result"].split(":")[0]) for end in sink.of("reconfiguration_ended")]
 
 
 def until(cluster, clock, coord, state):
