@@ -7,6 +7,7 @@ is for. How much of the processor the relay takes is printed, and never a failur
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -70,6 +71,14 @@ def burst(running: Net, source: str, target: str, count: int, *, wait_s: float =
         return came, took_ms
 
 
+def awaited(at: socket.socket) -> tuple[bytes, int, Any]:
+    """The next datagram: the relay may have to wait for the processor."""
+    assert select.select([at], [], [], 10)[0], "it comes"
+    got = receive(at, 10)
+    assert got is not None
+    return got
+
+
 def test_round_trips_and_rates_are_within_a_tenth_of_the_files(tmp_path: Path):
     with net(tmp_path / "run", three()) as running:
         found = measure(running.network, running.emulation.ends, rounds=9)
@@ -103,14 +112,11 @@ def test_one_direction_may_be_slower_than_the_other(tmp_path: Path):
         running.datagrams("far") as there,
     ):
         for source, target, delay in ((here, there, 5), (there, here, 55)):
-            took = []
-            for _ in range(9):
+            took: list[float] = []
+            while len(took) < 9 or (min(took) > 1.1 * delay and len(took) < 90):  # the least of them had not to wait
                 sent = time.time_ns()
                 source.sendto(b"x", target.getsockname())
-                time.sleep(0.08)
-                got = receive(target, 10)
-                assert got is not None
-                took.append((got[1] - sent) / 1e6)
+                took.append((awaited(target)[1] - sent) / 1e6)
             assert min(took) == pytest.approx(delay, rel=0.1)
 
 
@@ -229,8 +235,7 @@ def test_a_node_reaches_its_peers_and_the_machine_and_nobody_else(tmp_path: Path
         far = running.emulation.end("far")
         with running.datagrams(OUTSIDE) as outside, running.datagrams("far") as sender:
             sender.sendto(b"x", outside.getsockname())
-            time.sleep(0.1)
-            assert receive(outside, 10) is not None
+            assert awaited(outside)[0] == b"x"
             with pytest.raises(OSError, match="unreachable"):
                 sender.sendto(b"x", ("192.0.2.1", 9))  # nowhere
         # in another's name
@@ -241,7 +246,9 @@ def test_a_node_reaches_its_peers_and_the_machine_and_nobody_else(tmp_path: Path
         ):
             stranger.bind(("10.9.9.9", 0))
             stranger.sendto(b"x", here.getsockname())
-            time.sleep(0.1)
+            until = time.monotonic() + 10
+            while not running.statistics().strange:
+                assert time.monotonic() < until, "the relay counts it"
             assert receive(here, 10) is None
         assert running.statistics().strange == 1
 
