@@ -49,6 +49,7 @@ PARTS: Mapping[str, Mapping[Callable[..., Any], Mapping[str, str]]] = {
         Output._emit_plainly: {"if slot.counted:": "if False:"},
         PipeSerializer.put_other: {"with self._counting:": "if True:", "self._others += 1": "pass"},
         PipeSerializer.flush: {"with self._counting:": "if True:", "self._written += count": "pass"},
+        PipeSerializer.emitted: {" + len(self.out)": ""},  # what waits will not be counted as written
     },
 }
 
