@@ -258,6 +258,18 @@ def plan(work: list[int], **moves: Slot) -> Plan:
     return Plan(tables=tables, placement={**SLOTS, **{int(k[1:]): v for k, v in moves.items()}}, reason="test")
 
 
+def killed_at(step: str, left: list[int]) -> Callable[[str], None]:
+    """A fault that takes one from `left` each time that the coordinator takes this step, and kills it with the last."""
+
+    def fault(name: str) -> None:
+        if left and name == step:
+            left.pop()
+            if not left:
+                raise Killed(name)
+
+    return fault
+
+
 def checkpointed(cluster, clock, coord):
     """One more cut is committed."""
     newest = max(cluster.world.record.committed, default=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from control_twins import FIRST, ID, SLOTS, Killed, checkpointed, coordinator, plan, results, settle
+from control_twins import FIRST, ID, SLOTS, Killed, checkpointed, coordinator, killed_at, plan, results, settle
 
 from leeward.core.control import Phase, Report, handover_barrier
 from leeward.core.orders import Limits, State
@@ -227,14 +227,7 @@ def test_redis_down_in_the_middle_holds_up_checkpoints_alone(cluster, clock, sin
 @pytest.mark.parametrize(("at", "nth"), [("fence", 1), ("control:handover", 1), ("fence", 2), ("journal:closed", 1)])
 def test_killed_after_each_step(cluster, clock, sink, at, nth, dies):
     left = []
-
-    def fault(name):
-        if left and name == at:
-            left.pop()
-            if not left:
-                raise Killed(name)
-
-    coord = coordinator(cluster, clock, sink, fault=fault)
+    coord = coordinator(cluster, clock, sink, fault=killed_at(at, left))
     coord.start()
     settle(cluster, clock, coord)
     checkpointed(cluster, clock, coord)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from control_twins import FIRST, TASKS, Killed, checkpointed, coordinator, plan, results, settle
+from control_twins import FIRST, TASKS, Killed, checkpointed, coordinator, killed_at, plan, results, settle
 
 from leeward.core.control import Report, handover_barrier
 from leeward.core.orders import Limits, State
@@ -157,14 +157,7 @@ def test_a_step_that_cannot_be_copied_is_given_up_and_nothing_was_paused(cluster
 )  # fmt: skip
 def test_a_successor_goes_on_where_the_coordinator_was_killed(cluster, clock, sink, kept_barriers, at, ahead, nth):
     left = []
-
-    def fault(name):
-        if left and name == at:
-            left.pop()
-            if not left:
-                raise Killed(name)
-
-    coord = stepping(cluster, clock, sink, fault=fault, ahead=ahead)
+    coord = stepping(cluster, clock, sink, fault=killed_at(at, left), ahead=ahead)
     left.extend(range(nth))
     with pytest.raises(Killed):
         coord.submit(plan([2, 3]))

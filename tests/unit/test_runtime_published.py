@@ -1,4 +1,4 @@
-"""What a task publishes of its tuples: key groups, sojourn times, time stamps."""
+"""A task publishes the key groups, sojourn times and time stamps of its tuples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a component's spec tells Storm and streamparse, and which specs are refused."""
+"""Specs of components, as Storm and streamparse are told them, and refusals of bad ones."""
 
 from __future__ import annotations
 
@@ -63,29 +63,25 @@ def test_bad_specs_are_refused(build, message):
         build()
 
 
+def assert_started_by(told, java_class, cls):
+    """Storm is told of our Java class, which starts a process of the Python class."""
+    assert told.shell is None
+    assert told.java_object.full_class_name == java_class
+    arguments = [argument.string_arg for argument in told.java_object.args_list]
+    assert arguments == ["/venv/bin/streamparse_run", f"{cls.__module__}.{cls.__name__}"]
+
+
 def test_storm_is_told_of_our_bolt_and_streamparse_of_a_shell_component():
     passing = Pass.spec(name="passing", inputs={Source.spec(name="source"): balanced()})
     passing.component_object.shell.execution_command = "/venv/bin/streamparse_run"  # as `sparse submit` does
     told = deserialize(Bolt(), serialize(Bolt(bolt_object=passing.component_object, common=passing.common)))
-    assert told.bolt_object.shell is None
-    java = told.bolt_object.java_object
-    assert java.full_class_name == "leeward.multilang.PipeBolt"
-    assert [argument.string_arg for argument in java.args_list] == [
-        "/venv/bin/streamparse_run",
-        f"{Pass.__module__}.Pass",
-    ]
+    assert_started_by(told.bolt_object, "leeward.multilang.PipeBolt", Pass)
 
 
 def test_storm_receives_our_spout_and_streamparse_a_shell_component():
     source = Source.spec(name="source", config={"a": 1})
     source.component_object.shell.execution_command = "/venv/bin/streamparse_run"  # as `sparse submit` does
     spout = deserialize(SpoutSpec(), serialize(SpoutSpec(spout_object=source.component_object, common=source.common)))
-    assert spout.spout_object.shell is None
-    java = spout.spout_object.java_object
-    assert java.full_class_name == "leeward.multilang.PipeSpout"
-    assert [argument.string_arg for argument in java.args_list] == [
-        "/venv/bin/streamparse_run",
-        f"{Source.__module__}.Source",
-    ]
+    assert_started_by(spout.spout_object, "leeward.multilang.PipeSpout", Source)
     conf = json.loads(spout.common.json_conf)
     assert (conf["a"], conf["leeward.kind"]) == (1, "source")
