@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from control_twins import TASKS, Cluster
-
 from leeward.core.metrics import TaskMetrics
+from tests.control_twins import TASKS, Cluster
 
 #: Tuples/s that each task receives and sends.
 RATE = 100.0

@@ -281,3 +281,16 @@ def checkpointed(cluster, clock, coord):
 def results(sink):
     """Kind and result of each reconfiguration that is over."""
     return [(end["kind"], end["result"].split(":")[0]) for end in sink.of("reconfiguration_ended")]
+
+
+def carry_on(cluster, clock, coord, until, rounds=100):
+    for _ in range(rounds):
+        coord.work()
+        cluster.check_cuts()
+        coord.tidy()
+        cluster.vault.forget()
+        cluster.all_act()
+        if until():
+            return
+        clock.time += 0.5
+    raise AssertionError(coord.machine.story)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from oracles import multisets
-
 from leeward.policies.edrp.problem.evaluate import Metrics, evaluate, verify
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Deployment
+from tests.oracles import multisets
 
 
 def feasible(problem: Problem) -> Iterator[tuple[Deployment, Metrics]]:

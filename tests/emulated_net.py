@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from servers import port_block
-
 from leeward.core.network_document import parse_network
 from leeward.local import processes
 from leeward.local.network import namespaces
 from leeward.local.network.alone import NetworkAlone
 from leeward.local.network.sockets import datagrams, within
 from leeward.local.network.statistics import Statistics
+from tests.servers import port_block
 
 BASE = port_block()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 
@@ -79,3 +80,17 @@ class Twin:
         names |= {-6: ("error", "msg"), -7: ("metrics", "name", "params")}
         command, *fields = names[kind]
         return {"command": command} | dict(zip(fields, parts, strict=True))
+
+
+def same(one, other):
+    """Equal, of the same types, and NaN is NaN."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, float):
+        signs = math.copysign(1, one), math.copysign(1, other)
+        return (math.isnan(one) and math.isnan(other)) or (one == other and signs[0] == signs[1])
+    return one == other

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from leeward.control.guard import changes_nothing, check_plan
 from leeward.control.registry import make_policy
 from leeward.core.errors import ConfigError, LeewardError, PlanError
-from leeward.core.model import ClusterView, Component, Node
+from leeward.core.model import ClusterView
 from leeward.core.network import Link, Network, NetworkNode, Site
 from leeward.core.plan import Plan, deployment
 from leeward.core.settings import Settings
@@ -26,41 +25,17 @@ from leeward.policies.agiledart.settings import AgileDartSettings
 from leeward.sim.world.description import load_world
 from leeward.sim.world.rates import RateTrace
 from leeward.sim.world.run import simulate
+from tests.agiledart_views import carried_out, chain
+from tests.control_early_stage import TASKS, serve
 from tests.control_views import node, view
-from tests.unit.test_control_early import TASKS, serve
 
 DATAFLOW = AgileDartSettings(place="dataflow", window=1, worth=1.0)
-TWELVE = tuple(node(f"n{number}") for number in range(12))
 
 
 def decide(shown: ClusterView, policy: AgileDart | None = None) -> Plan:
     plan = (policy or AgileDart(DATAFLOW)).decide(shown, now=0.0, rng=random.Random(0))
     check_plan(plan, shown)
     return plan
-
-
-def carried_out(shown: ClusterView, plan: Plan) -> ClusterView:
-    return replace(shown, tables=plan.tables, assignment=plan.placement, first=False)
-
-
-def chain(
-    length: int = 10, nodes: tuple[Node, ...] = TWELVE, *, pins: dict[str, tuple[str, ...]] | None = None, **changes
-) -> ClusterView:
-    """c0 -> c1 -> ...; three tasks each, one replica, nothing placed yet, on nodes n0, n1, ... of two slots."""
-    names = [f"c{number}" for number in range(length)]
-    components = tuple(
-        Component(
-            id=name, tasks=tuple(range(3 * at + 1, 3 * at + 4)), stateful=at > 0, source=at == 0, max_replicas=3,
-            pinned=(pins or {}).get(name, ()),
-        )
-        for at, name in enumerate(names)
-    )  # fmt: skip
-    shown = ClusterView(
-        topology="chain", topology_id="chain-1-1", epoch=0, nodes=nodes,
-        components=components, streams=tuple(pairwise(names)),
-        tables={one.id: even_table(one.tasks[:1]) for one in components}, assignment={}, first=True,
-    )  # fmt: skip
-    return replace(shown, **changes)
 
 
 def hosts(plan: Plan) -> dict[str, str]:

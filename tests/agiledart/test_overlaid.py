@@ -21,37 +21,9 @@ from leeward.policies.agiledart.deployment.messages import PlacementIs
 from leeward.policies.agiledart.overlaid import Overlaid
 from leeward.policies.agiledart.overlay.ids import id_of
 from leeward.policies.agiledart.overlay.messages import contact
-from leeward.policies.agiledart.platform.play import Network, Play
 from leeward.policies.agiledart.settings import AgileDartSettings
-from tests.agiledart.test_agiledart_placing import TWELVE, carried_out, chain
+from tests.agiledart_views import TWELVE, Beside, carried_out, chain
 from tests.control_views import node
-
-
-class Beside:
-    """A `Post` to the agent of the first node; each exchange takes a tenth of a heartbeat."""
-
-    def __init__(self, names: Sequence[str], capacity: int = 8) -> None:
-        self.play = Play(Network(delay_s=lambda a, b: 0.002), random.Random(1))
-        for at, name in enumerate(names):
-            me = contact(id_of(name), at)
-            agent = Agent(me, machine=name, times=self.play.times, seeds=[0][:at], zone="z", capacity=capacity)
-            self.play.add(agent)
-            self.play.beats(0.3)
-        self.play.beats(8)
-        self.at = 0
-
-    def exchange(self, letters: Sequence[Letter]) -> Sequence[tuple[int, Any]]:
-        found = []
-        for letter in letters:
-            sends = self.play.peers[self.at].receive(-1, letter.message, self.play.now, self.play.rng)
-            self.play.send(self.at, [send for send in sends if send.to >= 0])
-            found += [(letter.to, send.message) for send in sends if send.to < 0]
-        self.play.beats(0.1)
-        return found
-
-    def held(self) -> dict[str, int]:
-        self.play.beats(3)
-        return {peer.machine: peer.rooms.load.held for peer in self.play.peers.values() if isinstance(peer, Agent)}
 
 
 def joint(beside: Beside) -> Joint:

@@ -7,7 +7,6 @@ from itertools import pairwise
 from math import inf
 
 import pytest
-from bimodal_builders import best_by_trying, limited, tiny
 
 from leeward.core.fields import FieldError
 from leeward.policies.bimodal.exact.search import cheapest
@@ -16,6 +15,7 @@ from leeward.policies.bimodal.mapping.rules import Exhaustive, Method, cost_choi
 from leeward.policies.bimodal.model.resources import Account, total
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task, check_ends, why_impossible
 from leeward.policies.bimodal.model.walk import dedicated_hops, keeps_limits, load_factor, paths_of, servers_of
+from tests.bimodal_builders import best_by_trying, limited, tiny
 
 BLOCK = 100
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from bimodal_builders import tiny
 
 from leeward.adapters.frames import LARGEST, LENGTH, MAC, FrameError, Opener, Sealer, length_of
 from leeward.policies.bimodal.mapping.gossip import Fact, LinkFact
 from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Gossip, Told
 from leeward.policies.bimodal.mapping.play import agents_of, gossip_round
 from leeward.policies.bimodal.mapping.rules import Exhaustive, LeastCost, Method
+from tests.bimodal_builders import tiny
 
 KEY = b"k" * 32
 

@@ -6,8 +6,6 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from bimodal_bag import MOVING, ROUNDS, TIMES, Bag
-from bimodal_builders import SERVICES, tiny
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -16,6 +14,8 @@ from leeward.policies.bimodal.mapping.agent import Agent
 from leeward.policies.bimodal.mapping.messages import Map, Reserve
 from leeward.policies.bimodal.mapping.rules import LeastCost, Method, cost_choice
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task
+from tests.bimodal_bag import MOVING, ROUNDS, TIMES, Bag
+from tests.bimodal_builders import SERVICES, tiny
 
 
 class Mapping(RuleBasedStateMachine):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-from bimodal_builders import tiny
-
 from leeward.policies.bimodal.mapping.messages import Map
 from leeward.policies.bimodal.mapping.play import agents_of
 from leeward.policies.bimodal.mapping.rules import (
@@ -19,6 +17,7 @@ from leeward.policies.bimodal.mapping.rules import (
     public_hops_choice,
 )
 from leeward.policies.bimodal.model.walk import PUBLIC, START, Walk
+from tests.bimodal_builders import tiny
 
 
 def whole(load: float, links: tuple[int, ...], cost: float = 0.0) -> Walk:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bimodal_bag import MOVING, Bag
-
 from leeward.policies.bimodal.mapping.rules import LeastCost, Method, by_public_hops, public_hops_choice
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task
+from tests.bimodal_bag import MOVING, Bag
 
 
 def line(uplink: float) -> tuple[Bag, Task]:

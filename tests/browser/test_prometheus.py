@@ -13,12 +13,12 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
-from servers import free_port
 
 from leeward.adapters.http.server import Where, answering
 from leeward.cli._beside import EXPLAIN
 from leeward.sim.memory import ListSink
 from tests.http_api import TOKEN, Stage
+from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 LONG_S = 60.0

@@ -8,65 +8,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from importlib import resources
-from pathlib import Path
 
-import axe_core_python
 import httpx
 import pytest
 
-from leeward.adapters.events import Fan
 from leeward.adapters.http import application, server
 from leeward.adapters.http.acts import Act, Body
-from leeward.adapters.http.server import Where, answering
 from leeward.adapters.http.studies import Studies
-from leeward.cli._beside import EXPLAIN
 from leeward.core.outcome import refused
-from leeward.core.settings import settings_from
-from leeward.dashboard.service.page import routes
 from leeward.local import places
 from leeward.policies.edrp.exact.search import warm_up
-from leeward.sim.memory import ListSink
 from tests.browser.driver import Browser
 from tests.http_api import CHANGE, DEPLOYMENT, TOKEN, Stage, Working
-
-AXE = (resources.files(axe_core_python) / "axe.min.js").read_text()
-SHOTS = Path("out/screenshots")
-
-
-class Shown:
-    """A stage, its page and a browser that shows it."""
-
-    def __init__(self, stage: Stage, browser: Browser, url: str, end) -> None:
-        self.stage, self.browser, self.url, self.end = stage, browser, url, end
-
-    def topology(self) -> Browser:
-        """The page of the one topology, with its figures."""
-        self.browser.open(f"{self.url}#/t/taxi")
-        self.browser.wait("document.body?.dataset.state === 'live' && !document.getElementById('one').hidden")
-        self.browser.wait("document.querySelectorAll('.replica').length === 4")
-        return self.browser
-
-
-def serve(
-    stage: Stage, browser: Browser, *, token: str = TOKEN, uplot: Path | None = None, settings: dict | None = None
-) -> Iterator[Shown]:
-    sink, where = ListSink(), Where(host="127.0.0.1", port=0)
-    both = Fan(sink, stage.knowledge)
-    pages = answering(where, token, stage.knowledge, both, explain=EXPLAIN, pages=lambda: routes(uplot or places.web()))
-    desk, ended = pages.__enter__(), []
-    desk.choose(settings_from(settings or {}))
-
-    def end() -> None:
-        if not ended:
-            ended.append(True)
-            pages.__exit__(None, None, None)
-
-    try:
-        with desk.serving("taxi", stage.ports):
-            yield Shown(stage, browser, sink.of("http_listens")[0]["url"], end)
-    finally:
-        end()
+from tests.service_shown import SHOTS, Shown, serious, serve
 
 
 @pytest.fixture
@@ -344,17 +298,6 @@ def test_without_uplot_the_points_are_in_the_table(browser, tmp_path):
 
 
 # --- for everybody
-
-
-def serious(browser: Browser) -> list[str]:
-    """Faults that axe calls serious or critical."""
-    browser.ask("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    browser.ask(AXE + "; 0")
-    found = browser.ask("axe.run(document, {resultTypes: ['violations']}).then((told) => told.violations)")
-    return [
-        f"{one['id']}: {node['html'][:120]}"
-        for one in found if one["impact"] in ("serious", "critical") for node in one["nodes"]
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -17,7 +17,8 @@ import pytest
 
 from leeward.adapters.zookeeper import ZooRequests
 from leeward.core.control import Phase
-from tests.cluster.harness import At, Pilot, Running, Stage, await_, die, leeward, moved, scaled
+from tests.cluster.builders import moved, scaled
+from tests.cluster.harness import At, Pilot, Running, Stage, await_, die, leeward
 from tests.cluster.tally import Stream
 
 pytestmark = pytest.mark.timeout(400)

@@ -13,7 +13,8 @@ import pytest
 from leeward.core.model import ClusterView
 from leeward.core.plan import Plan
 from leeward.core.table import replicas
-from tests.cluster.harness import Running, await_, leeward, scaled
+from tests.cluster.builders import scaled
+from tests.cluster.harness import Running, await_, leeward
 
 pytestmark = pytest.mark.timeout(400)
 

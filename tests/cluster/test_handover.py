@@ -10,7 +10,8 @@ import pytest
 
 from leeward.core.errors import LeewardError
 from leeward.core.table import replicas
-from tests.cluster.harness import LONG_S, At, Builder, Pilot, Running, Stage, await_, die, revive, scaled
+from tests.cluster.builders import Builder, scaled
+from tests.cluster.harness import LONG_S, At, Pilot, Running, Stage, await_, die, revive
 
 pytestmark = pytest.mark.timeout(400)
 

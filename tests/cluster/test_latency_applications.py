@@ -20,7 +20,8 @@ from bolts.urban.reference import made_lines
 from bolts.urban.reference import reference_rows as cities
 from leeward.core.table import replicas
 from leeward.local.places import checkout
-from tests.cluster.harness import LONG_S, Running, Stage, await_, scaled, scaled_and_moved, swapped
+from tests.cluster.builders import scaled, scaled_and_moved, swapped
+from tests.cluster.harness import LONG_S, Running, Stage, await_
 
 pytestmark = pytest.mark.timeout(400)
 RATE, SECONDS, SEED, PULSE_S = 150, 40, 11, 5

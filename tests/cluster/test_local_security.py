@@ -20,7 +20,8 @@ from leeward.core.secrets import Secrets
 from leeward.local import processes, submit_topology
 from leeward.local.cluster import MARK
 from leeward.local.places import checkout
-from tests.cluster.harness import COUNTING, ROOT, Running, Stage, moved, scaled
+from tests.cluster.builders import moved, scaled
+from tests.cluster.harness import COUNTING, ROOT, Running, Stage
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from leeward.core.table import replicas
-from tests.cluster.harness import Builder, Pilot, Running, await_, moved, scaled, scaled_and_moved
+from tests.cluster.builders import Builder, moved, scaled, scaled_and_moved
+from tests.cluster.harness import Pilot, Running, await_
 
 pytestmark = pytest.mark.timeout(400)
 

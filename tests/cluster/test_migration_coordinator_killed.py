@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from leeward.core.control import Phase
-from tests.cluster.harness import At, Builder, Running, await_, die, moved, scaled
+from tests.cluster.builders import Builder, moved, scaled
+from tests.cluster.harness import At, Running, await_, die
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -12,7 +12,8 @@ import signal
 import pytest
 
 from leeward.core.control import Phase
-from tests.cluster.harness import At, Pilot, Running, await_, moved
+from tests.cluster.builders import moved
+from tests.cluster.harness import At, Pilot, Running, await_
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -21,7 +21,8 @@ from leeward.core.table import replicas
 from leeward.dashboard.verdict import compare
 from leeward.local.places import checkout
 from leeward.replay.rows import judge
-from tests.cluster.harness import Running, Stage, await_, moved, scaled, scaled_and_moved, swapped
+from tests.cluster.builders import moved, scaled, scaled_and_moved, swapped
+from tests.cluster.harness import Running, Stage, await_
 
 DATA = checkout().parent / "shared/data/taxi/debs2015_20130101_0000-0045.csv.gz"
 pytestmark = [

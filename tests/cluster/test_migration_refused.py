@@ -12,7 +12,8 @@ import pytest
 
 from leeward.core.control import Phase
 from leeward.runtime.state.snapshot import VERSION
-from tests.cluster.harness import At, Running, Stage, await_, moved, revive, scaled
+from tests.cluster.builders import moved, scaled
+from tests.cluster.harness import At, Running, Stage, await_, revive
 
 pytestmark = pytest.mark.timeout(400)
 

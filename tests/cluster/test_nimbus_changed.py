@@ -15,7 +15,8 @@ from leeward.core.control import Phase
 from leeward.core.errors import ClusterRefusedError
 from leeward.local import ClusterSpec, LocalCluster, loopback, render
 from leeward.local.cluster import MARK
-from tests.cluster.harness import At, Running, Stage, await_, moved, scaled
+from tests.cluster.builders import moved, scaled
+from tests.cluster.harness import At, Running, Stage, await_
 from tests.servers import port_block
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]

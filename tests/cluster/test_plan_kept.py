@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from tests.cluster.harness import Running, await_, moved
+from tests.cluster.builders import moved
+from tests.cluster.harness import Running, await_
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 

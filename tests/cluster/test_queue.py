@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cluster.harness import LONG_S, Running, Stage, await_, scaled
+from tests.cluster.builders import scaled
+from tests.cluster.harness import LONG_S, Running, Stage, await_
 
 PROJECT = Path(__file__).parent / "urgent"
 BURST, URGENT = 40, 8  # as src/urgent_bolts.py has them

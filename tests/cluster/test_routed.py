@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cluster.harness import LONG_S, Running, Stage, await_, scaled
+from tests.cluster.builders import scaled
+from tests.cluster.harness import LONG_S, Running, Stage, await_
 
 PROJECT = Path(__file__).parent / "routed"
 WAYS = "routed", "plain"

@@ -19,7 +19,8 @@ from leeward.core.asks import answers_of, asks_of
 from leeward.core.table import replicas
 from leeward.local.places import checkout
 from tests.cluster.asking import CALIBRATE, LEAST, NODES
-from tests.cluster.harness import LONG_S, Running, Stage, await_, scaled
+from tests.cluster.builders import scaled
+from tests.cluster.harness import LONG_S, Running, Stage, await_
 from tests.servers import port_block
 
 STREAM = "greenhouse"

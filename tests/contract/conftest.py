@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 import redis
-from servers import RedisServer, ZooKeeperServer
 
 from leeward.replay.generate import Settings, generate
 from leeward.replay.spark import spark_session
+from tests.control_commands import NIMBUS, App, Bots, beat, end_started
+from tests.nimbus_twin import Cluster, serving
+from tests.servers import RedisServer, ZooKeeperServer
 
 #: Java that lives for seconds: its better compiler would take more of the processor than it gives back.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -56,3 +58,23 @@ def made(spark, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     generate(Settings(hours=0.5, peak_rate=120), out=folder / "slices", csv=folder / "rows.csv.gz", spark=spark)
     return folder
+
+
+@pytest.fixture(scope="module")
+def servers(zoo: ZooKeeperServer, server: RedisServer) -> Iterator[ZooKeeperServer]:
+    """A Nimbus that knows the module's ZooKeeper and Redis; gives the former."""
+    state = Cluster()
+    state.leader, state.both = NIMBUS, False
+    App.redis_url, App.zookeeper_port = server.url, zoo.port
+    with serving(state, NIMBUS, App):
+        yield zoo
+
+
+@pytest.fixture
+def bots(servers: ZooKeeperServer) -> Iterator[Bots]:
+    """The tasks of a topology, which have left a beat each; commands that a test leaves are ended."""
+    beat()
+    bots = Bots(servers.hosts)
+    yield bots
+    end_started()
+    bots.close()

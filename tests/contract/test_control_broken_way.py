@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
-from control_twins import FIRST
 
 from leeward.adapters.zookeeper import ZooControlStore, connect
 from leeward.control.errors import LostLeadershipError
 from leeward.core.control import ControlRecord, Paths
 from leeward.core.journal import Journal
+from tests.control_twins import FIRST
 
 #: ZooKeeper's numbers of requests: setData and multi.
 WRITES = {5, 14}

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from control_twins import FIRST, SLOTS
 from kazoo.client import KazooClient
 
 from leeward.adapters.zookeeper import ZooControlStore, ZooRequests, connect
@@ -17,6 +16,7 @@ from leeward.core.errors import ClusterRefusedError
 from leeward.core.journal import Journal, StepName
 from leeward.core.outcome import DONE
 from leeward.core.plan import Placement
+from tests.control_twins import FIRST, SLOTS
 
 
 class Scene:

@@ -1,17 +1,13 @@
-"""One suite for the ports of the control side: in-memory twins, real ZooKeeper, real Redis."""
+"""One suite for the ports of the control side in ZooKeeper: the in-memory twin and the real server."""
 
 from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from control_twins import FIRST, SLOTS
-from servers import RedisServer, silent_port
 
-from leeward.adapters.redis import RedisSnapshots
 from leeward.adapters.zookeeper import (
     ZooBarriers,
     ZooClusterStore,
@@ -22,7 +18,6 @@ from leeward.adapters.zookeeper import (
     connect,
 )
 from leeward.control.errors import LostLeadershipError
-from leeward.control.ports import StreamFacts
 from leeward.core.control import ControlRecord, Loss, Paths, Phase, Report
 from leeward.core.errors import ClusterRefusedError
 from leeward.core.journal import Journal, StepName
@@ -36,15 +31,10 @@ from leeward.sim.memory import (
     MemoryHistory,
     MemoryLock,
     MemoryRequests,
-    MemorySnapshots,
     World,
 )
-
-
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory):
-    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
-        yield server
+from tests.control_twins import FIRST, SLOTS
+from tests.servers import silent_port
 
 
 class MemoryPorts:
@@ -453,96 +443,3 @@ def test_zookeeper_away_for_ten_seconds(zoo):
 def test_nobody_answers_zookeeper():
     with silent_port() as port, pytest.raises(ClusterRefusedError, match=rf"127\.0\.0\.1:{port} has not answered"):
         connect(f"127.0.0.1:{port}", timeout_s=0.5)
-
-
-@pytest.fixture(params=["memory", "redis"])
-def snapshots(request):
-    """(store, add a cut, add metrics, set streams)"""
-    if request.param == "memory":
-        world = World()
-        yield (
-            MemorySnapshots(world),
-            lambda cut: world.cuts.setdefault("app", set()).add(cut),
-            lambda task, line: world.metrics.setdefault("app", {}).__setitem__(task, line),
-            lambda facts: setattr(world, "streams", facts),
-            lambda: world.fences["app"],
-        )
-        return
-    store = RedisSnapshots(request.getfixturevalue("redis").url)
-    client = store._redis
-    client.flushall()
-
-    def add_streams(facts):
-        for number in (1, facts.last):
-            client.xadd("in", {"r": b"row"}, id=f"{number}-0")
-        client.hset("in:progress", "seq", facts.done)
-        for number, (w0, w) in enumerate(reversed(facts.results), start=1):
-            client.xadd("out", {"w0": w0, "w": w}, id=f"{number}-0")
-
-    yield (
-        store,
-        lambda cut: client.hset(f"leeward:app:cut:{cut}:work", "1", b"x"),
-        lambda task, line: client.hset("leeward:app:metrics", str(task), line),
-        add_streams,
-        lambda: int(client.get("leeward:app:fence")),
-    )
-    store.close()
-
-
-def test_the_fence_only_rises(snapshots):
-    store, *_, fence = snapshots
-    store.raise_fence("app", 3)
-    store.raise_fence("app", 2)
-    assert fence() == 3
-    store.raise_fence("app", 11)
-    assert fence() == 11
-
-
-def test_old_cuts_go(snapshots):
-    store, add_cut, *_ = snapshots
-    for cut in (1, 2, 9, 10, 11):
-        add_cut(cut)
-    assert store.delete_cuts("app", below=10) == 3
-    assert store.delete_cuts("app", below=10) == 0
-    assert store.delete_cuts("app", below=12) == 2
-
-
-def test_metrics_and_streams(snapshots):
-    store, _, add_metrics, set_streams, _ = snapshots
-    assert store.metrics("app") == {}
-    add_metrics(3, '{"task":3}')
-    assert store.metrics("app") == {3: '{"task":3}'}
-    assert store.streams(None, None) == StreamFacts()
-    facts = StreamFacts(last=20, done=12, results=((5.0, 5.5), (4.0, 4.25)))
-    set_streams(facts)
-    found = store.streams("in", "out")
-    assert replace(found, now=None) == facts
-    assert found.now is None or abs(found.now - time.time()) < 60.0, "of the server's clock, where there is one"
-
-
-def test_fields_of_results_that_are_no_numbers_are_passed_over(redis):
-    store = RedisSnapshots(redis.url)
-    client = store._redis
-    client.flushall()
-    client.xadd("in", {"r": b"row"}, id="7-0")
-    client.hset("in:progress", "seq", "12 rows")
-    for number, (w0, w) in enumerate((("soon", 2.0), (1.0, "nan"), (1.0, 2.5), (1.0, "")), start=1):
-        client.xadd("out", {"w0": w0, "w": w}, id=f"{number}-0")
-    found = store.streams("in", "out")
-    store.close()
-    assert (found.last, found.done, found.results) == (7, 0, ((1.0, 2.5),))
-
-
-def test_redis_refuses(redis, tmp_path):
-    store = RedisSnapshots(f"redis://:wrong@127.0.0.1:{redis.port}/0")
-    with pytest.raises(ClusterRefusedError, match=r"redis://:\*\*\*@127.0.0.1.*AuthenticationError") as refused:
-        store.raise_fence("app", 1)
-    assert "wrong" not in str(refused.value)
-    with silent_port() as port, pytest.raises(ClusterRefusedError, match="ConnectionError"):
-        RedisSnapshots(f"redis://:secret@127.0.0.1:{port}/0").metrics("app")
-    small = ("--maxmemory", "1", "--maxmemory-policy", "noeviction")
-    for match, options in (("OutOfMemory", small), ("ReadOnly", ("--replicaof", "127.0.0.1", str(redis.port)))):
-        folder = tmp_path / match
-        folder.mkdir()
-        with RedisServer(folder, *options) as server, pytest.raises(ClusterRefusedError, match=match):
-            RedisSnapshots(server.url).raise_fence("app", 1)

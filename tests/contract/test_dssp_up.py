@@ -11,9 +11,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from servers import port_block
 
 from leeward.cli._background import leeward_command
+from tests.servers import port_block
 
 
 def run(tmp_path: Path, port: int, *options: str) -> subprocess.Popen:

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 import redis
 from kazoo.client import KazooClient
-from servers import port_block
 from typer.testing import CliRunner
 
 from leeward.local import ClusterSpec, LocalCluster, end_cluster, processes
 from leeward.local.cluster import MARK
 from leeward.local.errors import FolderError, PortsTakenError, StartError
+from tests.servers import port_block
 
 BASE = port_block()
 

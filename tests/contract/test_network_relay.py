@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulated_net import BASE, Net, net
 
 from leeward.local.errors import FolderError, PortsTakenError
 from leeward.local.network import namespaces
@@ -25,6 +24,7 @@ from leeward.local.network.measure import measure
 from leeward.local.network.plan import OUTSIDE
 from leeward.local.network.sockets import receive, within
 from leeward.local.places import kept
+from tests.emulated_net import BASE, Net, net
 
 WHY = namespaces.hindrance()
 pytestmark = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")

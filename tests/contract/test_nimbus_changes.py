@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from control_twins import SLOTS
-from servers import RedisServer, ZooKeeperServer, free_port
 from streamparse.thrift import storm_thrift
-from test_control_cli import NIMBUS, App, Bots, actions, beat, end_started, events, finish, leeward, wait_for
-from test_control_nimbus import Cluster as NimbusState
-from test_control_nimbus import serving
 
 from leeward.core.control import Phase
+from tests.control_commands import NIMBUS, App, Bots, actions, beat, end_started, events, finish, leeward, wait_for
+from tests.control_twins import SLOTS
+from tests.nimbus_twin import Cluster as NimbusState
+from tests.nimbus_twin import serving
+from tests.servers import RedisServer, ZooKeeperServer, free_port
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 

@@ -25,7 +25,7 @@ from leeward.policies.bimodal.mapping.agent import Agent, Times
 from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Asked, Told
 from leeward.policies.bimodal.mapping.rules import METHODS
 from leeward.policies.bimodal.model.agents_file import Agents, agents_from_json
-from tests.contract.test_agents import SECRET, document, task
+from tests.bimodal_agents import SECRET, document, task
 from tests.servers import port_block
 
 KEY = SECRET.encode()

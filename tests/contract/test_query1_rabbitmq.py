@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from servers import free_port
 
 from bolts.query1.settings import read_settings
 from bolts.query1.stores import RabbitSink, Result, open_sink
 from leeward.core.errors import ConfigError
+from tests.servers import free_port
 
 #: Debian's script; the wrapper on the PATH would switch to the user and the folders of the system's broker.
 SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 import redis
-from replayed import MANY, lines_of, rows_in
-from servers import PASSWORD, URL_PASSWORD, RedisServer, free_port
 
 from leeward.core.errors import ClusterRefusedError
 from leeward.replay.errors import ReplayError, StreamTakenError
@@ -29,6 +27,8 @@ from leeward.replay.rows import BadRow, epoch_s, judge
 from leeward.replay.run import replay
 from leeward.replay.sender import Progress, State
 from leeward.replay.slices import read_chunks
+from tests.replayed import MANY, lines_of, rows_in
+from tests.servers import PASSWORD, URL_PASSWORD, RedisServer, free_port
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "taxi"
 REAL = SHARED / "debs2015_20130101_0000-0045.csv.gz"

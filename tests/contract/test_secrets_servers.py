@@ -11,7 +11,6 @@ import redis
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE
-from servers import PASSWORD, RedisServer, ZooKeeperServer
 
 from leeward.adapters.leftovers import ServerLeftovers
 from leeward.adapters.redis import RedisSnapshots
@@ -37,6 +36,7 @@ from leeward.runtime.state.store import TaskStore
 from leeward.runtime.task.beat import Beat
 from leeward.runtime.task.link import Link
 from leeward.wire.secrets import write_secrets
+from tests.servers import PASSWORD, RedisServer, ZooKeeperServer
 
 SECRETS = Secrets(redis_password=PASSWORD, zookeeper_secret="known to us: all")
 PATHS = Paths("/leeward", "app-1-1")

@@ -17,15 +17,15 @@ from pathlib import Path
 import httpx
 import pytest
 import redis
-from control_twins import TASKS
 from kazoo.exceptions import KazooException
-from servers import RedisServer, ZooKeeperServer
-from test_control_cli import NIMBUS, App, Bots, actions, end_started, events, finish, leeward, wait_for
-from test_control_nimbus import Cluster as NimbusState
-from test_control_nimbus import serving
 
 from leeward.core.metrics import TaskMetrics
 from leeward.wire.redis import client
+from tests.control_commands import NIMBUS, App, Bots, actions, end_started, events, finish, leeward, wait_for
+from tests.control_twins import TASKS
+from tests.nimbus_twin import Cluster as NimbusState
+from tests.nimbus_twin import serving
+from tests.servers import RedisServer, ZooKeeperServer
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 

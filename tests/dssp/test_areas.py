@@ -6,20 +6,10 @@ import math
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from leeward.core.fields import FieldError
 from leeward.policies.dssp.model.area import Area
-
-
-@st.composite
-def areas(draw, step: int = 10) -> Area:
-    """Edges on a grid of so many degrees: the wider it is, the more areas only touch."""
-    longitudes, latitudes = (
-        st.integers(-most // step, most // step).map(lambda n: 1.0 * step * n) for most in (180, 90)
-    )
-    south, north = sorted((draw(latitudes), draw(latitudes)))
-    return Area(draw(longitudes), south, draw(longitudes), north)
+from tests.dssp_areas import areas
 
 
 def holds(area: Area, x: float, y: float) -> bool:

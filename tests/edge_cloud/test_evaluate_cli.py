@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from edge_cloud_builders import case_document, stored_cases
 from typer.testing import CliRunner
 
 from leeward.cli.evaluate import register
+from tests.edge_cloud_builders import case_document, stored_cases
 
 
 @pytest.fixture

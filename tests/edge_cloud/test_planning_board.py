@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-from edge_cloud_builders import case_document, instances
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,22 +14,11 @@ from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.board import Board
+from tests.edge_cloud_builders import case_document, instances
+from tests.edge_cloud_by_hand import Placed, board_of, hosted, keeps, queries
 
 near = pytest.approx
 FEW = settings(max_examples=40)
-#: Dataflow and query -> resource.
-Placed = dict[tuple[int, int], int]
-
-
-def board_of(instance: Instance) -> Board:
-    board = Board(instance.fabric)
-    for dataflow in instance.dataflows:
-        board.add(dataflow)
-    return board
-
-
-def queries(instance: Instance) -> list[tuple[int, int]]:
-    return [(d, v) for d, dataflow in enumerate(instance.dataflows) for v in range(len(dataflow.queries))]
 
 
 def shuffle(data: st.DataObject, instance: Instance, board: Board) -> Placed:
@@ -47,29 +35,6 @@ def shuffle(data: st.DataObject, instance: Instance, board: Board) -> Placed:
         if data.draw(st.booleans()):
             board.total()  # so that some lengths are fresh, and some are not, when the next step comes
     return placed
-
-
-def hosted(instance: Instance, placed: Placed, r: int) -> list[tuple[int, float]]:
-    """Type and input rate of the non-source queries on r."""
-    return [
-        (instance.dataflows[d].queries[v].type, formulas.rates(instance.dataflows[d])[0][v])
-        for (d, v), where in placed.items()
-        if where == r and instance.dataflows[d].queries[v].kind != "source"
-    ]
-
-
-def keeps(instance: Instance, placed: Placed, r: int) -> tuple[bool, bool]:
-    """Whether C2 and C3 hold on r, and whether one is so near its bound that a sum's last digit decides."""
-    fabric, load = instance.fabric, hosted(instance, placed, r)
-    service = formulas.service_time_s(fabric, r, [kind for kind, _ in load])
-    used = [w_in * service for _, w_in in load]
-    held = all(formulas.keeps_throughput(w_in, service) for _, w_in in load)
-    resource = fabric.resources[r]
-    if isinstance(resource, Edge):
-        energy = formulas.energy_mah(fabric, r, load)
-        held = held and formulas.keeps_energy(fabric, r, energy)
-        used.append(energy / resource.battery_mah)
-    return held, any(share == near(1, rel=1e-9) for share in used)
 
 
 def lengths(instance: Instance, placed: Placed, d: int) -> list[float]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from edge_cloud_builders import board_with, case_document, crowds, instances, placed, placements, snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_planning_board import keeps
 
 from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.trial import LEAST_GAIN_S, Trial
+from tests.edge_cloud_builders import board_with, case_document, crowds, instances, placed, placements, snapshot
+from tests.edge_cloud_by_hand import keeps
 
 near = pytest.approx
 FEW = settings(max_examples=60)

@@ -6,11 +6,8 @@ import random
 
 import numpy as np
 import pytest
-from edge_cloud_builders import case_document, instances
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_planning_board import Placed as Places
-from test_planning_board import board_of, keeps
 
 from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
 from leeward.policies.edge_cloud.methods.polished import polished
@@ -24,6 +21,9 @@ from leeward.policies.edge_cloud.planning.kernel_groups import move_group
 from leeward.policies.edge_cloud.planning.kernel_moves import fill_lists, fill_overheads, fits, gain_s, move
 from leeward.policies.edge_cloud.planning.kernel_paths import fill_tails, makespan_s
 from leeward.policies.edge_cloud.planning.packed import Packed
+from tests.edge_cloud_builders import case_document, instances
+from tests.edge_cloud_by_hand import Placed as Places
+from tests.edge_cloud_by_hand import board_of, keeps
 
 near = pytest.approx
 FEW = settings(max_examples=40)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from edge_cloud_builders import instances, snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.settings import METHODS, REBALANCES, EdgeCloudSettings
 from leeward.policies.edge_cloud.workload.catalogue import at_sensors, catalogue
 from leeward.policies.edge_cloud.workload.setup import REF, cluster
+from tests.edge_cloud_builders import instances, snapshot
 
 FEW = settings(max_examples=8)
 BOUNDLESS = ("edge-only", "cloud-only")

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from edge_cloud_builders import case_document, instances
 from hypothesis import given, settings
-from test_model_formulas import slow_path, ways
-from test_planning_board import board_of, hosted, keeps
 
 from leeward.policies.edge_cloud.methods.outcome import Placed, Refused
 from leeward.policies.edge_cloud.methods.topset import topset, visits
@@ -17,6 +14,8 @@ from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.board import Board
+from tests.edge_cloud_builders import case_document, instances
+from tests.edge_cloud_by_hand import board_of, hosted, keeps, slow_path, ways
 
 FEW = settings(max_examples=40)
 

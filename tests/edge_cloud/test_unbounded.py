@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from edge_cloud_builders import case_document, instances, placements
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from leeward.policies.edge_cloud.methods.unbounded import bound_s, crowded
 from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.planning.board import Board
+from tests.edge_cloud_builders import case_document, instances, placements
 
 near = pytest.approx
 FEW = settings(max_examples=60)

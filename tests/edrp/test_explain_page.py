@@ -9,7 +9,6 @@ import xml.etree.ElementTree as ET
 from itertools import combinations
 
 import pytest
-from solve_builders import chain_document, reference_document
 
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.questions.explain import explain
@@ -19,6 +18,7 @@ from leeward.policies.edrp.views.explain_page import page
 from leeward.policies.edrp.views.explain_picture import shorten
 from leeward.policies.edrp.views.explain_text import print_explanation
 from leeward.policies.edrp.views.explain_words import tables
+from tests.solve_builders import chain_document, reference_document
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

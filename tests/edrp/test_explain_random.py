@@ -7,9 +7,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from deployments import feasible, least_f
 from hypothesis import HealthCheck, given, settings
-from solve_builders import problems
 
 from leeward.policies.edrp.problem.latency import MM1, Table
 from leeward.policies.edrp.problem.outcome import Infeasible
@@ -18,6 +16,8 @@ from leeward.policies.edrp.problem.values import Bounds, Node, Operator, Stream,
 from leeward.policies.edrp.questions.document import explanation_to_json
 from leeward.policies.edrp.questions.explain import Explanation, explain
 from leeward.policies.edrp.questions.pareto import RESOLUTION, Point, Tracer, unbeaten
+from tests.deployments import feasible, least_f
+from tests.solve_builders import problems
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

@@ -8,7 +8,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from control_views import node, view
 
 from leeward.control.guard import check_plan, not_worth_it
 from leeward.core.balance import excess
@@ -24,6 +23,7 @@ from leeward.policies.edrp.policy import RAISE_MAX, Edrp, build_problem
 from leeward.policies.edrp.problem.evaluate import evaluate
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Unknown
 from leeward.policies.edrp.settings import EdrpSettings
+from tests.control_views import node, view
 
 SETTINGS = EdrpSettings(headroom=0.0, link_delay_s=0.0, solve_limit_s=60.0)
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from oracles import brute_force
-from solve_builders import chain_document, problems
 
 from leeward.core.fields import FieldError
 from leeward.policies.edrp.exact.search import solve_exact
@@ -18,6 +16,8 @@ from leeward.policies.edrp.milp.ilp import solve_ilp
 from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Unknown
+from tests.oracles import brute_force
+from tests.solve_builders import chain_document, problems
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(900)

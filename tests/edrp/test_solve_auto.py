@@ -7,7 +7,6 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from solve_builders import chain_document, instance_document, reference_document, settled_document
 
 from leeward.core.fields import FieldError
 from leeward.policies.edrp.exact import search as exact
@@ -16,6 +15,7 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal
 from leeward.policies.edrp.problem.values import Weights
+from tests.solve_builders import chain_document, instance_document, reference_document, settled_document
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

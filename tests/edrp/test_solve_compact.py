@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import pytest
-from solve_builders import chain_document, instance_document, reference_document
 
 from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
@@ -18,6 +17,7 @@ from leeward.policies.edrp.problem.latency import MM1, Table
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Unknown
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Bounds, Node, Operator, Stream, Weights
+from tests.solve_builders import chain_document, instance_document, reference_document
 
 
 def test_its_binaries_grow_with_the_nodes_and_not_with_their_power():

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import pytest
-from solve_builders import chain_document, instance_document
 
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.downtime import downtime_of, moved_share
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
+from tests.solve_builders import chain_document, instance_document
 
 SOLVED = ("a-", "b-", "c-", "d-", "f-", "g-", "h-")
 

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from solve_builders import chain_document, instance_document, reference_document
 
 from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
@@ -19,6 +18,7 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Optimal, Unknown
 from leeward.policies.edrp.problem.problem import Problem
+from tests.solve_builders import chain_document, instance_document, reference_document
 
 
 def paper_variables(n: int, k: int) -> int:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from solve_builders import chain_document
 
 from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json
 from leeward.policies.edrp.problem.polynomial import Polynomial, fit_polynomial
+from tests.solve_builders import chain_document
 
 
 def test_an_increasing_polynomial_is_found_again():

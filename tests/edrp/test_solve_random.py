@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from oracles import brute_force
-from solve_builders import problems
 
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Unknown
+from tests.oracles import brute_force
+from tests.solve_builders import problems
 
 RELAXED = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 

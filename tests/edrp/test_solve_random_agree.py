@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
-from oracles import brute_force
-from solve_builders import instance_document, problems
 
 from leeward.policies.edrp.exact.search import solve_exact
 from leeward.policies.edrp.milp.compact import solve_compact
@@ -15,6 +13,8 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Infeasible, Optimal
 from leeward.policies.edrp.problem.problem import Problem
+from tests.oracles import brute_force
+from tests.solve_builders import instance_document, problems
 
 #: How far the objectives of two methods may be apart.
 AGREE = 3e-6

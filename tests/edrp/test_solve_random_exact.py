@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from oracles import brute_force
-from solve_builders import problems
 
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.evaluate import verify
 from leeward.policies.edrp.problem.outcome import Infeasible, Optimal
 from leeward.policies.edrp.problem.problem import Problem
+from tests.oracles import brute_force
+from tests.solve_builders import problems
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from oracles import brute_force, deployment_count
-from solve_builders import documents
 
 from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
@@ -16,6 +14,8 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.outcome import Change, Infeasible
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.questions.relax import granted, greatest
+from tests.oracles import brute_force, deployment_count
+from tests.solve_builders import documents
 
 pytestmark = pytest.mark.timeout(600)  # the first call on a machine compiles
 ALL = list(HealthCheck)

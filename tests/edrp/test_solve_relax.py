@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from solve_builders import chain_document, instance_document
 
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.outcome import Infeasible
+from tests.solve_builders import chain_document, instance_document
 
 pytestmark = pytest.mark.timeout(600)  # the first call on a machine compiles
 

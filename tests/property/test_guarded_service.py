@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from control_twins import ID, NAME, SLOTS, Cluster
 from hypothesis import HealthCheck, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -23,6 +22,7 @@ from leeward.core.plan import Estimate, Placement, Plan
 from leeward.core.settings import Settings
 from leeward.core.table import replicas
 from leeward.sim.memory import ManualClock, MemoryRequests, memory_ports
+from tests.control_twins import ID, NAME, SLOTS, Cluster
 
 COOL_DOWN_S, SCALE_DOWN_S, NO_RETURN_S, GAIN, CAPACITY = 5.0, 4.0, 12.0, 0.02, 4
 GAINS = (0.3, 0.3, 0.3, 0.019)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from control_views import node, view
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from leeward.core.model import ClusterView
 from leeward.core.placing import carry, places, present_deployment, stops_work
 from leeward.core.plan import Slot, deployment
 from leeward.core.table import even_table
+from tests.control_views import node, view
 
 NODES = ("n1", "n2", "n3", "n4")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from control_twins import Cluster, checkpointed, coordinator, settle
 
 from leeward.sim.memory import ListSink, ManualClock
+from tests.control_twins import Cluster, checkpointed, coordinator, settle
 from tests.pipe_twin import Twin
 from tests.task_worker import BOLT, Count, Worker, count_of_two
 

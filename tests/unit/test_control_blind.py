@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from control_figures import RATE, Figures
-from control_twins import ID, TASKS, Cluster
-from test_control_service import Script, keep, replicas_of_work, stage
 
 from leeward.control.lateness import LATE_S, Lateness, told
 from leeward.control.monitor import Monitor
@@ -15,6 +12,9 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot
 from leeward.core.settings import Settings
 from leeward.sim.memory import MemoryClusterStore, MemoryRequests
+from tests.control_figures import RATE, Figures
+from tests.control_stage import Script, keep, replicas_of_work, stage
+from tests.control_twins import ID, TASKS, Cluster
 
 
 def led(policy, happens, seconds, **settings):

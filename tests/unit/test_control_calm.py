@@ -6,12 +6,12 @@ import math
 from dataclasses import replace
 
 import pytest
-from control_views import node, view
 
 from leeward.control.calm import Calm
 from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
+from tests.control_views import node, view
 
 
 def plan(before, work):

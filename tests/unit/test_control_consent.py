@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from control_views import node, view
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from leeward.core.settings import Settings
 from leeward.core.standing import Proposal, Standing
 from leeward.core.table import even_table
 from leeward.sim.memory import ListSink, MemoryControlStore, World
+from tests.control_views import node, view
 
 
 class Office:

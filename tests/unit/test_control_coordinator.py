@@ -6,7 +6,6 @@ Handovers: test_control_handover.py.
 from __future__ import annotations
 
 import pytest
-from control_twins import FIRST, ID, TASKS, Killed, coordinator, plan, settle
 
 from leeward.control.coordinator import STEPS
 from leeward.control.errors import LostLeadershipError
@@ -16,6 +15,7 @@ from leeward.core.journal import Journal
 from leeward.core.migration import TRANSITIONS, Machine, step
 from leeward.core.orders import DeadlinePassed, Limits, State
 from leeward.core.plan import Slot
+from tests.control_twins import FIRST, ID, TASKS, Killed, carry_on, coordinator, plan, settle
 
 
 @pytest.fixture
@@ -24,19 +24,6 @@ def running(cluster, clock, sink):
     coord.start()
     carry_on(cluster, clock, coord, lambda: len(cluster.world.record.committed) == 1)
     return coord
-
-
-def carry_on(cluster, clock, coord, until, rounds=100):
-    for _ in range(rounds):
-        coord.work()
-        cluster.check_cuts()
-        coord.tidy()
-        cluster.vault.forget()
-        cluster.all_act()
-        if until():
-            return
-        clock.time += 0.5
-    raise AssertionError(coord.machine.story)
 
 
 def test_first_record_and_checkpoints(cluster, clock, sink, running):

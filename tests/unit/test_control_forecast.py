@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import pytest
-from control_views import view
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from leeward.control.forecast import (
     yesterday,
 )
 from leeward.core.settings import FORECASTS, Settings
+from tests.control_views import view
 
 
 def history(rate, *, hours, step_s=60.0, ahead_s=600.0):

@@ -6,13 +6,13 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from control_views import node, view
 
 from leeward.control.guard import changes_nothing, check_plan, not_worth_it, parse_replicas, with_present
 from leeward.core.errors import PlanError
 from leeward.core.plan import Estimate, Plan, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
+from tests.control_views import node, view
 
 
 def plan(before, tables=None, slots=None, **more):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from control_twins import FIRST, TASKS, Killed, checkpointed, coordinator, killed_at, plan, results, settle
 
 from leeward.core.control import Report, handover_barrier
 from leeward.core.orders import Limits, State
 from leeward.sim.memory import MemoryBarriers
+from tests.control_twins import FIRST, TASKS, Killed, checkpointed, coordinator, killed_at, plan, results, settle
 
 #: Bytes that a step of 16 groups does not have, but the state of `work` does.
 SOME = 600

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from control_views import node, view
 
 from leeward.control.guard import check_plan
 from leeward.control.limits import does_not_pay, moves, only_ends, over_limits
@@ -15,6 +14,7 @@ from leeward.core.errors import ConfigError, PlanError
 from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
+from tests.control_views import node, view
 
 
 def plan(before, work, **estimate):

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from control_figures import Figures
-from control_twins import ID, Cluster
-from control_views import view
-from test_control_service import Script, keep, replicas_of_work, stage
 
 from leeward.control.guard import by_hand, would_lose
 from leeward.control.monitor import outside_of
@@ -16,6 +12,10 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.model import Measured
 from leeward.core.outcome import Ending
 from leeward.core.plan import Plan, Slot
+from tests.control_figures import Figures
+from tests.control_stage import Script, keep, replicas_of_work, stage
+from tests.control_twins import ID, Cluster
+from tests.control_views import view
 
 
 def keeping(*names):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from control_twins import Cluster
 from hypothesis import given
 from hypothesis import strategies as st
-from test_control_service import Script, replicas_of_work, stage
 
 from leeward.control.nodes_seen import NodesSeen
 from leeward.control.overhang import crowded_out, overhang
@@ -16,6 +14,8 @@ from leeward.control.snapshot import ClusterSnapshot, Supervisor
 from leeward.core.orders import Assigned
 from leeward.core.plan import Plan, Slot
 from leeward.core.table import even_table
+from tests.control_stage import Script, replicas_of_work, stage
+from tests.control_twins import Cluster
 
 NODE, PORTS, EPS = "n1", (1, 2, 3, 4), 4
 

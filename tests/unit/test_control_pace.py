@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from control_figures import RATE, Figures
-from control_twins import ID, Cluster
-from test_control_service import Script, keep, stage
 
 from leeward.control import measuring
 from leeward.control.lines import read_samples
 from leeward.control.term import until_next_look
 from leeward.core.settings import Settings
+from tests.control_figures import RATE, Figures
+from tests.control_stage import Script, keep, stage
+from tests.control_twins import ID, Cluster
 
 
 @pytest.mark.parametrize(("took", "wait"), [(0.0, 1.0), (0.2, 1.0), (0.5, 2.5), (1.0, 5.0), (30.0, 5.0)])

@@ -6,14 +6,14 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from control_twins import ID, NAME, Cluster
-from test_control_service import STRUCTURE, Script, keep, stage
 
 from leeward.control.errors import TopologyGoneError
 from leeward.control.loop import Inline
 from leeward.control.presence import ASK_S, Presence, patiently
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.sim.memory import MemoryRequests
+from tests.control_stage import STRUCTURE, Script, keep, stage
+from tests.control_twins import ID, NAME, Cluster
 
 
 class Answers:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from control_views import view
 
 from leeward.control.guard import by_hand
 from leeward.control.preview import preview
 from leeward.core.errors import PlanError
 from leeward.core.model import HandoverCost, Measured
 from leeward.core.plan import Plan, Slot
+from tests.control_views import view
 
 
 def test_nothing_to_change():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from control_twins import NAME, Cluster, Killed
-from test_control_service import Script, ended, keep, replicas_of_work, stage
 
 from leeward.control.observe import status_of
 from leeward.control.reservations import Reservations
@@ -15,6 +13,8 @@ from leeward.core.settings import Settings
 from leeward.core.standing import Standing
 from leeward.core.table import replicas
 from leeward.sim.memory import MemoryRequests, MemorySnapshots
+from tests.control_stage import Script, ended, keep, replicas_of_work, stage
+from tests.control_twins import NAME, Cluster, Killed
 
 
 def settings(**more):

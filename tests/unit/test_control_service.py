@@ -4,105 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from dataclasses import replace
 
 import pytest
-from control_figures import Figures
-from control_twins import FIRST, ID, NAME, TASKS, Cluster
 
 from leeward.control.costs import PRIOR, estimate
-from leeward.control.loop import Inline
 from leeward.control.ports import ComponentFacts, Structure
 from leeward.control.report.knowledge import Knowledge
 from leeward.control.reservations import Reservations
-from leeward.control.service import Service
 from leeward.core.errors import ConfigError, PlanError
 from leeward.core.outcome import DONE, Ending
-from leeward.core.plan import Estimate, Plan, Slot, deployment
+from leeward.core.plan import Plan, Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.table import even_table, replicas
 from leeward.runtime.handover.handovers import Handovers
-from leeward.sim.memory import ListSink, ManualClock, MemoryBarriers, MemoryHistory, MemoryRequests, memory_ports
-
-STRUCTURE = Structure(
-    id=ID,
-    name=NAME,
-    components=(
-        ComponentFacts(id="sink", kind="stateful", inputs=("work",)),
-        ComponentFacts(id="source", kind="source", inputs=()),
-        ComponentFacts(id="work", kind="stateful", inputs=("source",)),
-    ),
-)
-
-
-class Script:
-    """A policy that says what it is told: callables of the view, the last one for ever."""
-
-    def __init__(self, *answers):
-        self.answers, self.views = list(answers), []
-
-    def decide(self, view, *, now, rng):
-        self.views.append(view)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return answer(view)
-
-
-def keep(view):
-    return Plan(tables=view.tables, placement=view.assignment)
-
-
-def replicas_of_work(tasks, **estimate):
-    def answer(view):
-        tables = {**view.tables, "work": even_table(tasks)}
-        return Plan(tables=tables, placement=view.assignment, reason="script", estimate=Estimate(**estimate))
-
-    return answer
-
-
-class Stage(ManualClock):
-    """The world moves when somebody looks at the clock: tasks act, the plugin places; at the end the service stops."""
-
-    def __init__(self, cluster, *, until, limit=4000):
-        super().__init__()
-        self.cluster, self.until, self.limit, self.stop = cluster, until, limit, threading.Event()
-        self.inside = False
-
-    def now(self):
-        self.limit -= 1
-        if not self.inside:
-            self.inside = True
-            wanted = self.cluster.world.placement
-            if wanted is not None and dict(wanted.slots) != self.cluster.slots:
-                self.cluster.schedule()
-            self.cluster.all_act()
-            self.cluster.beat()
-            self.inside = False
-        if self.until() or self.limit < 0:
-            self.stop.set()
-        return self.time
-
-
-def stage(policy, *, until, cluster=None, settings=None, fault=None, limit=4000):
-    cluster = cluster or Cluster()
-    cluster.world.structures[NAME] = STRUCTURE
-    sink = ListSink()
-    clock = Stage(cluster, until=lambda: until(sink, cluster), limit=limit)
-    cluster.clock, cluster.sink = clock, sink
-    ports = memory_ports(cluster.world, clock=clock, sink=sink, place=cluster.rebalanced)
-    settings = settings or Settings(
-        period_s=0.5, cool_down_s=2.0, scale_down_s=0.0, no_return_s=0.0, window_s=1.0, minimum_gain=0.02
-    )
-    service = Service(topology=NAME, ports=ports, settings=settings, policy=policy, fault=fault, executor=Inline())
-    return service, clock, sink, cluster
-
+from leeward.sim.memory import MemoryBarriers, MemoryHistory, MemoryRequests
+from tests.control_figures import Figures
+from tests.control_stage import Script, ended, keep, replicas_of_work, stage
+from tests.control_twins import FIRST, ID, NAME, TASKS, Cluster
 
 #: Events of each second or checkpoint.
 QUIET = ("measured", "learnt", "cluster_seen", "checkpoint_committed")
-
-
-def ended(count):
-    return lambda sink, _: len(sink.of("reconfiguration_ended")) >= count
 
 
 def test_plans_scales_out_and_tells():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from control_twins import Cluster, Killed, coordinator, plan
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,7 @@ from leeward.core.journal import Journal, StepName
 from leeward.core.orders import Limits
 from leeward.core.plan import Slot
 from leeward.sim.memory import ListSink, ManualClock
-from tests.unit.test_control_coordinator import carry_on
+from tests.control_twins import Cluster, Killed, carry_on, coordinator, plan
 
 
 def taken_over(behind_s: float):

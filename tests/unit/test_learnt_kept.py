@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from control_figures import Figures
-from control_twins import ID, NAME, Cluster
 
 from leeward.control.learning.keeping import EVERY_S, Keeper
 from leeward.control.learning.record import LearntRecord, StoreTimes
@@ -17,8 +15,10 @@ from leeward.core.learnt_told import learnt_by
 from leeward.core.model import HandoverCost
 from leeward.core.settings import Settings
 from leeward.sim.memory import ListSink, ManualClock, MemoryControlStore, World
-from tests.unit.test_control_service import Script, ended, keep, replicas_of_work, stage
-from tests.unit.test_learnt_learner import taught
+from tests.control_figures import Figures
+from tests.control_stage import Script, ended, keep, replicas_of_work, stage
+from tests.control_twins import ID, NAME, Cluster
+from tests.learnt_spans import taught
 
 CURVE = taught().record(ID, {}, 0.0).curves["work"]
 LEFT = LearntRecord(

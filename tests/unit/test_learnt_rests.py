@@ -6,8 +6,6 @@ import math
 import random
 
 import pytest
-from control_figures import Figures
-from control_twins import ID, NAME, Cluster
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +16,10 @@ from leeward.control.report.knowledge import Knowledge
 from leeward.core.learnt import Rest
 from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings
+from tests.control_figures import Figures
+from tests.control_stage import Script, stage
+from tests.control_twins import ID, NAME, Cluster
 from tests.control_views import view
-from tests.unit.test_control_service import Script, stage
 
 
 def test_scattered_measurements_give_the_rest_and_its_error():

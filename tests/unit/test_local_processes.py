@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from servers import port_block
 
 from leeward.local import processes
 from leeward.local.errors import PortsTakenError
 from leeward.local.preflight import check_free
 from leeward.local.processes import Process
+from tests.servers import port_block
 
 MARK = "LEEWARD_TEST_MARK"
 

@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from control_views import node, view
 
 from leeward.core.errors import PlanError
 from leeward.core.model import Measured
 from leeward.core.placing import carry, places, present_deployment, stops_work, unbalanced
 from leeward.core.plan import Slot, deployment
 from leeward.core.table import replicas
+from tests.control_views import node, view
 
 STAY = {"sink": {"n1": 1}, "source": {"n1": 1}}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from types import ModuleType
 
 import pytest
@@ -13,13 +12,7 @@ from leeward.core.instructions import Fact, Kind, Mode
 from leeward.core.journal import StepName
 from leeward.core.orders import State
 from tests.doc_blocks import ROOT
-
-
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.scripts_loaded import script
 
 
 @pytest.fixture(scope="module")

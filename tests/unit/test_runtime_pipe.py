@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import json
-import math
 import os
 import re
 import select
@@ -21,7 +20,7 @@ from leeward.core.errors import LeewardError
 from leeward.runtime.pacing import Pacing
 from leeward.runtime.pipe.forms import BinaryForm, JsonForm, UnfitError
 from leeward.runtime.pipe.pipe import PipeSerializer
-from tests.pipe_twin import Twin, big, frame
+from tests.pipe_twin import Twin, big, frame, same
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors/pipe.json").read_text())
 
@@ -54,20 +53,6 @@ def bytes_of(hexes):
         times, _, hexes = rest.partition(";")
         out += bytes.fromhex(plain) + bytes.fromhex(plain[-2:]) * (int(times) - 1)
     return out + bytes.fromhex(hexes)
-
-
-def same(one, other):
-    """Equal, of the same types, and NaN is NaN."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, float):
-        signs = math.copysign(1, one), math.copysign(1, other)
-        return (math.isnan(one) and math.isnan(other)) or (one == other and signs[0] == signs[1])
-    return one == other
 
 
 @pytest.mark.parametrize("vector", VECTORS["values"], ids=lambda vector: json.dumps(vector["value"])[:40])

@@ -4,59 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from dataclasses import replace
 
 import pytest
-from streamparse import BatchingBolt, Stream
 
 from leeward.core.control import ControlRecord, Phase
-from leeward.core.errors import ConfigError
 from leeward.core.metrics import TaskMetrics
 from leeward.core.table import even_table
-from leeward.policies.dssp.disciplines import EarliestDeadline, QueueingDeadline, StrictPriority
-from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout, balanced, keyed, ordered_by
-from leeward.runtime.dsl.queues import MOST_WAITING
+from leeward.policies.dssp.disciplines import EarliestDeadline, StrictPriority
+from leeward.runtime import ElasticBolt, keyed, ordered_by
 from leeward.runtime.pipe.waiting import FAR_S
 from tests.pipe_twin import Twin
+from tests.queue_bolts import FIELDS, Keyed, Urgent, queue_conf
 from tests.task_worker import BOLT, TABLES, FakeCourier, asked, begin_handover, emitted, starting
-
-FIELDS = ["key", "due"]
-
-
-class Source(StatefulSpout):
-    outputs = [Stream(FIELDS), Stream(FIELDS, name="more"), Stream(["key"], name="bare")]
-
-
-class Urgent(ElasticBolt):
-    """Sends the keys on in the order in which it gets them; stops at the key `gate` until told."""
-
-    outputs = ["key"]
-    queue = ordered_by("dssp-edf", due="due")
-    exit_on_exception = False
-    gate = threading.Event()
-
-    def process(self, tup):
-        if tup.values.key == "gate":
-            self.gate.wait(30)
-        if tup.values.key == "bad":
-            raise ValueError("of the user")
-        self.emit([tup.values.key])
-
-    def process_tick(self, tup):
-        self.emit(["tick"])
-
-    def pulse(self, pulse):
-        self.emit(["pulse"])
-
-
-class Keyed(StatefulBolt):
-    outputs = ["key"]
-    queue = ordered_by("dssp-edf", due="due")
-
-    def process(self, tup):
-        self.state[tup.values.key] = self.state.get(tup.values.key, 0) + 1
-        self.emit([tup.values.key, tup.values.due])
 
 
 class Telling:
@@ -76,12 +36,6 @@ class Failing:
         if self.answer is None:
             raise ZeroDivisionError("of the discipline")
         return self.answer
-
-
-def queue_conf(cls, grouping=None, **options):
-    """As the topology's configuration has it."""
-    spec = cls.spec(inputs={Source.spec(name="pass"): grouping or balanced()}, **options)
-    return {"leeward.queue": json.loads(spec.common.json_conf)["leeward.queue"]}
 
 
 @pytest.fixture
@@ -391,75 +345,12 @@ def test_numbers_hold_for_all_tuples(start):
     assert one.weight == 0.5
 
 
-# --- specs
-
-
 class Own(ElasticBolt):
     outputs = ["key"]
     queue = ordered_by(StrictPriority(apart_s=5.0), rank="due")
-
-
-def test_a_name_travels_as_the_class_that_it_stands_for():
-    conf = queue_conf(Urgent)["leeward.queue"]
-    where = "leeward.policies.dssp.disciplines:EarliestDeadline"
-    assert conf == {"discipline": where, "facts": {"due": "due"}, "most": MOST_WAITING, "keyed": False}
-    assert queue_conf(Urgent, keyed("key"))["leeward.queue"]["keyed"]
-    other = queue_conf(Urgent, queue=ordered_by(QueueingDeadline, due="due", unloaded=0.2))["leeward.queue"]
-    assert other["discipline"].endswith(":QueueingDeadline") and other["facts"] == {"due": "due", "unloaded": 0.2}
-    assert "leeward.queue" not in json.loads(Source.spec(name="pass").common.json_conf)
 
 
 def test_an_object_stays_in_the_class(start):
     assert queue_conf(Own)["leeward.queue"]["discipline"] is None
     worker = start(Own, Twin(ids=False))
     assert worker.component._loop._queue._discipline == StrictPriority(apart_s=5.0)
-
-
-class Batches(BatchingBolt, ElasticBolt):
-    outputs = ["key"]
-    queue = ordered_by("dssp-edf", due="due")
-
-
-class Misnamed(ElasticBolt):
-    outputs = ["key"]
-    queue = "dssp-edf"
-
-
-def local_class():
-    class Local(EarliestDeadline):
-        pass
-
-    return Local
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: queue_conf(Batches), "Batches has a queue, and derives from BatchingBolt.*Take away the queue"),
-        (
-            lambda: queue_conf(Misnamed),
-            r"Misnamed: queue is 'dssp-edf', which orders nothing. Write queue = ",
-        ),
-        (
-            lambda: queue_conf(Urgent, queue=ordered_by("dssp-edf", due="deadline")),
-            r"Urgent orders its queue by 'deadline' \(due\), but pass declares 'key', 'due'. Name one of these, add",
-        ),
-        (lambda: queue_conf(Urgent, queue=ordered_by("dssp-efd", due="due")), "dssp-edf"),
-        (lambda: queue_conf(Urgent, queue=ordered_by("json:dumps")), "json:dumps, which has no method next_item"),
-        (lambda: queue_conf(Urgent, queue=ordered_by("nowhere:Edf")), "nowhere:Edf, which cannot be loaded.*into src/"),
-        (
-            lambda: queue_conf(Urgent, queue=ordered_by(EarliestDeadline())),
-            "cannot travel to a worker. Make",
-        ),
-        (lambda: queue_conf(Urgent, queue=ordered_by(local_class())), "which a worker cannot import. Define the class"),
-        (lambda: ordered_by("dssp-edf", execution=0.0), "execution is 0.0. Name a field, or give a number of seconds"),
-        (lambda: ordered_by("dssp-edf", stages=1.5), "stages is 1.5. Name a field, or give a whole number"),
-        (lambda: ordered_by("dssp-edf", due=float("nan")), "due is nan"),
-        (lambda: ordered_by("dssp-edf", rank=True), "rank is True"),
-        (lambda: ordered_by("dssp-salvage", weight=0), "weight is 0. Name a field, or give a number above 0"),
-        (lambda: ordered_by("dssp-edf", most=0), "most is 0. Give the tuples that may wait, 1 or more"),
-    ],
-)
-def test_queues_that_cannot_be_are_refused_at_submission(build, message):
-    with pytest.raises(ConfigError, match=message):
-        build()

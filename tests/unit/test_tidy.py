@@ -145,6 +145,15 @@ def test_bolts_know_core_and_runtime_only():
             assert name.split(".")[0] not in {"cvxpy", "pyspark", "kazoo"}, f"{path} imports {name}"
 
 
+def test_no_test_file_imports_another():
+    """Else a test cannot be split or moved without those that count on it, and its fixtures run where nobody looks."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for name in imported(path):
+            parts = name.split(".")
+            if parts[0] not in sys.stdlib_module_names:
+                assert not parts[-1].startswith("test_"), f"{path.relative_to(ROOT)} imports {name}"
+
+
 def test_functions_fit_a_screen_and_files_a_sitting():
     for path in [*SOURCES, *sorted((ROOT / "bolts").rglob("*.py"))]:
         text = path.read_text()
