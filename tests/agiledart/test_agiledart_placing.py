@@ -25,9 +25,9 @@ from leeward.policies.agiledart.settings import AgileDartSettings
 from leeward.sim.world.description import load_world
 from leeward.sim.world.rates import RateTrace
 from leeward.sim.world.run import simulate
-from tests.agiledart_views import carried_out, chain
-from tests.control_early_stage import TASKS, serve
-from tests.control_views import node, view
+from tests.helpers.agiledart_views import carried_out, chain
+from tests.helpers.control_early_stage import TASKS, serve
+from tests.helpers.control_views import node, view
 
 DATAFLOW = AgileDartSettings(place="dataflow", window=1, worth=1.0)
 

@@ -21,7 +21,7 @@ from leeward.policies.agiledart.settings import AgileDartSettings
 from leeward.sim.world.description import load_world
 from leeward.sim.world.rates import RateTrace
 from leeward.sim.world.run import simulate
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 #: One measurement decides, and a replica is worth all of its service rate.
 SHARP = AgileDartSettings(window=1, worth=1.0)

@@ -30,7 +30,7 @@ from leeward.policies.agiledart.overlay.ids import hops_bound, id_of, to_bytes
 from leeward.policies.agiledart.overlay.messages import contact
 from leeward.policies.agiledart.overlay.neighbours import Times
 from leeward.policies.agiledart.platform.play import TICKS
-from tests.agiledart_field import ZONE, Field, chain
+from tests.helpers.agiledart_field import ZONE, Field, chain
 
 
 def test_operators_lie_along_the_way_of_the_join():

@@ -13,7 +13,7 @@ from leeward.policies.agiledart.deployment.agent import HELD
 from leeward.policies.agiledart.deployment.messages import Over, Wanted
 from leeward.policies.agiledart.overlay.ids import to_bytes
 from leeward.policies.agiledart.platform.play import Network
-from tests.agiledart_field import Field
+from tests.helpers.agiledart_field import Field
 
 #: Heartbeats between two deaths, as a leaf set has to notice the first one.
 BETWEEN = 4

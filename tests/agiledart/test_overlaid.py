@@ -22,8 +22,8 @@ from leeward.policies.agiledart.overlaid import Overlaid
 from leeward.policies.agiledart.overlay.ids import id_of
 from leeward.policies.agiledart.overlay.messages import contact
 from leeward.policies.agiledart.settings import AgileDartSettings
-from tests.agiledart_views import TWELVE, Beside, carried_out, chain
-from tests.control_views import node
+from tests.helpers.agiledart_views import TWELVE, Beside, carried_out, chain
+from tests.helpers.control_views import node
 
 
 def joint(beside: Beside) -> Joint:

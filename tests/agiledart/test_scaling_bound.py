@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from leeward.policies.agiledart.scaling.bound import Bound, Remedy, Upstream, bound_of, remedy_of
 from leeward.policies.agiledart.scaling.facts import busy, from_sources, upstream
 from leeward.policies.agiledart.scaling.spread import Room, grow, move, shrink
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 
 def bound(share: float | None, **changes) -> Bound:

@@ -11,7 +11,7 @@ from leeward.core.model import Component, Measured
 from leeward.core.table import even_table
 from leeward.policies.agiledart.scaling.facts import Shares, busy
 from leeward.policies.agiledart.scaling.spread import Room, grow
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 NODES = [f"n{number}" for number in range(7)]
 counts = st.dictionaries(st.sampled_from(NODES), st.integers(0, 4))

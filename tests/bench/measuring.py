@@ -59,10 +59,10 @@ from leeward.core.keys import key_group
 from leeward.core.metrics import TaskMetrics
 from leeward.local import ClusterSpec, LocalCluster
 
-sys.path.append(str(ROOT))  # tests/servers.py, tests/pipe_twin.py
+sys.path.append(str(ROOT))  # tests/helpers/servers.py, tests/helpers/pipe_twin.py
 
-from tests.pipe_twin import frame
-from tests.servers import RedisServer, ZooKeeperServer
+from tests.helpers.pipe_twin import frame
+from tests.helpers.servers import RedisServer, ZooKeeperServer
 
 KEYS, BYTES = 1000, 20
 TUPLES_A_FRAME = 500  # a millisecond of a worker's

@@ -15,7 +15,7 @@ from leeward.policies.bimodal.mapping.rules import Exhaustive, Method, cost_choi
 from leeward.policies.bimodal.model.resources import Account, total
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task, check_ends, why_impossible
 from leeward.policies.bimodal.model.walk import dedicated_hops, keeps_limits, load_factor, paths_of, servers_of
-from tests.bimodal_builders import best_by_trying, limited, tiny
+from tests.helpers.bimodal_builders import best_by_trying, limited, tiny
 
 BLOCK = 100
 

@@ -11,7 +11,7 @@ from leeward.policies.bimodal.mapping.gossip import Fact, LinkFact
 from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Gossip, Told
 from leeward.policies.bimodal.mapping.play import agents_of, gossip_round
 from leeward.policies.bimodal.mapping.rules import Exhaustive, LeastCost, Method
-from tests.bimodal_builders import tiny
+from tests.helpers.bimodal_builders import tiny
 
 KEY = b"k" * 32
 

@@ -14,8 +14,8 @@ from leeward.policies.bimodal.mapping.agent import Agent
 from leeward.policies.bimodal.mapping.messages import Map, Reserve
 from leeward.policies.bimodal.mapping.rules import LeastCost, Method, cost_choice
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task
-from tests.bimodal_bag import MOVING, ROUNDS, TIMES, Bag
-from tests.bimodal_builders import SERVICES, tiny
+from tests.helpers.bimodal_bag import MOVING, ROUNDS, TIMES, Bag
+from tests.helpers.bimodal_builders import SERVICES, tiny
 
 
 class Mapping(RuleBasedStateMachine):

@@ -10,8 +10,8 @@ from leeward.policies.bimodal.exact.search import cheapest
 from leeward.policies.bimodal.mapping.paths import LEAST, SAMPLES, UNKNOWN, PathRates, weight_of
 from leeward.policies.bimodal.mapping.rules import METHODS
 from leeward.policies.bimodal.model.values import Network, Server, Task
-from tests.bimodal_bag import Bag
-from tests.bimodal_builders import best_by_trying, tiny
+from tests.helpers.bimodal_bag import Bag
+from tests.helpers.bimodal_builders import best_by_trying, tiny
 
 
 def test_a_path_is_known_by_the_lower_quartile_of_its_newest_samples():

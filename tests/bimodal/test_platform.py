@@ -18,7 +18,7 @@ from leeward.policies.bimodal.model.values import Link, Network, Server
 from leeward.policies.bimodal.platform import run as running
 from leeward.policies.bimodal.platform.public import MEAN_OVER_MEDIAN, factor, share
 from leeward.policies.bimodal.platform.setup import Platform, arrivals, network
-from tests.bimodal_builders import tiny
+from tests.helpers.bimodal_builders import tiny
 
 #: 10 ms draws of a task of 100 MB at 1 Mbit/s.
 DRAWS = 80_000

@@ -17,7 +17,7 @@ from leeward.policies.bimodal.mapping.rules import (
     public_hops_choice,
 )
 from leeward.policies.bimodal.model.walk import PUBLIC, START, Walk
-from tests.bimodal_builders import tiny
+from tests.helpers.bimodal_builders import tiny
 
 
 def whole(load: float, links: tuple[int, ...], cost: float = 0.0) -> Walk:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from leeward.policies.bimodal.mapping.rules import LeastCost, Method, by_public_hops, public_hops_choice
 from leeward.policies.bimodal.model.values import Link, Network, Server, Task
-from tests.bimodal_bag import MOVING, Bag
+from tests.helpers.bimodal_bag import MOVING, Bag
 
 
 def line(uplink: float) -> tuple[Bag, Task]:

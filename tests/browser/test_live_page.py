@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from leeward.dashboard.queries.page import FILES, routes
 from leeward.local import places
-from tests.page_figures import figures
+from tests.helpers.page_figures import figures
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ import yaml
 from leeward.adapters.http.server import Where, answering
 from leeward.cli._beside import EXPLAIN
 from leeward.sim.memory import ListSink
-from tests.http_api import TOKEN, Stage
-from tests.servers import free_port
+from tests.helpers.http_api import TOKEN, Stage
+from tests.helpers.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 LONG_S = 60.0

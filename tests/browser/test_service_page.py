@@ -19,8 +19,8 @@ from leeward.core.outcome import refused
 from leeward.local import places
 from leeward.policies.edrp.exact.search import warm_up
 from tests.browser.driver import Browser
-from tests.http_api import CHANGE, DEPLOYMENT, TOKEN, Stage, Working
-from tests.service_shown import SHOTS, Shown, serious, serve
+from tests.helpers.http_api import CHANGE, DEPLOYMENT, TOKEN, Stage, Working
+from tests.helpers.service_shown import SHOTS, Shown, serious, serve
 
 
 @pytest.fixture

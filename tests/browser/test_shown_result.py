@@ -7,8 +7,8 @@ from dataclasses import replace
 from leeward.core.metrics import TaskMetrics
 from leeward.core.view import Arrow, View
 from tests.browser.driver import Browser
-from tests.http_api import Stage
-from tests.service_shown import SHOTS, serious, serve
+from tests.helpers.http_api import Stage
+from tests.helpers.service_shown import SHOTS, serious, serve
 
 ROUTES = ((155, 162, 156, 161), (157, 163, 155, 160), (156, 161, 156, 161))
 VIEW = View(

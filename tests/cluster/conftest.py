@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.harness import Running, Stage, revive, stage
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 
 @pytest.fixture(scope="package")

@@ -9,7 +9,7 @@ from leeward.local import processes
 from leeward.local.cluster import MARK
 from leeward.local.network import namespaces
 from tests.cluster.harness import leeward
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 WHY = namespaces.hindrance()
 

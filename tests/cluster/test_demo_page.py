@@ -15,7 +15,7 @@ import pytest
 from tests.browser.conftest import PROGRAMS
 from tests.browser.driver import Browser
 from tests.cluster.harness import LONG_S, await_
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 #: There is something to see: all figures of now, replicas, routes on the grid, charts and some reconfigurations.
 SEEN = """

@@ -21,7 +21,7 @@ from leeward.local.processes import command_line
 from tests.cluster.examples.results import CONVERTED, EXAMPLES, STOCK, Example, Place
 from tests.cluster.harness import ROOT, Running, Stage, await_
 from tests.cluster.served import Served
-from tests.servers import RedisServer
+from tests.helpers.servers import RedisServer
 
 BIN = Path(sys.executable).parent
 QUICK = "ships"

@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.faults.report import Result, slow, table
 from tests.cluster.faults.run import run, write
 from tests.cluster.faults.schedule import schedule
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 OUT = Path(__file__).parents[2] / "out" / "faults"
 #: Ten faults cannot be of all thirteen kinds. With this seed the kinds that are left out are a paused service, a

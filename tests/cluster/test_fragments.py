@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from leeward.core.control import Phase
-from tests import overlay_agents
 from tests.cluster.harness import COUNTING, Pilot, Running, Stage, await_
 from tests.cluster.tally import KEYS, Stream
-from tests.fragment_agents import Agents, fragments
-from tests.servers import port_block
+from tests.helpers import overlay_agents
+from tests.helpers.fragment_agents import Agents, fragments
+from tests.helpers.servers import port_block
 
 pytestmark = pytest.mark.timeout(400)
 

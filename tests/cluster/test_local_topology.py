@@ -18,7 +18,7 @@ from leeward.local.cluster import MARK
 from leeward.local.errors import NameTakenError, SubmitError
 from leeward.local.places import checkout
 from tests.cluster.harness import await_
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 BASE = port_block()
 

@@ -18,7 +18,7 @@ from leeward.local.cluster import MARK
 from leeward.local.layout import RELAY
 from leeward.local.network import namespaces
 from tests.cluster.harness import Running, Stage, await_, leeward
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 WHY = namespaces.hindrance()
 pytestmark = [

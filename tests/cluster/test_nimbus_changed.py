@@ -17,7 +17,7 @@ from leeward.local import ClusterSpec, LocalCluster, loopback, render
 from leeward.local.cluster import MARK
 from tests.cluster.builders import moved, scaled
 from tests.cluster.harness import At, Running, Stage, await_
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 

@@ -14,7 +14,7 @@ import pytest
 from leeward.core.table import replicas
 from leeward.policies.agiledart.overlay.messages import StateIs
 from tests.cluster.harness import Running, Stage, await_
-from tests.overlay_agents import Agents, joined, rooms, states
+from tests.helpers.overlay_agents import Agents, joined, rooms, states
 
 #: The policy by its class, as an entry point is seen only once the package has been installed.
 OPTIONS = ("policy=leeward.policies.agiledart.overlaid:Overlaid", "session_s=3", "period_s=30")

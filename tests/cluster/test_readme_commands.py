@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from leeward.local import LocalCluster
-from tests.doc_blocks import ROOT, commands
-from tests.edge_cloud_builders import case_document
-from tests.servers import port_block
-from tests.solve_builders import chain_document
+from tests.helpers.doc_blocks import ROOT, commands
+from tests.helpers.edge_cloud_builders import case_document
+from tests.helpers.servers import port_block
+from tests.helpers.solve_builders import chain_document
 
 BASE_PORT = port_block()
 DATA = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared")) / "data"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.doc_blocks import ROOT, commands
-from tests.servers import port_block
+from tests.helpers.doc_blocks import ROOT, commands
+from tests.helpers.servers import port_block
 
 BASE_PORT = port_block()
 SAMPLES = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared")) / "data" / "taxi"

@@ -21,7 +21,7 @@ from leeward.local.places import checkout
 from tests.cluster.asking import CALIBRATE, LEAST, NODES
 from tests.cluster.builders import scaled
 from tests.cluster.harness import LONG_S, Running, Stage, await_
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 STREAM = "greenhouse"
 

@@ -15,7 +15,7 @@ import pytest
 
 from leeward.local import ClusterSpec, LocalCluster, processes
 from leeward.local.cluster import MARK
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 BASE = port_block()
 BIN = Path(sys.executable).parent

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.doc_blocks import ROOT, blocks
-from tests.servers import port_block
+from tests.helpers.doc_blocks import ROOT, blocks
+from tests.helpers.servers import port_block
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 BASE_PORT = port_block()

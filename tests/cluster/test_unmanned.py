@@ -12,7 +12,7 @@ from leeward.local import ClusterSpec, LocalCluster
 from leeward.local.unmanned import ASSIGNMENTS, STORMS, unmanned
 from leeward.wire import zookeeper as wire
 from tests.cluster.live_runs import play
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 NODES, SLOTS, NAMES = 4, 2, ("a", "b-1", "c")
 

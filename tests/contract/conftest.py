@@ -11,9 +11,9 @@ import redis
 
 from leeward.replay.generate import Settings, generate
 from leeward.replay.spark import spark_session
-from tests.control_commands import NIMBUS, App, Bots, beat, end_started
-from tests.nimbus_twin import Cluster, serving
-from tests.servers import RedisServer, ZooKeeperServer
+from tests.helpers.control_commands import NIMBUS, App, Bots, beat, end_started
+from tests.helpers.nimbus_twin import Cluster, serving
+from tests.helpers.servers import RedisServer, ZooKeeperServer
 
 #: Java that lives for seconds: its better compiler would take more of the processor than it gives back.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

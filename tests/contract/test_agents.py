@@ -24,8 +24,8 @@ from leeward.cli.agent import _tasks_of, holding
 from leeward.core.peers import Directory, Letter
 from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Asked, Submit
 from leeward.policies.bimodal.model.agents_file import Agents, agents_from_json
-from tests.bimodal_agents import SECRET, document, task
-from tests.servers import port_block
+from tests.helpers.bimodal_agents import SECRET, document, task
+from tests.helpers.servers import port_block
 
 LEASE_S = 3.0
 LEEWARD = [sys.executable, "-m", "leeward"]

@@ -15,7 +15,7 @@ from leeward.cli._beside import EXPLAIN
 from leeward.core.errors import ClusterRefusedError, NotReadyError
 from leeward.core.settings import settings_from
 from leeward.policies.edrp.exact.search import warm_up
-from tests.control_views import view
+from tests.helpers.control_views import view
 
 ROOT = Path(__file__).parents[2]
 #: This module, as the other process imports it.

@@ -12,7 +12,7 @@ from bolts.query2.reference import reference_rows as areas
 from bolts.urban import sensors
 from bolts.urban.reference import made_lines
 from bolts.urban.reference import reference_rows as cities
-from tests.network_twin import Network
+from tests.helpers.network_twin import Network
 from topologies import query2, urban
 
 ROWS, REPORTS = 1500, 280

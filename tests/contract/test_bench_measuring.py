@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from leeward.core.errors import ConfigError
-from tests.benches import BENCH, bench_module
+from tests.helpers.benches import BENCH, bench_module
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benches import bench_module
+from tests.helpers.benches import bench_module
 
 
 @pytest.fixture(scope="module")

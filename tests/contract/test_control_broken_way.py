@@ -16,7 +16,7 @@ from leeward.adapters.zookeeper import ZooControlStore, connect
 from leeward.control.errors import LostLeadershipError
 from leeward.core.control import ControlRecord, Paths
 from leeward.core.journal import Journal
-from tests.control_twins import FIRST
+from tests.helpers.control_twins import FIRST
 
 #: ZooKeeper's numbers of requests: setData and multi.
 WRITES = {5, 14}

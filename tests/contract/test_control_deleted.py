@@ -16,7 +16,7 @@ from leeward.core.errors import ClusterRefusedError
 from leeward.core.journal import Journal, StepName
 from leeward.core.outcome import DONE
 from leeward.core.plan import Placement
-from tests.control_twins import FIRST, SLOTS
+from tests.helpers.control_twins import FIRST, SLOTS
 
 
 class Scene:

@@ -9,7 +9,7 @@ from streamparse.thrift import storm_thrift
 
 from leeward.adapters.nimbus import NimbusClient
 from leeward.core.errors import ClusterRefusedError, ConfigError
-from tests.nimbus_twin import LEADER, STANDBY, Cluster, serving
+from tests.helpers.nimbus_twin import LEADER, STANDBY, Cluster, serving
 
 
 @pytest.fixture

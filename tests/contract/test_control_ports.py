@@ -33,8 +33,8 @@ from leeward.sim.memory import (
     MemoryRequests,
     World,
 )
-from tests.control_twins import FIRST, SLOTS
-from tests.servers import silent_port
+from tests.helpers.control_twins import FIRST, SLOTS
+from tests.helpers.servers import silent_port
 
 
 class MemoryPorts:

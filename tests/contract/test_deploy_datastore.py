@@ -13,7 +13,7 @@ from leeward.deploy.errors import HostError
 from leeward.deploy.health import Health
 from leeward.deploy.inventory import Host, Inventory, Role
 from leeward.deploy.steps import Check
-from tests.servers import PASSWORD, RedisServer, ZooKeeperServer, free_port
+from tests.helpers.servers import PASSWORD, RedisServer, ZooKeeperServer, free_port
 
 HOST = Host(name="h", address="h", roles=frozenset(Role), storm_home="/opt/storm", folder="/opt/leeward")
 INVENTORY = Inventory(hosts=(HOST,), redis="redis://redis-name:6379/0")

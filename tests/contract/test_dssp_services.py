@@ -25,7 +25,7 @@ from leeward.cli._background import forked, leeward_command
 from leeward.cli._dssp_universe import _domain, open_services, universe
 from leeward.policies.dssp.experiments.live_setup import area_of, everywhere
 from leeward.policies.dssp.simulation.setup import QueryClass, Setting
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 SMALL = Setting(
     name="small", means=np.full((2, 2), 0.01), shape="uniform",

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from leeward.cli._background import leeward_command
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 
 def run(tmp_path: Path, port: int, *options: str) -> subprocess.Popen:

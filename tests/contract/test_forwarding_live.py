@@ -12,7 +12,7 @@ from leeward.cli._agiledart_live_paths import Sites
 from leeward.local.network import namespaces
 from leeward.policies.agiledart.experiments import live_paths as study
 from leeward.policies.agiledart.experiments.live_paths import DRIFT, Scale
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 WHY = namespaces.hindrance()
 pytestmark = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")

@@ -13,7 +13,7 @@ from leeward.policies.agiledart.recovery.scheme import Fragments
 from leeward.policies.agiledart.recovery.settings import FragmentSettings
 from leeward.runtime.state.scattered import Scattered
 from leeward.wire.fragments import GREETING, MAGIC, VERSION, AgentClient
-from tests.fragment_agents import SECRET, Agents, wait_for
+from tests.helpers.fragment_agents import SECRET, Agents, wait_for
 
 BLOBS = {group: random.Random(group).randbytes(40_000 + group) for group in range(16)}
 

@@ -21,7 +21,7 @@ from leeward.cli._beside import EXPLAIN
 from leeward.control.report.knowledge import Knowledge
 from leeward.core.errors import ConfigError, LeewardError
 from leeward.sim.memory import ListSink, ManualClock
-from tests.http_api import ACTING, TOKEN
+from tests.helpers.http_api import ACTING, TOKEN
 
 LONG_S = 20.0
 

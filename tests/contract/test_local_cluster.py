@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from leeward.local import ClusterSpec, LocalCluster, end_cluster, processes
 from leeward.local.cluster import MARK
 from leeward.local.errors import FolderError, PortsTakenError, StartError
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 BASE = port_block()
 

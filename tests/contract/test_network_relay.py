@@ -24,7 +24,7 @@ from leeward.local.network.measure import measure
 from leeward.local.network.plan import OUTSIDE
 from leeward.local.network.sockets import receive, within
 from leeward.local.places import kept
-from tests.emulated_net import BASE, Net, net
+from tests.helpers.emulated_net import BASE, Net, net
 
 WHY = namespaces.hindrance()
 pytestmark = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")

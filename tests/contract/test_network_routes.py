@@ -21,7 +21,7 @@ from leeward.local.network import namespaces
 from leeward.local.network.measure import measure
 from leeward.local.network.plan import pipes_of
 from leeward.local.network.sockets import receive
-from tests.emulated_net import net
+from tests.helpers.emulated_net import net
 
 WHY = namespaces.hindrance()
 pytestmark = pytest.mark.skipif(WHY is not None, reason=f"needs hardware and rights to emulate a network: {WHY}")

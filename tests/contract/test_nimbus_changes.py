@@ -13,11 +13,22 @@ import pytest
 from streamparse.thrift import storm_thrift
 
 from leeward.core.control import Phase
-from tests.control_commands import NIMBUS, App, Bots, actions, beat, end_started, events, finish, leeward, wait_for
-from tests.control_twins import SLOTS
-from tests.nimbus_twin import Cluster as NimbusState
-from tests.nimbus_twin import serving
-from tests.servers import RedisServer, ZooKeeperServer, free_port
+from tests.helpers.control_commands import (
+    NIMBUS,
+    App,
+    Bots,
+    actions,
+    beat,
+    end_started,
+    events,
+    finish,
+    leeward,
+    wait_for,
+)
+from tests.helpers.control_twins import SLOTS
+from tests.helpers.nimbus_twin import Cluster as NimbusState
+from tests.helpers.nimbus_twin import serving
+from tests.helpers.servers import RedisServer, ZooKeeperServer, free_port
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 

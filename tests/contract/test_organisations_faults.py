@@ -20,7 +20,7 @@ from leeward.adapters.organisations.frames import VERSION
 from leeward.adapters.organisations.links import Rules
 from leeward.core.errors import LeewardError
 from leeward.core.members import To
-from tests.organisations import (
+from tests.helpers.organisations import (
     CODEC,
     ROUTES,
     SOUTH,

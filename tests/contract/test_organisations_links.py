@@ -9,7 +9,7 @@ from websockets.exceptions import ConnectionClosed
 
 from leeward.adapters.organisations.links import LINKS_OF_ONE, Address, Rules
 from leeward.core.members import To, ToAll
-from tests.organisations import CLIENT, CODEC, Call, Echo, Heard, Note, at, dial, eventually, run, running
+from tests.helpers.organisations import CLIENT, CODEC, Call, Echo, Heard, Note, at, dial, eventually, run, running
 
 
 def test_a_link_carries_messages_both_ways_and_the_peer_needs_no_address_of_the_caller():

@@ -17,7 +17,7 @@ from leeward.adapters.organisations.tls import client_tls, server_tls
 from leeward.adapters.organisations.tokens import Tokens, read_tokens, write_tokens
 from leeward.core.errors import LeewardError
 from leeward.core.members import To
-from tests.organisations import (
+from tests.helpers.organisations import (
     CLIENT,
     CODEC,
     NORTH,

@@ -13,7 +13,7 @@ from leeward.adapters.otlp import Traces
 from leeward.cli._tracing import traced
 from leeward.core.errors import ConfigError
 from leeward.sim.memory import ListSink, ManualClock
-from tests.otlp_receiver import LONG_S, Receiver, attributes, received
+from tests.helpers.otlp_receiver import LONG_S, Receiver, attributes, received
 
 ENDED = {
     "topology": "taxi", "kind": "handover", "epoch": 7, "ending": "done", "result": "done", "reason": "work is slow",

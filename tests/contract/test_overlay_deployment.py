@@ -29,8 +29,8 @@ from leeward.policies.agiledart.deployment.messages import (
     Wanted,
 )
 from leeward.policies.agiledart.overlay.ids import id_of, to_bytes
-from tests.overlay_agents import KEY, Agents, free_number, joined, rooms, told
-from tests.servers import port_block
+from tests.helpers.overlay_agents import KEY, Agents, free_number, joined, rooms, told
+from tests.helpers.servers import port_block
 
 #: All nodes hold two attempts at all applications: rooms that a dead scheduler has reserved are held for 12 heartbeats,
 #: and an application that is refused twice meanwhile stays refused.

@@ -25,8 +25,8 @@ from leeward.policies.bimodal.mapping.agent import Agent, Times
 from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Asked, Told
 from leeward.policies.bimodal.mapping.rules import METHODS
 from leeward.policies.bimodal.model.agents_file import Agents, agents_from_json
-from tests.bimodal_agents import SECRET, document, task
-from tests.servers import port_block
+from tests.helpers.bimodal_agents import SECRET, document, task
+from tests.helpers.servers import port_block
 
 KEY = SECRET.encode()
 TIMES = Times(lease=3.0, renewal=1.0, probe=0.5, mapping=1.0, silence=3.0, gossip=0.1)

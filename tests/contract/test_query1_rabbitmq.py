@@ -16,7 +16,7 @@ import pytest
 from bolts.query1.settings import read_settings
 from bolts.query1.stores import RabbitSink, Result, open_sink
 from leeward.core.errors import ConfigError
-from tests.servers import free_port
+from tests.helpers.servers import free_port
 
 #: Debian's script; the wrapper on the PATH would switch to the user and the folders of the system's broker.
 SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"

@@ -18,7 +18,7 @@ from leeward.core.secrets import Secrets
 from leeward.runtime.state.store import TaskStore
 from leeward.runtime.task.beat import Beat
 from leeward.wire.redis import client
-from tests.servers import PASSWORD, RedisServer, free_port
+from tests.helpers.servers import PASSWORD, RedisServer, free_port
 
 SECRETS = Secrets(redis_password=PASSWORD)
 

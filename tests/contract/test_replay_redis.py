@@ -27,8 +27,8 @@ from leeward.replay.rows import BadRow, epoch_s, judge
 from leeward.replay.run import replay
 from leeward.replay.sender import Progress, State
 from leeward.replay.slices import read_chunks
-from tests.replayed import MANY, lines_of, rows_in
-from tests.servers import PASSWORD, URL_PASSWORD, RedisServer, free_port
+from tests.helpers.replayed import MANY, lines_of, rows_in
+from tests.helpers.servers import PASSWORD, URL_PASSWORD, RedisServer, free_port
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "taxi"
 REAL = SHARED / "debs2015_20130101_0000-0045.csv.gz"

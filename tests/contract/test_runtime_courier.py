@@ -10,8 +10,8 @@ import pytest
 
 from leeward.runtime.handover.pieces import PIECE_BYTES, pack
 from leeward.runtime.pacing import Pacing
-from tests.courier_task import LONG_S, PACING, Task, key
-from tests.servers import RedisServer
+from tests.helpers.courier_task import LONG_S, PACING, Task, key
+from tests.helpers.servers import RedisServer
 
 
 def test_warming_up_sends_a_piece_to_itself_and_leaves_nothing(server, client):

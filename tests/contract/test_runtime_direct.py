@@ -15,7 +15,7 @@ import pytest
 from leeward.runtime.handover.direct import Incoming, Way
 from leeward.runtime.handover.pieces import PIECE_BYTES
 from leeward.runtime.pacing import Pacing
-from tests.courier_task import Task, key
+from tests.helpers.courier_task import Task, key
 
 STATE = {f"k{n}": [n, 2.5, None, b"\x00", {"nested": "x" * 1000}] for n in range(2000)}  # some sixteen pieces
 AT = "leeward:t-1:at"

@@ -36,7 +36,7 @@ from leeward.runtime.state.store import TaskStore
 from leeward.runtime.task.beat import Beat
 from leeward.runtime.task.link import Link
 from leeward.wire.secrets import write_secrets
-from tests.servers import PASSWORD, RedisServer, ZooKeeperServer
+from tests.helpers.servers import PASSWORD, RedisServer, ZooKeeperServer
 
 SECRETS = Secrets(redis_password=PASSWORD, zookeeper_secret="known to us: all")
 PATHS = Paths("/leeward", "app-1-1")

@@ -11,7 +11,7 @@ from leeward.adapters.redis import RedisSnapshots
 from leeward.control.ports import StreamFacts
 from leeward.core.errors import ClusterRefusedError
 from leeward.sim.memory import MemorySnapshots, World
-from tests.servers import RedisServer, silent_port
+from tests.helpers.servers import RedisServer, silent_port
 
 
 @pytest.fixture(params=["memory", "redis"])

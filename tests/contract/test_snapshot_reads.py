@@ -7,7 +7,7 @@ from kazoo.client import KazooClient
 
 from leeward.adapters.zookeeper import ZooClusterStore, connect
 from leeward.control.snapshot import nodes_of
-from tests.zipped import zipped
+from tests.helpers.zipped import zipped
 
 ROOT = "/snapshot-reads"
 PATH = f"{ROOT}/snapshot"

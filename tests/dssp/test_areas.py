@@ -9,7 +9,7 @@ from hypothesis import given
 
 from leeward.core.fields import FieldError
 from leeward.policies.dssp.model.area import Area
-from tests.dssp_areas import areas
+from tests.helpers.dssp_areas import areas
 
 
 def holds(area: Area, x: float, y: float) -> bool:

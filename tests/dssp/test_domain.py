@@ -9,7 +9,7 @@ from leeward.policies.dssp.agents.domain import Domain, DomainSettings, Node, Sc
 from leeward.policies.dssp.agents.messages import Answer, Provision, Refuse, Release
 from leeward.policies.dssp.agents.scaling import NodeScaling, ScalingSettings
 from leeward.policies.dssp.disciplines import EarliestDeadline, QueueingDeadline
-from tests.dssp_agents import (
+from tests.helpers.dssp_agents import (
     HERE,
     NOWHERE,
     RNG,

@@ -16,7 +16,7 @@ from leeward.policies.dssp.agents.provider import Provider, ProviderSettings, Re
 from leeward.policies.dssp.agents.subscriptions import Subscription, Subscriptions, Trigger
 from leeward.policies.dssp.disciplines import QueueingDeadline, Salvage
 from leeward.policies.dssp.model.weights import Lateness, learned
-from tests.dssp_agents import (
+from tests.helpers.dssp_agents import (
     AGREED,
     HERE,
     NOWHERE,

@@ -14,7 +14,7 @@ from leeward.policies.dssp.registry import index as boxes
 from leeward.policies.dssp.registry import registry as module
 from leeward.policies.dssp.registry.entries import DomainEntry, ProviderEntry
 from leeward.policies.dssp.registry.registry import HeldError, Registry, UnmatchedError
-from tests.dssp_areas import areas
+from tests.helpers.dssp_areas import areas
 
 HERE, THERE = Area(0, 0, 10, 10), Area(50, 50, 60, 60)
 LEASE_S = 10.0

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from leeward.cli.evaluate import register
-from tests.edge_cloud_builders import case_document, stored_cases
+from tests.helpers.edge_cloud_builders import case_document, stored_cases
 
 
 @pytest.fixture

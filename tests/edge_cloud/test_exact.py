@@ -26,7 +26,7 @@ from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Edge, Network
 from leeward.policies.edge_cloud.planning.board import Board
-from tests.edge_cloud_builders import case_document, dataflows, fabrics
+from tests.helpers.edge_cloud_builders import case_document, dataflows, fabrics
 
 near = pytest.approx
 FEW = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])

@@ -23,7 +23,7 @@ from leeward.policies.edge_cloud.planning.population import Placing
 from leeward.policies.edge_cloud.settings import EdgeCloudSettings
 from leeward.policies.edge_cloud.workload.catalogue import at_sensors, catalogue
 from leeward.policies.edge_cloud.workload.setup import REF, cluster
-from tests.edge_cloud_builders import board_with, case_document, crowds, instances, placed, placements, snapshot
+from tests.helpers.edge_cloud_builders import board_with, case_document, crowds, instances, placed, placements, snapshot
 
 near = pytest.approx
 FEW = settings(max_examples=40)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from leeward.policies.edge_cloud.model import formulas
 from leeward.policies.edge_cloud.model.evaluate import change, evaluate
 from leeward.policies.edge_cloud.model.values import Cloud, Edge
-from tests.edge_cloud_builders import instances, placed, placements
-from tests.edge_cloud_by_hand import slow_latency, slow_path, slow_service, source_rate, ways
+from tests.helpers.edge_cloud_builders import instances, placed, placements
+from tests.helpers.edge_cloud_by_hand import slow_latency, slow_path, slow_service, source_rate, ways
 
 near = pytest.approx
 FEW = settings(max_examples=60)

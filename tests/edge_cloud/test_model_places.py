@@ -10,7 +10,7 @@ from leeward.core.fields import FieldError
 from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance, check_places
-from tests.edge_cloud_builders import case_document, dataflows, fabrics
+from tests.helpers.edge_cloud_builders import case_document, dataflows, fabrics
 
 
 def test_a_sink_that_is_too_fast_for_every_cloud_machine_is_told():

@@ -14,8 +14,8 @@ from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.board import Board
-from tests.edge_cloud_builders import case_document, instances
-from tests.edge_cloud_by_hand import Placed, board_of, hosted, keeps, queries
+from tests.helpers.edge_cloud_builders import case_document, instances
+from tests.helpers.edge_cloud_by_hand import Placed, board_of, hosted, keeps, queries
 
 near = pytest.approx
 FEW = settings(max_examples=40)

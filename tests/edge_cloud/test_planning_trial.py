@@ -13,8 +13,8 @@ from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.trial import LEAST_GAIN_S, Trial
-from tests.edge_cloud_builders import board_with, case_document, crowds, instances, placed, placements, snapshot
-from tests.edge_cloud_by_hand import keeps
+from tests.helpers.edge_cloud_builders import board_with, case_document, crowds, instances, placed, placements, snapshot
+from tests.helpers.edge_cloud_by_hand import keeps
 
 near = pytest.approx
 FEW = settings(max_examples=60)

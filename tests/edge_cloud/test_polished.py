@@ -21,9 +21,9 @@ from leeward.policies.edge_cloud.planning.kernel_groups import move_group
 from leeward.policies.edge_cloud.planning.kernel_moves import fill_lists, fill_overheads, fits, gain_s, move
 from leeward.policies.edge_cloud.planning.kernel_paths import fill_tails, makespan_s
 from leeward.policies.edge_cloud.planning.packed import Packed
-from tests.edge_cloud_builders import case_document, instances
-from tests.edge_cloud_by_hand import Placed as Places
-from tests.edge_cloud_by_hand import board_of, keeps
+from tests.helpers.edge_cloud_builders import case_document, instances
+from tests.helpers.edge_cloud_by_hand import Placed as Places
+from tests.helpers.edge_cloud_by_hand import board_of, keeps
 
 near = pytest.approx
 FEW = settings(max_examples=40)

@@ -12,7 +12,7 @@ from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.planning.trial import Move, Trial
-from tests.edge_cloud_builders import board_with, case_document, crowds, placed, snapshot
+from tests.helpers.edge_cloud_builders import board_with, case_document, crowds, placed, snapshot
 
 near = pytest.approx
 FEW = settings(max_examples=60)

@@ -20,7 +20,7 @@ from leeward.policies.edge_cloud.planning.board import Board
 from leeward.policies.edge_cloud.settings import METHODS, REBALANCES, EdgeCloudSettings
 from leeward.policies.edge_cloud.workload.catalogue import at_sensors, catalogue
 from leeward.policies.edge_cloud.workload.setup import REF, cluster
-from tests.edge_cloud_builders import instances, snapshot
+from tests.helpers.edge_cloud_builders import instances, snapshot
 
 FEW = settings(max_examples=8)
 BOUNDLESS = ("edge-only", "cloud-only")

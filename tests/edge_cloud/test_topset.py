@@ -14,8 +14,8 @@ from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import Edge
 from leeward.policies.edge_cloud.planning.board import Board
-from tests.edge_cloud_builders import case_document, instances
-from tests.edge_cloud_by_hand import board_of, hosted, keeps, slow_path, ways
+from tests.helpers.edge_cloud_builders import case_document, instances
+from tests.helpers.edge_cloud_by_hand import board_of, hosted, keeps, slow_path, ways
 
 FEW = settings(max_examples=40)
 

@@ -14,7 +14,7 @@ from leeward.policies.edge_cloud.methods.unbounded import bound_s, crowded
 from leeward.policies.edge_cloud.model.document import instance_from_json
 from leeward.policies.edge_cloud.model.evaluate import evaluate
 from leeward.policies.edge_cloud.planning.board import Board
-from tests.edge_cloud_builders import case_document, instances, placements
+from tests.helpers.edge_cloud_builders import case_document, instances, placements
 
 near = pytest.approx
 FEW = settings(max_examples=60)

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.benches import bench_module
+from tests.helpers.benches import bench_module
 
 
 @pytest.fixture(scope="module")

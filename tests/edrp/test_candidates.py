@@ -15,7 +15,7 @@ from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.policy import Edrp, build_problem
 from leeward.policies.edrp.problem.outcome import Optimal
 from leeward.policies.edrp.settings import EdrpSettings
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 SETTINGS = EdrpSettings(link_delay_s=0.01, link_cost=0.001, r_max_s=1.0)
 #: The view's own nodes, of which something is known.

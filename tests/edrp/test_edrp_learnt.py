@@ -12,7 +12,7 @@ from leeward.policies.edrp.policy import LEAST_SAMPLES, build_problem
 from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json
 from leeward.policies.edrp.problem.latency import MG1, MM1
 from leeward.policies.edrp.settings import EdrpSettings
-from tests.control_views import view
+from tests.helpers.control_views import view
 
 SETTINGS = EdrpSettings(headroom=0.0, link_delay_s=0.0)
 SURE = LearntCurve(

@@ -17,7 +17,7 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import Metrics, Parts, verify
 from leeward.policies.edrp.problem.outcome import Unknown
 from leeward.policies.edrp.questions.pareto import Point, Tracer, unbeaten
-from tests.solve_builders import chain_document
+from tests.helpers.solve_builders import chain_document
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

@@ -18,7 +18,7 @@ from leeward.policies.edrp.views.explain_page import page
 from leeward.policies.edrp.views.explain_picture import shorten
 from leeward.policies.edrp.views.explain_text import print_explanation
 from leeward.policies.edrp.views.explain_words import tables
-from tests.solve_builders import chain_document, reference_document
+from tests.helpers.solve_builders import chain_document, reference_document
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

@@ -16,8 +16,8 @@ from leeward.policies.edrp.problem.values import Bounds, Node, Operator, Stream,
 from leeward.policies.edrp.questions.document import explanation_to_json
 from leeward.policies.edrp.questions.explain import Explanation, explain
 from leeward.policies.edrp.questions.pareto import RESOLUTION, Point, Tracer, unbeaten
-from tests.deployments import feasible, least_f
-from tests.solve_builders import problems
+from tests.helpers.deployments import feasible, least_f
+from tests.helpers.solve_builders import problems
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from leeward.cli import _build, _once
-from tests.control_views import view
+from tests.helpers.control_views import view
 
 
 @pytest.fixture

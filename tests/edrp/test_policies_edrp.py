@@ -23,7 +23,7 @@ from leeward.policies.edrp.policy import RAISE_MAX, Edrp, build_problem
 from leeward.policies.edrp.problem.evaluate import evaluate
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Unknown
 from leeward.policies.edrp.settings import EdrpSettings
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 SETTINGS = EdrpSettings(headroom=0.0, link_delay_s=0.0, solve_limit_s=60.0)
 

@@ -16,8 +16,8 @@ from leeward.policies.edrp.milp.ilp import solve_ilp
 from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Unknown
-from tests.oracles import brute_force
-from tests.solve_builders import chain_document, problems
+from tests.helpers.oracles import brute_force
+from tests.helpers.solve_builders import chain_document, problems
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(900)

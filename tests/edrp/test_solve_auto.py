@@ -15,7 +15,7 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal
 from leeward.policies.edrp.problem.values import Weights
-from tests.solve_builders import chain_document, instance_document, reference_document, settled_document
+from tests.helpers.solve_builders import chain_document, instance_document, reference_document, settled_document
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

@@ -12,7 +12,7 @@ from leeward.policies.edrp.methods import both, solve
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Optimal, Unknown, found_in_words
-from tests.solve_builders import chain_document, instance_document, settled_document
+from tests.helpers.solve_builders import chain_document, instance_document, settled_document
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from leeward.cli.solve import register
-from tests.solve_builders import chain_document
+from tests.helpers.solve_builders import chain_document
 
 KEYS = {
     "name", "status", "method", "F", "R", "C", "T_D", "bound", "gap", "parts", "deployment", "seconds",

@@ -17,7 +17,7 @@ from leeward.policies.edrp.problem.latency import MM1, Table
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Unknown
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Bounds, Node, Operator, Stream, Weights
-from tests.solve_builders import chain_document, instance_document, reference_document
+from tests.helpers.solve_builders import chain_document, instance_document, reference_document
 
 
 def test_its_binaries_grow_with_the_nodes_and_not_with_their_power():

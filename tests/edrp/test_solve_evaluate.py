@@ -9,7 +9,7 @@ import pytest
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.downtime import downtime_of, moved_share
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
-from tests.solve_builders import chain_document, instance_document
+from tests.helpers.solve_builders import chain_document, instance_document
 
 SOLVED = ("a-", "b-", "c-", "d-", "f-", "g-", "h-")
 

@@ -17,8 +17,8 @@ from leeward.policies.edrp.questions.document import explanation_to_json
 from leeward.policies.edrp.questions.explain import Explanation, explain
 from leeward.policies.edrp.questions.facts import facts_of
 from leeward.policies.edrp.questions.whatif import with_bounds
-from tests.deployments import least_f
-from tests.solve_builders import chain_document, instance_document
+from tests.helpers.deployments import least_f
+from tests.helpers.solve_builders import chain_document, instance_document
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

@@ -18,7 +18,7 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Effort, Feasible, Infeasible, Optimal, Unknown
 from leeward.policies.edrp.problem.problem import Problem
-from tests.solve_builders import chain_document, instance_document, reference_document
+from tests.helpers.solve_builders import chain_document, instance_document, reference_document
 
 
 def paper_variables(n: int, k: int) -> int:

@@ -13,7 +13,7 @@ from leeward.policies.edrp.methods.near import is_large, serving, solve_near
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Feasible, Optimal, Unknown
-from tests.solve_builders import chain_document, problems, reference_document
+from tests.helpers.solve_builders import chain_document, problems, reference_document
 
 LOADED = {"current": {"source": {"n0": 1}, "work": {"n1": 1}, "sink": {"n2": 1}}}
 

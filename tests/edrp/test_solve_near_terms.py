@@ -14,7 +14,7 @@ from leeward.policies.edrp.exact import kernel_downtime, kernel_improve
 from leeward.policies.edrp.exact.arrays import arrays_of
 from leeward.policies.edrp.exact.search import warm_up_near
 from leeward.policies.edrp.methods.near import serving
-from tests.solve_builders import problems, reference_document
+from tests.helpers.solve_builders import problems, reference_document
 
 
 def interpreted(*modules):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from leeward.policies.edrp.methods.near import serving
 from leeward.policies.edrp.problem.evaluate import assess
 from leeward.policies.edrp.problem.nearby import Nearby
-from tests.solve_builders import problems
+from tests.helpers.solve_builders import problems
 
 
 @settings(max_examples=100)

@@ -15,7 +15,7 @@ from leeward.core.fields import FieldError
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json
 from leeward.policies.edrp.problem.polynomial import Polynomial, fit_polynomial
-from tests.solve_builders import chain_document
+from tests.helpers.solve_builders import chain_document
 
 
 def test_an_increasing_polynomial_is_found_again():

@@ -11,7 +11,7 @@ import pytest
 from leeward.core.fields import FieldError
 from leeward.policies.edrp.problem.document import problem_from_json, problem_to_json, read_problem
 from leeward.policies.edrp.problem.latency import MM1, Table
-from tests.solve_builders import chain_document, instance_document
+from tests.helpers.solve_builders import chain_document, instance_document
 
 NAMES = ("a-", "b-", "c-", "d-", "e-", "f-", "g-", "h-")
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Feasible, Infeasible, Optimal, Unknown
-from tests.oracles import brute_force
-from tests.solve_builders import problems
+from tests.helpers.oracles import brute_force
+from tests.helpers.solve_builders import problems
 
 RELAXED = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 

@@ -13,8 +13,8 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Infeasible, Optimal
 from leeward.policies.edrp.problem.problem import Problem
-from tests.oracles import brute_force
-from tests.solve_builders import instance_document, problems
+from tests.helpers.oracles import brute_force
+from tests.helpers.solve_builders import instance_document, problems
 
 #: How far the objectives of two methods may be apart.
 AGREE = 3e-6

@@ -10,8 +10,8 @@ from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.evaluate import verify
 from leeward.policies.edrp.problem.outcome import Infeasible, Optimal
 from leeward.policies.edrp.problem.problem import Problem
-from tests.oracles import brute_force
-from tests.solve_builders import problems
+from tests.helpers.oracles import brute_force
+from tests.helpers.solve_builders import problems
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

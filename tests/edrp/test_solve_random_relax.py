@@ -14,8 +14,8 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.outcome import Change, Infeasible
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.questions.relax import granted, greatest
-from tests.oracles import brute_force, deployment_count
-from tests.solve_builders import documents
+from tests.helpers.oracles import brute_force, deployment_count
+from tests.helpers.solve_builders import documents
 
 pytestmark = pytest.mark.timeout(600)  # the first call on a machine compiles
 ALL = list(HealthCheck)

@@ -7,7 +7,7 @@ import pytest
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.outcome import Infeasible
-from tests.solve_builders import chain_document, instance_document
+from tests.helpers.solve_builders import chain_document, instance_document
 
 pytestmark = pytest.mark.timeout(600)  # the first call on a machine compiles
 

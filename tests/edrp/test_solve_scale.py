@@ -23,7 +23,7 @@ from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.evaluate import evaluate, verify
 from leeward.policies.edrp.problem.outcome import Feasible, Optimal
 from leeward.policies.edrp.problem.problem import Problem
-from tests.solve_builders import chain_document, instance_document, reference_document
+from tests.helpers.solve_builders import chain_document, instance_document, reference_document
 
 #: The first call on a machine compiles.
 pytestmark = pytest.mark.timeout(600)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doc_blocks import ROOT
+from tests.helpers.doc_blocks import ROOT
 from tests.package.user import User
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.solve_builders import chain_document
 from tests.package.user import UV, User, play
-from tests.solve_builders import chain_document
 
 
 def test_the_source_distribution_makes_the_same_wheel(wheels: Path, tmp_path: Path):

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.doc_blocks import ROOT, blocks
-from tests.servers import port_block
+from tests.helpers.doc_blocks import ROOT, blocks
+from tests.helpers.servers import port_block
 
 BASE_PORT = port_block()
 UV = Path(sys.executable).parent / "uv"

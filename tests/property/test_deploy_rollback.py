@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from leeward.deploy.errors import HostError, RollBackFailedError, RolledBackError
 from leeward.deploy.shell import Shell, restarts
 from leeward.deploy.steps import Prune, Restart, Restore, Switch
-from tests.deploy_hosts import Cluster, artifacts_of
+from tests.helpers.deploy_hosts import Cluster, artifacts_of
 
 pytestmark = pytest.mark.long
 

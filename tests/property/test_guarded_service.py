@@ -22,7 +22,7 @@ from leeward.core.plan import Estimate, Placement, Plan
 from leeward.core.settings import Settings
 from leeward.core.table import replicas
 from leeward.sim.memory import ManualClock, MemoryRequests, memory_ports
-from tests.control_twins import ID, NAME, SLOTS, Cluster
+from tests.helpers.control_twins import ID, NAME, SLOTS, Cluster
 
 COOL_DOWN_S, SCALE_DOWN_S, NO_RETURN_S, GAIN, CAPACITY = 5.0, 4.0, 12.0, 0.02, 4
 GAINS = (0.3, 0.3, 0.3, 0.019)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leeward.core.errors import LeewardError
 from leeward.runtime.pipe.forms import BinaryForm, JsonForm
-from tests.pipe_twin import MAGIC, Twin, same
+from tests.helpers.pipe_twin import MAGIC, Twin, same
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 scalar = st.none() | st.booleans() | st.integers() | st.floats() | text | st.binary()

@@ -12,7 +12,7 @@ from leeward.core.model import ClusterView
 from leeward.core.placing import carry, places, present_deployment, stops_work
 from leeward.core.plan import Slot, deployment
 from leeward.core.table import even_table
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 NODES = ("n1", "n2", "n3", "n4")
 

@@ -15,7 +15,7 @@ from leeward.core.model import ClusterView
 from leeward.core.plan import Plan, Slot
 from leeward.core.policy import Policy
 from leeward.policies.edge_cloud.settings import METHODS
-from tests.limited_views import NAMES, broken, carried_out, limited_views, policy_of
+from tests.helpers.limited_views import NAMES, broken, carried_out, limited_views, policy_of
 
 #: Examples of each policy: those that solve, or play messages, take longest.
 EXAMPLES = {"edrp": 12, "agiledart-overlay": 12}

@@ -1,5 +1,5 @@
 """The topology as it is declared, run in one process: any replicas, any interleaving, moves; equal to the
-reference (`tests/network_twin.py`)."""
+reference (`tests/helpers/network_twin.py`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bolts.query1.reference import read_rides, rows_per_pulse
 from bolts.query1.stores import Row
 from bolts.query1.trips import Reject, parse_trip
 from bolts.reference import Line
-from tests.network_twin import FakeSink, FakeStream, Network
+from tests.helpers.network_twin import FakeSink, FakeStream, Network
 from topologies.query1 import MAX_REPLICAS, Query1
 
 TAXI = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "taxi"

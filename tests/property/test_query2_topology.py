@@ -22,7 +22,7 @@ from bolts.query1.trips import Reject, parse_trip
 from bolts.query2.areas import AREAS
 from bolts.query2.reference import read_drives, rows_per_pulse
 from bolts.reference import Line
-from tests.network_twin import FakeSink, FakeStream, Network
+from tests.helpers.network_twin import FakeSink, FakeStream, Network
 from topologies import query1 as q1
 from topologies import query2 as q2
 

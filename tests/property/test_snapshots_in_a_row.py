@@ -11,7 +11,7 @@ from leeward.control.snapshot import ClusterSnapshot, Supervisor, read_snapshot
 from leeward.core.errors import NotReadyError
 from leeward.core.orders import Assigned
 from leeward.core.plan import Slot
-from tests.zipped import zipped
+from tests.helpers.zipped import zipped
 
 IDS = ("a-1", "b-1", "c-1")
 NODES, PORTS = st.sampled_from(["n1", "n2", "n3"]), st.integers(1, 3)

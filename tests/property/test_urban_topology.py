@@ -16,7 +16,7 @@ import bolts.query1.result_sink as result_sink
 import bolts.urban.sensors as sensors
 from bolts.urban.places import Figures, PlaceWindow, Smoothing
 from bolts.urban.reference import made_lines, reference_rows
-from tests.network_twin import FakeSink, Network
+from tests.helpers.network_twin import FakeSink, Network
 from topologies.urban import MAX_REPLICAS, Urban
 
 

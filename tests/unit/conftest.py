@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from leeward.sim.memory import ListSink, ManualClock
-from tests.control_twins import Cluster, checkpointed, coordinator, settle
-from tests.pipe_twin import Twin
-from tests.task_worker import BOLT, Count, Worker, count_of_two
+from tests.helpers.control_twins import Cluster, checkpointed, coordinator, settle
+from tests.helpers.pipe_twin import Twin
+from tests.helpers.task_worker import BOLT, Count, Worker, count_of_two
 
 
 @pytest.fixture

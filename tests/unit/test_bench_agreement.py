@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from tests.benches import bench_module
+from tests.helpers.benches import bench_module
 
 
 @pytest.fixture(scope="module")

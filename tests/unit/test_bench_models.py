@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benches import bench_module
+from tests.helpers.benches import bench_module
 
 with bench_module("models") as models:
     errors_of, path_errors = models.errors_of, models.path_errors

@@ -16,7 +16,7 @@ from leeward.cli import _build
 from leeward.core.errors import ConfigError
 from leeward.runtime import StatefulBolt
 from leeward.runtime.state.written import written_outside
-from tests.doc_blocks import ROOT
+from tests.helpers.doc_blocks import ROOT
 
 BOLTS = """
 from collections import Counter, defaultdict

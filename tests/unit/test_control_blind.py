@@ -12,9 +12,9 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot
 from leeward.core.settings import Settings
 from leeward.sim.memory import MemoryClusterStore, MemoryRequests
-from tests.control_figures import RATE, Figures
-from tests.control_stage import Script, keep, replicas_of_work, stage
-from tests.control_twins import ID, TASKS, Cluster
+from tests.helpers.control_figures import RATE, Figures
+from tests.helpers.control_stage import Script, keep, replicas_of_work, stage
+from tests.helpers.control_twins import ID, TASKS, Cluster
 
 
 def led(policy, happens, seconds, **settings):

@@ -11,7 +11,7 @@ from leeward.control.calm import Calm
 from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 
 def plan(before, work):

@@ -17,7 +17,7 @@ from leeward.core.settings import Settings
 from leeward.core.standing import Proposal, Standing
 from leeward.core.table import even_table
 from leeward.sim.memory import ListSink, MemoryControlStore, World
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 
 class Office:

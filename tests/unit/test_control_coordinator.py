@@ -15,7 +15,7 @@ from leeward.core.journal import Journal
 from leeward.core.migration import TRANSITIONS, Machine, step
 from leeward.core.orders import DeadlinePassed, Limits, State
 from leeward.core.plan import Slot
-from tests.control_twins import FIRST, ID, TASKS, Killed, carry_on, coordinator, plan, settle
+from tests.helpers.control_twins import FIRST, ID, TASKS, Killed, carry_on, coordinator, plan, settle
 
 
 @pytest.fixture

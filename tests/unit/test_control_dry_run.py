@@ -13,7 +13,7 @@ from leeward.core.errors import ConfigError, PlanError
 from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings, settings_from, with_options
 from leeward.core.table import even_table
-from tests.control_views import view
+from tests.helpers.control_views import view
 
 
 def wider(seen, **estimate) -> Plan:
@@ -46,7 +46,7 @@ def test_without_a_policy_there_is_nothing_to_run():
 
 
 def test_a_policy_that_asks_peers_is_refused_before_a_letter_is_written():
-    chosen = settings_from({"policy": "tests.http_api:AsksPeers"})
+    chosen = settings_from({"policy": "tests.helpers.http_api:AsksPeers"})
     with pytest.raises(ConfigError, match="may not write to them"):
         dry_run(view(), chosen, now=1.0, frozen=False, post=no_letters)
 

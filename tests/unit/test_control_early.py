@@ -13,7 +13,7 @@ from leeward.core.errors import ProtocolError
 from leeward.core.placing import carry
 from leeward.core.plan import Plan, Slot
 from leeward.core.table import replicas
-from tests.control_early_stage import CONF, STRUCTURE, TASKS, component, published, serve
+from tests.helpers.control_early_stage import CONF, STRUCTURE, TASKS, component, published, serve
 
 
 def test_storm_sorts_components_by_name_and_counts_through():

@@ -17,7 +17,7 @@ from leeward.core.migration.failover import evacuate
 from leeward.core.migration.restoring import known_cuts
 from leeward.core.orders import Assigned, Limits, RecoverRequested, State
 from leeward.core.table import even_table, replicas
-from tests.control_twins import FIRST, ID, SLOTS, TASKS, coordinator, plan, settle
+from tests.helpers.control_twins import FIRST, ID, SLOTS, TASKS, coordinator, plan, settle
 
 
 @pytest.fixture

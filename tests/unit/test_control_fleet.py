@@ -16,7 +16,7 @@ from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.core.plan import Placement, Plan, Refusal, Slot
 from leeward.core.settings import Settings, settings_from
-from tests.control_views import view
+from tests.helpers.control_views import view
 
 A, B, C = Slot("n1", 1), Slot("n1", 2), Slot("n2", 1)
 

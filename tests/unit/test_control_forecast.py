@@ -23,7 +23,7 @@ from leeward.control.forecast import (
     yesterday,
 )
 from leeward.core.settings import FORECASTS, Settings
-from tests.control_views import view
+from tests.helpers.control_views import view
 
 
 def history(rate, *, hours, step_s=60.0, ahead_s=600.0):

@@ -12,7 +12,7 @@ from leeward.core.errors import PlanError
 from leeward.core.plan import Estimate, Plan, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 
 def plan(before, tables=None, slots=None, **more):

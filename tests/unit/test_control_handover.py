@@ -7,7 +7,18 @@ import pytest
 from leeward.core.control import Phase, Report, handover_barrier
 from leeward.core.orders import Limits, State
 from leeward.core.plan import Slot
-from tests.control_twins import FIRST, ID, SLOTS, Killed, checkpointed, coordinator, killed_at, plan, results, settle
+from tests.helpers.control_twins import (
+    FIRST,
+    ID,
+    SLOTS,
+    Killed,
+    checkpointed,
+    coordinator,
+    killed_at,
+    plan,
+    results,
+    settle,
+)
 
 #: Bytes of half of the state of `work` on its way from task to task, about.
 HALF = range(600, 760)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leeward.core.orders import Limits, State
-from tests.control_twins import FIRST, ID, KEYS, Killed, checkpointed, coordinator, plan, results, settle
+from tests.helpers.control_twins import FIRST, ID, KEYS, Killed, checkpointed, coordinator, plan, results, settle
 
 
 def test_before_the_first_cut_nobody_knows_how_much_it_is(cluster, clock, sink):

@@ -9,7 +9,17 @@ import pytest
 from leeward.core.control import Report, handover_barrier
 from leeward.core.orders import Limits, State
 from leeward.sim.memory import MemoryBarriers
-from tests.control_twins import FIRST, TASKS, Killed, checkpointed, coordinator, killed_at, plan, results, settle
+from tests.helpers.control_twins import (
+    FIRST,
+    TASKS,
+    Killed,
+    checkpointed,
+    coordinator,
+    killed_at,
+    plan,
+    results,
+    settle,
+)
 
 #: Bytes that a step of 16 groups does not have, but the state of `work` does.
 SOME = 600

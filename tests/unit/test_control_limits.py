@@ -14,7 +14,7 @@ from leeward.core.errors import ConfigError, PlanError
 from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 
 def plan(before, work, **estimate):

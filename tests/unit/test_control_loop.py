@@ -10,7 +10,7 @@ from leeward.control.loop import Aside, Inline, Loop
 from leeward.core.errors import LeewardError
 from leeward.core.settings import Settings
 from leeward.sim.memory import ListSink
-from tests.control_views import view
+from tests.helpers.control_views import view
 
 
 class Faulty:

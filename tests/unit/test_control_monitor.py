@@ -30,7 +30,7 @@ from leeward.core.plan import Placement, Slot
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
 from leeward.sim.memory import snapshot_text
-from tests.zipped import zipped
+from tests.helpers.zipped import zipped
 
 
 def line(task, component, t, *, pid=1, received=None, out=0, processed=0, busy=0.0, buffered=0, **more):

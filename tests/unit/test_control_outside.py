@@ -12,10 +12,10 @@ from leeward.core.metrics import TaskMetrics
 from leeward.core.model import Measured
 from leeward.core.outcome import Ending
 from leeward.core.plan import Plan, Slot
-from tests.control_figures import Figures
-from tests.control_stage import Script, keep, replicas_of_work, stage
-from tests.control_twins import ID, Cluster
-from tests.control_views import view
+from tests.helpers.control_figures import Figures
+from tests.helpers.control_stage import Script, keep, replicas_of_work, stage
+from tests.helpers.control_twins import ID, Cluster
+from tests.helpers.control_views import view
 
 
 def keeping(*names):

@@ -14,8 +14,8 @@ from leeward.control.snapshot import ClusterSnapshot, Supervisor
 from leeward.core.orders import Assigned
 from leeward.core.plan import Plan, Slot
 from leeward.core.table import even_table
-from tests.control_stage import Script, replicas_of_work, stage
-from tests.control_twins import Cluster
+from tests.helpers.control_stage import Script, replicas_of_work, stage
+from tests.helpers.control_twins import Cluster
 
 NODE, PORTS, EPS = "n1", (1, 2, 3, 4), 4
 

@@ -8,9 +8,9 @@ from leeward.control import measuring
 from leeward.control.lines import read_samples
 from leeward.control.term import until_next_look
 from leeward.core.settings import Settings
-from tests.control_figures import RATE, Figures
-from tests.control_stage import Script, keep, stage
-from tests.control_twins import ID, Cluster
+from tests.helpers.control_figures import RATE, Figures
+from tests.helpers.control_stage import Script, keep, stage
+from tests.helpers.control_twins import ID, Cluster
 
 
 @pytest.mark.parametrize(("took", "wait"), [(0.0, 1.0), (0.2, 1.0), (0.5, 2.5), (1.0, 5.0), (30.0, 5.0)])

@@ -7,7 +7,7 @@ import pytest
 from leeward.core.control import Phase
 from leeward.core.orders import State
 from leeward.core.plan import Slot
-from tests.control_twins import SLOTS, Killed, coordinator, plan, results, settle
+from tests.helpers.control_twins import SLOTS, Killed, coordinator, plan, results, settle
 
 #: Tasks 3 and 4 are warm and share a slot, so both leave it when one does.
 THERE = Slot("n3", 2)

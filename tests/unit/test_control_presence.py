@@ -12,8 +12,8 @@ from leeward.control.loop import Inline
 from leeward.control.presence import ASK_S, Presence, patiently
 from leeward.core.errors import ClusterRefusedError, ConfigError
 from leeward.sim.memory import MemoryRequests
-from tests.control_stage import STRUCTURE, Script, keep, stage
-from tests.control_twins import ID, NAME, Cluster
+from tests.helpers.control_stage import STRUCTURE, Script, keep, stage
+from tests.helpers.control_twins import ID, NAME, Cluster
 
 
 class Answers:

@@ -11,7 +11,7 @@ from leeward.control.preview import preview
 from leeward.core.errors import PlanError
 from leeward.core.model import HandoverCost, Measured
 from leeward.core.plan import Plan, Slot
-from tests.control_views import view
+from tests.helpers.control_views import view
 
 
 def test_nothing_to_change():

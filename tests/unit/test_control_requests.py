@@ -13,8 +13,8 @@ from leeward.core.settings import Settings
 from leeward.core.standing import Standing
 from leeward.core.table import replicas
 from leeward.sim.memory import MemoryRequests, MemorySnapshots
-from tests.control_stage import Script, ended, keep, replicas_of_work, stage
-from tests.control_twins import NAME, Cluster, Killed
+from tests.helpers.control_stage import Script, ended, keep, replicas_of_work, stage
+from tests.helpers.control_twins import NAME, Cluster, Killed
 
 
 def settings(**more):

@@ -19,9 +19,9 @@ from leeward.core.settings import Settings
 from leeward.core.table import even_table, replicas
 from leeward.runtime.handover.handovers import Handovers
 from leeward.sim.memory import MemoryBarriers, MemoryHistory, MemoryRequests
-from tests.control_figures import Figures
-from tests.control_stage import Script, ended, keep, replicas_of_work, stage
-from tests.control_twins import FIRST, ID, NAME, TASKS, Cluster
+from tests.helpers.control_figures import Figures
+from tests.helpers.control_stage import Script, ended, keep, replicas_of_work, stage
+from tests.helpers.control_twins import FIRST, ID, NAME, TASKS, Cluster
 
 #: Events of each second or checkpoint.
 QUIET = ("measured", "learnt", "cluster_seen", "checkpoint_committed")

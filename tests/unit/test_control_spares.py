@@ -16,7 +16,7 @@ from leeward.control.worker_heap import FALLBACK, LOG_WRITER, REQUEST, worker_he
 from leeward.core.model import Component, Measured
 from leeward.core.plan import Slot, restarting
 from leeward.core.table import even_table, replicas
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 
 def structure(conf=None):

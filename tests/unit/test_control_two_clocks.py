@@ -13,7 +13,7 @@ from leeward.core.journal import Journal, StepName
 from leeward.core.orders import Limits
 from leeward.core.plan import Slot
 from leeward.sim.memory import ListSink, ManualClock
-from tests.control_twins import Cluster, Killed, carry_on, coordinator, plan
+from tests.helpers.control_twins import Cluster, Killed, carry_on, coordinator, plan
 
 
 def taken_over(behind_s: float):

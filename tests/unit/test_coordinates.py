@@ -16,7 +16,7 @@ from leeward.control.monitor import delays_of
 from leeward.core.coordinates import LEAST_HEIGHT_S, Coordinate, Delays, moved, round_trip_s, surest
 from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot
-from tests.benches import bench_module
+from tests.helpers.benches import bench_module
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared"))

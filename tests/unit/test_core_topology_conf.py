@@ -9,7 +9,7 @@ import pytest
 from leeward.core.errors import ConfigError
 from leeward.core.topology_conf import FIRST_PLAN, KEYS, SERVICE_SPEED, check_conf, declared_rate
 from leeward.local.submit import check_option
-from tests.doc_blocks import ROOT
+from tests.helpers.doc_blocks import ROOT
 
 
 def test_an_unknown_key_is_refused_with_the_nearest_one():

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from leeward.adapters.organisations.serving import application
 from leeward.dashboard.queries.page import FILES, LIBRARY, OWN, SHARED, routes
-from tests.page_figures import figures
+from tests.helpers.page_figures import figures
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from leeward.dashboard import BASE
 from leeward.dashboard.service.page import FILES, LIBRARY, OWN, SHARED, routes
-from tests.http_api import Stage
+from tests.helpers.http_api import Stage
 
 
 @pytest.fixture

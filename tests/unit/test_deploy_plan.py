@@ -13,7 +13,7 @@ from leeward.deploy.inventory import Host, Inventory, Role, read_inventory
 from leeward.deploy.plan import plan_rollback, plan_rollout
 from leeward.deploy.steps import Check, Prune, Restart, Restore, Stage, StageVenv, Switch, SwitchLink
 from leeward.deploy.wanted import managed_paths, wanted_of
-from tests.deploy_hosts import OWN_YAML, artifacts_of
+from tests.helpers.deploy_hosts import OWN_YAML, artifacts_of
 
 HOSTS = tuple(
     Host(name=name, address=name, roles=frozenset(roles), storm_home="/opt/storm", folder="/opt/leeward")

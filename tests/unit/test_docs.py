@@ -13,7 +13,7 @@ import matplotlib
 import pytest
 from PIL import ImageFont
 
-from tests.doc_blocks import ROOT
+from tests.helpers.doc_blocks import ROOT
 
 DOCS = ROOT / "docs"
 MAP = (DOCS / "design.md").read_text()

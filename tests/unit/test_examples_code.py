@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from leeward.cli import _build
 from tests.cluster.examples.results import CONVERTED, EXAMPLES, STOCK
-from tests.doc_blocks import ROOT
+from tests.helpers.doc_blocks import ROOT
 
 PAGE = ROOT / "docs" / "streamparse.md"
 OUTSIDE = " outside of self.state, which its tuples change and which is lost when its key groups move."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scripts_loaded import script
+from tests.helpers.scripts_loaded import script
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.cluster.test_a" name="test_b[down]">

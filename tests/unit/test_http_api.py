@@ -15,7 +15,7 @@ from leeward.adapters.http.desk import Desk
 from leeward.adapters.http.server import Where, address
 from leeward.core.errors import ConfigError
 from leeward.core.outcome import refused
-from tests.http_api import ACTING, CHANGE, Stage
+from tests.helpers.http_api import ACTING, CHANGE, Stage
 
 PLACES = {"replicas": {"work": {"n1": 1}}, "wait_s": 0}
 

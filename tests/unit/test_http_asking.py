@@ -17,7 +17,7 @@ from leeward.control.learning.record import LearntRecord
 from leeward.core.errors import NotReadyError
 from leeward.core.settings import settings_from
 from leeward.core.standing import Proposal, Standing
-from tests.http_api import ACTING, Working
+from tests.helpers.http_api import ACTING, Working
 
 pytestmark = pytest.mark.timeout(600)  # the first plan on a machine compiles the solver
 AT = "/api/topologies/taxi"
@@ -223,7 +223,7 @@ def test_a_check_opens_no_file_and_loads_no_class_that_is_not_installed(client):
 
 def test_a_dry_run_writes_to_no_peer(stage, client):
     """The service's own settings name the policy; over HTTP nobody may make it write to its agents."""
-    stage.desk.choose(settings_from({"policy": "tests.http_api:AsksPeers"}))
+    stage.desk.choose(settings_from({"policy": "tests.helpers.http_api:AsksPeers"}))
     answer = client.post(f"{AT}/plan", json={})
     assert answer.status_code == 400 and "may not write to them" in answer.json()["error"]
 

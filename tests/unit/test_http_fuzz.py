@@ -9,7 +9,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis import checks
 
-from tests.http_api import ACTING, Working
+from tests.helpers.http_api import ACTING, Working
 
 pytestmark = pytest.mark.timeout(600)  # the first explanation on a machine compiles the solver
 #: Live streams do not end by themselves; `tests/contract/test_http_served.py` has them.

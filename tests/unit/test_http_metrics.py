@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from leeward.adapters.http import metrics
 from leeward.adapters.http.metrics import MISSING, Metrics
-from tests.http_api import Stage
+from tests.helpers.http_api import Stage
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "storm_conf/grafana/leeward.json").read_text())

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from leeward.cli import _build
 from leeward.dashboard.service.page import routes as page_routes
-from tests.http_api import Stage
+from tests.helpers.http_api import Stage
 
 ONE, NODE = "/api/topologies/{name}", "/api/nodes/{node}"
 #: Command -> method and path of the routes that do the same.

@@ -15,10 +15,10 @@ from leeward.core.learnt_told import learnt_by
 from leeward.core.model import HandoverCost
 from leeward.core.settings import Settings
 from leeward.sim.memory import ListSink, ManualClock, MemoryControlStore, World
-from tests.control_figures import Figures
-from tests.control_stage import Script, ended, keep, replicas_of_work, stage
-from tests.control_twins import ID, NAME, Cluster
-from tests.learnt_spans import taught
+from tests.helpers.control_figures import Figures
+from tests.helpers.control_stage import Script, ended, keep, replicas_of_work, stage
+from tests.helpers.control_twins import ID, NAME, Cluster
+from tests.helpers.learnt_spans import taught
 
 CURVE = taught().record(ID, {}, 0.0).curves["work"]
 LEFT = LearntRecord(

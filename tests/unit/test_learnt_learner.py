@@ -15,7 +15,7 @@ from leeward.core.learnt import Restart
 from leeward.core.metrics import TaskMetrics
 from leeward.core.model import HandoverCost
 from leeward.core.outcome import Ending, Outcome
-from tests.learnt_spans import CLOSED, SERVICE, SLOTS, STREAM, looks, taught
+from tests.helpers.learnt_spans import CLOSED, SERVICE, SLOTS, STREAM, looks, taught
 
 
 def test_a_span_ends_after_its_time_and_teaches_the_curve_of_each_component():

@@ -16,7 +16,7 @@ from leeward.core.errors import ProtocolError
 from leeward.core.journal import Journal, StepName
 from leeward.core.model import HandoverCost
 from leeward.core.outcome import DONE
-from tests.learnt_spans import CLOSED, SERVICE, STREAM, taught
+from tests.helpers.learnt_spans import CLOSED, SERVICE, STREAM, taught
 
 NOW = 40 * SPAN_S
 

@@ -16,10 +16,10 @@ from leeward.control.report.knowledge import Knowledge
 from leeward.core.learnt import Rest
 from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings
-from tests.control_figures import Figures
-from tests.control_stage import Script, stage
-from tests.control_twins import ID, NAME, Cluster
-from tests.control_views import view
+from tests.helpers.control_figures import Figures
+from tests.helpers.control_stage import Script, stage
+from tests.helpers.control_twins import ID, NAME, Cluster
+from tests.helpers.control_views import view
 
 
 def test_scattered_measurements_give_the_rest_and_its_error():

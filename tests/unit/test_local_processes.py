@@ -15,7 +15,7 @@ from leeward.local import processes
 from leeward.local.errors import PortsTakenError
 from leeward.local.preflight import check_free
 from leeward.local.processes import Process
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 MARK = "LEEWARD_TEST_MARK"
 

@@ -10,7 +10,7 @@ import pytest
 
 from leeward.core.errors import ConfigError
 from leeward.local.quickstart import write_project
-from tests.doc_blocks import ROOT, blocks
+from tests.helpers.doc_blocks import ROOT, blocks
 
 
 def test_a_project_is_written_whole(tmp_path):

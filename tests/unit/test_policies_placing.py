@@ -12,7 +12,7 @@ from leeward.core.model import Measured
 from leeward.core.placing import carry, places, present_deployment, stops_work, unbalanced
 from leeward.core.plan import Slot, deployment
 from leeward.core.table import replicas
-from tests.control_views import node, view
+from tests.helpers.control_views import node, view
 
 STAY = {"sink": {"n1": 1}, "source": {"n1": 1}}
 

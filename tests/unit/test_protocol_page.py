@@ -11,8 +11,8 @@ from leeward.core.control import ControlRecord, Phase
 from leeward.core.instructions import Fact, Kind, Mode
 from leeward.core.journal import StepName
 from leeward.core.orders import State
-from tests.doc_blocks import ROOT
-from tests.scripts_loaded import script
+from tests.helpers.doc_blocks import ROOT
+from tests.helpers.scripts_loaded import script
 
 
 @pytest.fixture(scope="module")

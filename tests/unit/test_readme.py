@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from leeward.cli import _build
 from leeward.deploy import tasks
-from tests.doc_blocks import ROOT, Command, blocks, commands, write_files
+from tests.helpers.doc_blocks import ROOT, Command, blocks, commands, write_files
 
 README, TUTORIAL = ROOT / "README.md", ROOT / "docs" / "tutorial.md"
 PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))

@@ -11,7 +11,7 @@ import pytest
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.table import even_table
 from leeward.runtime.pacing import Pacing
-from tests.task_worker import BOLT, TABLES, Count, Worker, emitted
+from tests.helpers.task_worker import BOLT, TABLES, Count, Worker, emitted
 
 
 def test_state_counts_and_tables_go_out_first(bolt):

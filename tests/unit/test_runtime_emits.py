@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from leeward.core.control import ControlRecord, Phase
 from leeward.runtime import ElasticBolt
-from tests.pipe_twin import Twin, frame
-from tests.task_worker import BOLT, PACING, TABLES, Failing, Pass, Worker, emitted
+from tests.helpers.pipe_twin import Twin, frame
+from tests.helpers.task_worker import BOLT, PACING, TABLES, Failing, Pass, Worker, emitted
 
 
 class Careful(ElasticBolt):

@@ -9,7 +9,7 @@ from leeward.core.control import ControlRecord
 from leeward.core.keys import key_group
 from leeward.core.table import even_table, tables_text
 from leeward.runtime.state import keyed as keyed_state
-from tests.task_worker import TABLES, asked, begin_handover, count_of_two, emitted
+from tests.helpers.task_worker import TABLES, asked, begin_handover, count_of_two, emitted
 
 
 def test_a_lost_group_leaves_the_state_at_once_and_its_receiver_is_named(keyed_bolt):

@@ -10,8 +10,8 @@ from leeward.core.control import ControlRecord, Phase
 from leeward.core.keys import key_group
 from leeward.core.table import even_table
 from leeward.runtime import StatefulBolt
-from tests.pipe_twin import Twin
-from tests.task_worker import BOLT, TABLES, Failing, FakeCourier, Worker, asked, begin_handover, emitted
+from tests.helpers.pipe_twin import Twin
+from tests.helpers.task_worker import BOLT, TABLES, Failing, FakeCourier, Worker, asked, begin_handover, emitted
 
 
 class Unprepared(Failing):

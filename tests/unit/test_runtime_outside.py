@@ -14,7 +14,7 @@ import streamparse
 from leeward.core.metrics import TaskMetrics
 from leeward.runtime import ElasticBolt, StatefulBolt
 from leeward.runtime.state.outside import Outside, fingerprint, uses_state
-from tests.task_worker import starting
+from tests.helpers.task_worker import starting
 
 #: The bolt of the project that `sparse quickstart` writes, from streamparse itself.
 QUICKSTART = Path(streamparse.__file__).parent / "bootstrap" / "project" / "src" / "bolts" / "wordcount.py"

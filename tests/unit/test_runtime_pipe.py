@@ -20,7 +20,7 @@ from leeward.core.errors import LeewardError
 from leeward.runtime.pacing import Pacing
 from leeward.runtime.pipe.forms import BinaryForm, JsonForm, UnfitError
 from leeward.runtime.pipe.pipe import PipeSerializer
-from tests.pipe_twin import Twin, big, frame, same
+from tests.helpers.pipe_twin import Twin, big, frame, same
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors/pipe.json").read_text())
 

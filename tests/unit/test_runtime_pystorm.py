@@ -8,9 +8,9 @@ import pytest
 from pystorm.component import Component
 
 from leeward.runtime import ElasticBolt, StatefulSpout
-from tests.doc_blocks import ROOT
-from tests.pipe_twin import Twin
-from tests.task_worker import Worker, emitted, starting
+from tests.helpers.doc_blocks import ROOT
+from tests.helpers.pipe_twin import Twin
+from tests.helpers.task_worker import Worker, emitted, starting
 
 PAGE = ROOT / "docs" / "streamparse.md"
 

@@ -14,9 +14,9 @@ from leeward.core.table import even_table
 from leeward.policies.dssp.disciplines import EarliestDeadline, StrictPriority
 from leeward.runtime import ElasticBolt, keyed, ordered_by
 from leeward.runtime.pipe.waiting import FAR_S
-from tests.pipe_twin import Twin
-from tests.queue_bolts import FIELDS, Keyed, Urgent, queue_conf
-from tests.task_worker import BOLT, TABLES, FakeCourier, asked, begin_handover, emitted, starting
+from tests.helpers.pipe_twin import Twin
+from tests.helpers.queue_bolts import FIELDS, Keyed, Urgent, queue_conf
+from tests.helpers.task_worker import BOLT, TABLES, FakeCourier, asked, begin_handover, emitted, starting
 
 
 class Telling:

@@ -11,7 +11,7 @@ from leeward.core.errors import ConfigError
 from leeward.policies.dssp.disciplines import EarliestDeadline, QueueingDeadline
 from leeward.runtime import ElasticBolt, keyed, ordered_by
 from leeward.runtime.dsl.queues import MOST_WAITING
-from tests.queue_bolts import Source, Urgent, queue_conf
+from tests.helpers.queue_bolts import Source, Urgent, queue_conf
 
 
 def test_a_name_travels_as_the_class_that_it_stands_for():

@@ -22,8 +22,8 @@ from leeward.runtime.dsl.routers import routers_of
 from leeward.runtime.routing.returns import Answers, Recent, Returns
 from leeward.runtime.routing.routes import Routes, Sender
 from tests.cluster.harness import await_
-from tests.pipe_twin import Twin
-from tests.task_worker import BOLT, starting
+from tests.helpers.pipe_twin import Twin
+from tests.helpers.task_worker import BOLT, starting
 
 THOMPSON = "leeward.policies.agiledart.paths.routers:ThompsonRouter"
 HERE = {"storm.local.hostname": "127.0.0.1"}

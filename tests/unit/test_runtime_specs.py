@@ -11,7 +11,7 @@ from thriftpy2.utils import deserialize, serialize
 
 from leeward.core.errors import ConfigError
 from leeward.runtime import StatefulSpout, balanced, keyed
-from tests.task_worker import Count, Pass
+from tests.helpers.task_worker import Count, Pass
 
 
 class Source(StatefulSpout):

@@ -8,8 +8,8 @@ import time
 from leeward.core.control import ControlRecord, Phase
 from leeward.core.table import even_table
 from leeward.runtime import StatefulSpout
-from tests.pipe_twin import Twin
-from tests.task_worker import SPOUT, Worker, emitted
+from tests.helpers.pipe_twin import Twin
+from tests.helpers.task_worker import SPOUT, Worker, emitted
 
 
 class Source(StatefulSpout):

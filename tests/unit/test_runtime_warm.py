@@ -10,8 +10,8 @@ from leeward.core.control import ControlRecord
 from leeward.core.metrics import TaskMetrics
 from leeward.core.table import even_table
 from leeward.runtime import ElasticBolt, StatefulBolt, StatefulSpout
-from tests.pipe_twin import Twin
-from tests.task_worker import TABLES, Worker, begin_handover, emitted, starting
+from tests.helpers.pipe_twin import Twin
+from tests.helpers.task_worker import TABLES, Worker, begin_handover, emitted, starting
 
 
 class Calls:

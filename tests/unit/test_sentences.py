@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doc_blocks import ROOT
+from tests.helpers.doc_blocks import ROOT
 
 #: Clauses begin at the start of a text, and behind these; a list item or a cell of a table begins one, too.
 BEGINS = re.compile(

@@ -12,7 +12,7 @@ from leeward.core.control import Phase
 from leeward.core.instructions import Kind, Mode
 from leeward.core.journal import StepName
 from leeward.core.orders import State
-from tests.doc_blocks import ROOT
+from tests.helpers.doc_blocks import ROOT
 
 GLOSSARY = (ROOT / "docs/glossary.md").read_text()
 #: Enumeration -> what the glossary calls its members.

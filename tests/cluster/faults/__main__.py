@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.cluster.faults.report import MEDIAN_S, RECOVERY_S, slow, table
 from tests.cluster.faults.run import run, write
 from tests.cluster.faults.schedule import schedule
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 OUT = Path("out/faults")
 

@@ -16,7 +16,7 @@ from leeward.policies.agiledart.deployment.agent import Agent
 from leeward.policies.agiledart.overlay.ids import id_of
 from leeward.policies.agiledart.overlay.messages import contact
 from leeward.policies.agiledart.platform.play import Network, Play
-from tests.control_views import node
+from tests.helpers.control_views import node
 
 TWELVE = tuple(node(f"n{number}") for number in range(12))
 

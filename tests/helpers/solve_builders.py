@@ -15,7 +15,7 @@ from leeward.core.fields import FieldError
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.problem import Problem
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def instance_document(prefix: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from leeward.local.network import namespaces
 from leeward.local.network.alone import NetworkAlone
 from leeward.local.network.sockets import datagrams, within
 from leeward.local.network.statistics import Statistics
-from tests.servers import port_block
+from tests.helpers.servers import port_block
 
 BASE = port_block()
 

@@ -17,7 +17,7 @@ from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import MODES, Cloud, Edge, Network, Query
 from leeward.policies.edge_cloud.planning.board import Board
 
-SHARED = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+SHARED = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 TYPES = 4
 
 

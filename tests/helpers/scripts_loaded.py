@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from types import ModuleType
 
-from tests.doc_blocks import ROOT
+from tests.helpers.doc_blocks import ROOT
 
 
 def script(name: str) -> ModuleType:

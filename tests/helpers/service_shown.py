@@ -16,7 +16,7 @@ from leeward.dashboard.service.page import routes
 from leeward.local import places
 from leeward.sim.memory import ListSink
 from tests.browser.driver import Browser
-from tests.http_api import TOKEN, Stage
+from tests.helpers.http_api import TOKEN, Stage
 
 AXE = (resources.files(axe_core_python) / "axe.min.js").read_text()
 SHOTS = Path("out/screenshots")

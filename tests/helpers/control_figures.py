@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leeward.core.metrics import TaskMetrics
-from tests.control_twins import TASKS, Cluster
+from tests.helpers.control_twins import TASKS, Cluster
 
 #: Tuples/s that each task receives and sends.
 RATE = 100.0

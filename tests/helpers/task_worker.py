@@ -19,7 +19,7 @@ from leeward.core.table import even_table
 from leeward.runtime import ElasticBolt, StatefulBolt
 from leeward.runtime.handover.courier import Courier
 from leeward.runtime.pacing import Pacing
-from tests.pipe_twin import frame
+from tests.helpers.pipe_twin import frame
 
 PACING = Pacing(practice=0)
 BOLT = {

@@ -11,7 +11,7 @@ from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings
 from leeward.core.table import even_table
 from leeward.sim.memory import ListSink, ManualClock, memory_ports
-from tests.control_twins import ID, NAME, Cluster
+from tests.helpers.control_twins import ID, NAME, Cluster
 
 STRUCTURE = Structure(
     id=ID,

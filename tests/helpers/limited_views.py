@@ -28,7 +28,7 @@ from leeward.core.table import even_table, replicas
 from leeward.policies.bimodal.mapping.play import PlayedPost, agents_of, gossip_round
 from leeward.policies.bimodal.mapping.rules import METHODS
 from leeward.policies.bimodal.model.agents_file import read_agents
-from tests.agiledart_views import Beside
+from tests.helpers.agiledart_views import Beside
 
 EDGES, CLOUDS = ("e0", "e1", "e2"), ("c0", "c1")
 NAMES = (*EDGES, *CLOUDS)

@@ -20,7 +20,7 @@ import redis
 from leeward.core.secrets import Secrets
 from leeward.wire.secrets import write_secrets
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PASSWORD = "secret word"
 URL_PASSWORD = PASSWORD.replace(" ", "%20")
 #: Ports for clusters, under those that the kernel deals out.

@@ -26,9 +26,9 @@ from leeward.core.control import (
 )
 from leeward.core.plan import Placement
 from leeward.sim.memory import snapshot_text
-from tests.control_twins import NODES, SLOTS, TASKS
-from tests.nimbus_twin import FakeNimbus
-from tests.servers import free_port
+from tests.helpers.control_twins import NODES, SLOTS, TASKS
+from tests.helpers.nimbus_twin import FakeNimbus
+from tests.helpers.servers import free_port
 
 NIMBUS = free_port()
 STARTED: list[subprocess.Popen] = []

@@ -8,7 +8,7 @@ from itertools import product
 from leeward.policies.edrp.problem.evaluate import Metrics, evaluate, verify
 from leeward.policies.edrp.problem.problem import Problem
 from leeward.policies.edrp.problem.values import Deployment
-from tests.oracles import multisets
+from tests.helpers.oracles import multisets
 
 
 def feasible(problem: Problem) -> Iterator[tuple[Deployment, Metrics]]:

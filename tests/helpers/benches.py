@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-BENCH = Path(__file__).parent / "bench"
+BENCH = Path(__file__).parents[1] / "bench"
 
 
 @contextmanager
