@@ -34,7 +34,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import httpx
 from machine import facts
 from rich.console import Console
 from rich.table import Table
@@ -60,9 +59,10 @@ from leeward.sim.world.grown import LOAD, grown, nodes_of, places_of
 from leeward.sim.world.shared import SharedCluster
 
 ROOT = Path(__file__).resolve().parents[2]
+CLIENT = Path(__file__).with_name("service_client.py")
 POLICIES = ("edrp", "agiledart", "even")
 CYCLE_S, MEMORY_MB = 5.0, 500
-PERIOD_S, STEADY_S, PATIENCE_S, LIMIT_S, TIMES = 60.0, 10.0, 120.0, 240.0, 20
+PERIOD_S, STEADY_S, PATIENCE_S, LIMIT_S = 60.0, 10.0, 120.0, 240.0
 #: The topologies have measured for so long when they are due: a clock that leaps over a minute would make each wait for
 #: two lines, as rates are not measured over a gap.
 MEASURED_S, SOON_S = 4.0, 0.5
@@ -326,47 +326,10 @@ def say(policy: str, what: str) -> None:
     print(f"{policy}: {what}; {memory_mb():.0f} MB", file=sys.stderr, flush=True)
 
 
-# --- clients, in another process
-
-
 def clients(url: str, name: str, ahead: float, seconds: float) -> dict[str, Any]:
     """The answers that a client of another process got, and how late it heard of events."""
-    command = [sys.executable, __file__, "--client", url, "--name", name, f"--ahead={ahead}", f"--seconds={seconds}"]
+    command = [sys.executable, str(CLIENT), url, name, str(ahead), str(seconds)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def client(url: str, name: str, ahead: float, seconds: float) -> dict[str, Any]:
-    paths = ("", "api/topologies", f"api/topologies/{name}", f"api/topologies/{name}/nodes", "metrics")
-    with httpx.Client(base_url=url, timeout=60) as session:
-        answers = [asked(session, path) for path in paths]
-        late = lateness(session, ahead, seconds)
-    return {"answers": answers, "events": late}
-
-
-def asked(session: httpx.Client, path: str) -> dict[str, Any]:
-    times, size = [], 0
-    for _ in range(TIMES):
-        began = time.perf_counter()
-        answer = session.get(path)
-        times.append(1000 * (time.perf_counter() - began))
-        assert answer.status_code == 200, answer.text
-        size = len(answer.content)
-    return {"path": f"/{path}", "median_ms": round(statistics.median(times), 1), "slowest_ms": round(max(times), 1),
-            "bytes": size}  # fmt: skip
-
-
-def lateness(session: httpx.Client, ahead: float, seconds: float) -> dict[str, Any]:
-    """Between an event and the moment in which a listener of all topologies has it; those of before left out."""
-    late, began = [], time.time()
-    with session.stream("GET", "api/events", timeout=httpx.Timeout(60, read=60)) as answer:
-        for line in answer.iter_lines():
-            if line.startswith("data: "):
-                late.append(time.time() + ahead - json.loads(line[6:])["t"])
-            if time.time() - began > seconds:
-                break
-    late.sort()
-    return {"heard": len(late), "per_s": round(len(late) / seconds, 1), "median_ms": round(1000 * late[len(late) // 2]),
-            "worst_ms": round(1000 * late[-1])}  # fmt: skip
 
 
 # --- the tables
@@ -429,18 +392,11 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cycles", type=int)
     parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="no cycle begins after so long, for each policy")
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)  # this policy in this process, as JSON
-    parser.add_argument("--client", metavar="URL", help=argparse.SUPPRESS)
-    for name in ("--ahead", "--seconds"):
-        parser.add_argument(name, type=float, default=0.0, help=argparse.SUPPRESS)
-    parser.add_argument("--name", default="", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = options_of(arguments)
-    if options.client:
-        print(json.dumps(client(options.client, options.name, options.ahead, options.seconds)))
-        return 0
     size, cycles = (QUICK, 3) if options.quick else (FULL, 10)
     cycles = options.cycles or cycles
     if options.one:
