@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -30,6 +31,15 @@ def test_a_legend_stays_within_a_picture_of_one_panel(tmp_path: Path, length: in
     found = re.findall(r'<text[^>]* x="([-\d.]+)"[^>]*>(\d a*)</text>', svg)
     assert len(found) == len(names)
     assert all(float(x) >= 0 and float(x) + LETTER * len(name) <= float(box[1]) for x, name in found)
+
+
+@pytest.mark.parametrize(("values", "ticks"), [((15.0, math.nan, 15.0), ["15"]), ((8.0, 9.0), ["8", "9"])])
+def test_counts_have_whole_numbers_at_their_axis(tmp_path: Path, values: tuple[float, ...], ticks: list[str]):
+    file = tmp_path / "counts.svg"
+    curves = (Curve(name="edrp", values=values),)
+    draw(file, [Panel(title="replicas", unit="replicas", kind="lines", along="minute", curves=curves)], title="counts")
+    axis = file.read_text().partition('id="matplotlib.axis_2"')[2]
+    assert re.findall(r">([\d.]+)</text>", axis) == ticks
 
 
 def test_equal_panels_give_equal_bytes(tmp_path: Path):

@@ -77,6 +77,8 @@ def _panel(axis: Any, panel: Panel) -> None:
         )
     if panel.logarithmic:
         axis.set_yscale("log")
+    elif all(math.isnan(value) or float(value).is_integer() for curve in panel.curves for value in curve.values):
+        axis.locator_params(axis="y", integer=True, min_n_ticks=1)  # nothing has 14.5 replicas
     axis.set_title(panel.title, fontsize=9)
     axis.set_ylabel(panel.unit)
     axis.spines[["top", "right"]].set_visible(False)
