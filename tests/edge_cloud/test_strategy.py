@@ -50,8 +50,9 @@ def test_dataflows_come_and_go_and_no_constraint_breaks(method: str, kind: str, 
         assert method in BOUNDLESS or violations(board) == ()
     for name in list(board.active):
         board.remove(name)
+        slower = set(violations(board))  # by the departure alone: some tables have less overhead for three than for two
         settle(chosen, board, rng)
-        assert method in BOUNDLESS or violations(board) == ()
+        assert method in BOUNDLESS or set(violations(board)) <= slower
     assert not board.loads.count.any()
 
 
