@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from leeward.policies.bimodal.mapping.messages import KINDS, Ack, Asked, Submit
 from leeward.policies.bimodal.model.agents_file import Agents, agents_from_json
 from tests.helpers.bimodal_agents import SECRET, document, task
 from tests.helpers.servers import port_block
+from tests.helpers.waiting import wait_for
 
 LEASE_S = 3.0
 LEEWARD = [sys.executable, "-m", "leeward"]
@@ -92,13 +93,6 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
             running.stop(server)
 
 
-def eventually(true: Callable[[], bool], within_s: float) -> None:
-    until = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.2)
-
-
 @pytest.mark.timeout(120)
 def test_a_task_is_mapped_a_second_one_takes_the_other_way_and_a_third_has_to_wait(run: Running):
     code, found = run.map(task("a"))
@@ -112,12 +106,12 @@ def test_a_task_is_mapped_a_second_one_takes_the_other_way_and_a_third_has_to_wa
     code, found = run.map(task("c"))
     assert code == 1 and found["tasks"][0]["status"] == "refused"
     assert run.leeward("end", str(run.file), "a", "3", "--secret", str(run.secret)).returncode == 0
-    eventually(lambda: run.ask(0, Asked(task="")).held == 1, 5)
+    wait_for(lambda: run.ask(0, Asked(task="")).held == 1, 5)
     code, found = run.map(task("d"))
     assert code == 0 and found["tasks"][0]["servers"] == first
     for name in ("b", "d"):
         run.leeward("end", str(run.file), name, "3", "--secret", str(run.secret))
-    eventually(lambda: run.holding() == [], 5)
+    wait_for(lambda: run.holding() == [], 5)
 
 
 @pytest.mark.timeout(120)
@@ -126,7 +120,7 @@ def test_a_policys_letters_are_answered_but_for_an_agent_that_is_away(run: Runni
     questions = [Letter(server, Asked(task="t"), answered=True) for server in (2, 3)]
     submitted = Letter(3, Submit(spec=_tasks_of([task("t")])[0]), answered=False)
     assert [(server, told.status) for server, told in post.exchange(questions)] == [(2, ""), (3, "")]
-    eventually(lambda: [told.status for _, told in post.exchange([submitted, questions[1]])] == ["running"], 10)
+    wait_for(lambda: [told.status for _, told in post.exchange([submitted, questions[1]])] == ["running"], 10)
     run.stop(2, signal.SIGKILL)
     for seconds in (2.5, 0.5):  # it is waited for once, and then left alone for a while
         began = time.monotonic()
@@ -141,7 +135,7 @@ def test_frames_without_the_secret_are_dropped_and_counted_and_the_agent_serves_
     for frame in (forged, LENGTH.pack(40) + b"x" * 40, LENGTH.pack(2**31)):
         with socket.create_connection((host, port), 5) as connection:
             connection.sendall(frame)
-    eventually(lambda: sum(run.ask(3, AskTraffic()).dropped.values()) == 3, 5)
+    wait_for(lambda: sum(run.ask(3, AskTraffic()).dropped.values()) == 3, 5)
     assert run.ask(3, AskTraffic()).dropped == {"forged": 2, "malformed": 1}
     assert run.map(task())[0] == 0
 
@@ -156,13 +150,13 @@ def test_a_server_that_is_killed_is_left_out_and_nothing_stays_reserved(run: Run
         told = run.ask(3, Asked(task="a"))
         return told.status == "running" and lost not in [visit.at for visit in told.walk.visits]
 
-    eventually(mapped_again, 10 * LEASE_S)
+    wait_for(mapped_again, 10 * LEASE_S)
     told = run.ask(3, Asked(task="a"))
     assert {visit.at for visit in told.walk.visits if visit.ran} == rest
     run.leeward("end", str(run.file), "a", "3", "--secret", str(run.secret))
-    eventually(lambda: run.holding() == [], 3 * LEASE_S)
+    wait_for(lambda: run.holding() == [], 3 * LEASE_S)
     run.start(lost)
-    eventually(lambda: run.map(task("b"))[0] == 0, 20)
+    wait_for(lambda: run.map(task("b"))[0] == 0, 20)
 
 
 def test_sigterm_ends_an_agent_in_order(run: Running):

@@ -11,8 +11,9 @@ import redis
 
 from leeward.core.control import Phase
 from leeward.core.metrics import TaskMetrics
-from tests.helpers.control_commands import App, actions, events, finish, leeward, wait_for
+from tests.helpers.control_commands import App, actions, events, finish, leeward
 from tests.helpers.control_twins import TASKS
+from tests.helpers.waiting import wait_for
 
 
 def test_reconfigure_by_itself_when_nobody_leads(bots, tmp_path):

@@ -35,6 +35,7 @@ from leeward.sim.memory import (
 )
 from tests.helpers.control_twins import FIRST, SLOTS
 from tests.helpers.servers import silent_port
+from tests.helpers.waiting import wait_for
 
 
 class MemoryPorts:
@@ -273,26 +274,19 @@ def test_only_the_last_claim_writes(ports):
     assert (claim.record, claim.journal) == (record(epoch=2), None)
 
 
-def wait_until(condition, timeout_s=5.0):
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "in time"
-        time.sleep(0.01)
-
-
 def test_barriers_wake_and_tell_who_is_new(ports):
     store, wakes = ports.barriers(), []
     wake = lambda: wakes.append(1)  # noqa: E731
     assert store.reports("cut-1", (), wake) == {}
     first = Report(task=2, component="work", bytes=7)
     ports.report("cut-1", first)
-    wait_until(lambda: wakes)
+    wait_for(lambda: wakes, 5.0)
     assert store.reports("cut-1", (), wake) == {2: first}
     assert store.reports("cut-1", (), wake) == {2: first}
     second = Report(task=3, component="work", error="RedisError: down")
     wakes.clear()
     ports.report("cut-1", second)
-    wait_until(lambda: wakes)
+    wait_for(lambda: wakes, 5.0)
     assert len(wakes) == 1 or isinstance(ports, MemoryPorts), "watches do not pile up"
     assert store.reports("cut-1", {2}, wake) == {3: second}
 
@@ -312,7 +306,7 @@ def test_recovery_requests_and_drop(ports):
     assert store.recoveries(wake) == {}
     second, third = Loss(task=2, why="a tuple was lost"), Loss(task=3, why="it has just started", fresh=True)
     ports.recover(3, second)
-    wait_until(lambda: wakes)
+    wait_for(lambda: wakes, 5.0)
     ports.recover(4, third)
     for name in ("cut-1", "cut-10", "ready-3", "ready-4"):
         ports.report(name, Report(task=1, component="source"))
@@ -329,11 +323,11 @@ def test_snapshot_and_draining(ports):
     wake = lambda: wakes.append(1)  # noqa: E731
     assert store.snapshot(wake) is None
     ports.publish('{"version":1}')
-    wait_until(lambda: wakes)
+    wait_for(lambda: wakes, 5.0)
     assert store.snapshot(wake) == '{"version":1}'
     wakes.clear()
     ports.publish('{"version":2}')
-    wait_until(lambda: wakes)
+    wait_for(lambda: wakes, 5.0)
     store.set_draining("127.0.0.11", True)
     store.set_draining("127.0.0.11", True)
     store.set_draining("127.0.0.12", True)
@@ -363,7 +357,7 @@ def test_requests_are_answered(ports):
     wake = lambda: wakes.append(1)  # noqa: E731
     assert service.pending(wake) is None
     name = person.ask({"replicas": {"work": {"n1": 2}}})
-    wait_until(lambda: wakes)
+    wait_for(lambda: wakes, 5.0)
     later = person.ask({"replicas": {"work": {"n1": 3}}})  # while the first is being carried out
     assert service.pending(wake) == {"id": name, "replicas": {"work": {"n1": 2}}}
     told = threading.Event()

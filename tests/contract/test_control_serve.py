@@ -12,8 +12,9 @@ import pytest
 from leeward.core.control import Phase
 from leeward.core.secrets import Secrets
 from leeward.wire.secrets import write_secrets
-from tests.helpers.control_commands import actions, events, finish, leeward, wait_for
+from tests.helpers.control_commands import actions, events, finish, leeward
 from tests.helpers.otlp_receiver import Receiver, attributes, received
+from tests.helpers.waiting import wait_for
 
 TOKEN = "a-token-of-the-tests-0123456789"
 

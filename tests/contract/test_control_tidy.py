@@ -18,11 +18,12 @@ from leeward.core.leftovers import Leftover
 from leeward.core.plan import Placement
 from leeward.core.secrets import FILE_VARIABLE, Secrets
 from leeward.wire.secrets import write_secrets
-from tests.helpers.control_commands import STARTED, App, Bots, actions, events, finish, leeward, wait_for
+from tests.helpers.control_commands import STARTED, App, Bots, actions, events, finish, leeward
 from tests.helpers.control_twins import SLOTS
 from tests.helpers.nimbus_twin import Cluster as NimbusState
 from tests.helpers.nimbus_twin import serving
 from tests.helpers.servers import PASSWORD, free_port
+from tests.helpers.waiting import wait_for
 
 GONE, RUNS = "gone-1-1600000000", "runs-2-1600000000"
 

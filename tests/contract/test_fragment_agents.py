@@ -13,7 +13,8 @@ from leeward.policies.agiledart.recovery.scheme import Fragments
 from leeward.policies.agiledart.recovery.settings import FragmentSettings
 from leeward.runtime.state.scattered import Scattered
 from leeward.wire.fragments import GREETING, MAGIC, VERSION, AgentClient
-from tests.helpers.fragment_agents import SECRET, Agents, wait_for
+from tests.helpers.fragment_agents import SECRET, Agents
+from tests.helpers.waiting import wait_for
 
 BLOBS = {group: random.Random(group).randbytes(40_000 + group) for group in range(16)}
 

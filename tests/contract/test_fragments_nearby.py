@@ -30,9 +30,9 @@ from leeward.runtime.state.scattered import Scattered
 from leeward.runtime.state.schemes import scattered_of
 from leeward.runtime.state.store import TaskStore
 from leeward.wire.fragments import AgentClient
-from tests.helpers.fragment_agents import wait_for
 from tests.helpers.overlay_agents import Agents, joined
 from tests.helpers.servers import RedisServer, port_block
+from tests.helpers.waiting import wait_for
 
 SECRET = b"of this test"
 STATE = {group: {"bytes": random.Random(group).randbytes(20_000 + group)} for group in range(8)}

@@ -13,22 +13,12 @@ import pytest
 from streamparse.thrift import storm_thrift
 
 from leeward.core.control import Phase
-from tests.helpers.control_commands import (
-    NIMBUS,
-    App,
-    Bots,
-    actions,
-    beat,
-    end_started,
-    events,
-    finish,
-    leeward,
-    wait_for,
-)
+from tests.helpers.control_commands import NIMBUS, App, Bots, actions, beat, end_started, events, finish, leeward
 from tests.helpers.control_twins import SLOTS
 from tests.helpers.nimbus_twin import Cluster as NimbusState
 from tests.helpers.nimbus_twin import serving
 from tests.helpers.servers import RedisServer, ZooKeeperServer, free_port
+from tests.helpers.waiting import wait_for
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 

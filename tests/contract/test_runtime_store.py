@@ -15,7 +15,8 @@ from leeward.core.secrets import Secrets
 from leeward.runtime.state import nearby, snapshot
 from leeward.runtime.state.schemes import scattered_of
 from leeward.runtime.state.store import TaskStore
-from tests.helpers.fragment_agents import SECRET, Agents, wait_for
+from tests.helpers.fragment_agents import SECRET, Agents
+from tests.helpers.waiting import wait_for
 
 STATE = {"a": [1, 2.5, None, True, b"\x00\xff", "é", {"nested": [1]}], "b": 2**62}
 

@@ -21,11 +21,12 @@ from kazoo.exceptions import KazooException
 
 from leeward.core.metrics import TaskMetrics
 from leeward.wire.redis import client
-from tests.helpers.control_commands import NIMBUS, App, Bots, actions, end_started, events, finish, leeward, wait_for
+from tests.helpers.control_commands import NIMBUS, App, Bots, actions, end_started, events, finish, leeward
 from tests.helpers.control_twins import TASKS
 from tests.helpers.nimbus_twin import Cluster as NimbusState
 from tests.helpers.nimbus_twin import serving
 from tests.helpers.servers import RedisServer, ZooKeeperServer
+from tests.helpers.waiting import wait_for
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import redis
@@ -178,13 +177,6 @@ def finish(process, timeout=60):
 
 def events(file: Path):
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-
-def wait_for(condition, timeout_s=45.0):
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "in time"
-        time.sleep(0.05)
 
 
 def actions(file):

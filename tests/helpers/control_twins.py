@@ -284,6 +284,7 @@ def results(sink):
 
 
 def carry_on(cluster, clock, coord, until, rounds=100):
+    """Coordinator and tasks act until this is so; supervisors do not, and only the test says that a task is silent."""
     for _ in range(rounds):
         coord.work()
         cluster.check_cuts()

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from leeward.core.secrets import Secrets
@@ -95,11 +94,3 @@ class Agents:
         line = process.stdout.readline()
         assert line.startswith("fragments are kept at "), line
         return line.split()[-1]
-
-
-def wait_for(condition, seconds: float = 20.0) -> None:
-    """Until it holds."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""What tasks tell over some spans, and a learner that has heard it."""
+"""Measurements of two tasks over some spans, and a learner that has observed them."""
 
 from __future__ import annotations
 

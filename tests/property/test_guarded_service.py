@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from leeward.control.loop import Inline
-from leeward.control.ports import ComponentFacts, Structure
 from leeward.control.presence import Presence
 from leeward.control.reservations import Reservations
 from leeward.control.term import Term
@@ -22,21 +21,13 @@ from leeward.core.plan import Estimate, Placement, Plan
 from leeward.core.settings import Settings
 from leeward.core.table import replicas
 from leeward.sim.memory import ManualClock, MemoryRequests, memory_ports
+from tests.helpers.control_stage import STRUCTURE
 from tests.helpers.control_twins import ID, NAME, SLOTS, Cluster
 
 COOL_DOWN_S, SCALE_DOWN_S, NO_RETURN_S, GAIN, CAPACITY = 5.0, 4.0, 12.0, 0.02, 4
 GAINS = (0.3, 0.3, 0.3, 0.019)
 #: Of `work`; None: the policy wants no change.
 WANTED = (None, {"n1": 1}, {"n2": 1}, {"n1": 1, "n2": 1}, {"n2": 1, "n3": 1}, {"n1": 1, "n2": 1, "n3": 1})
-STRUCTURE = Structure(
-    id=ID,
-    name=NAME,
-    components=(
-        ComponentFacts(id="sink", kind="stateful", inputs=("work",)),
-        ComponentFacts(id="source", kind="source", inputs=()),
-        ComponentFacts(id="work", kind="stateful", inputs=("source",)),
-    ),
-)
 
 
 class Wishes:
