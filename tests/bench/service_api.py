@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import statistics
 import sys
 import time
 from itertools import pairwise
@@ -23,6 +22,7 @@ import httpx
 from machine import facts
 from rich.console import Console
 from rich.table import Table
+from service_client import asked
 
 from leeward.adapters.events import Fan
 from leeward.adapters.http.server import Where, answering
@@ -32,7 +32,6 @@ from leeward.control.report.rings import COARSE, FINE
 from leeward.sim.memory import ListSink, ManualClock
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMES = 20
 
 
 def tell(knowledge: Knowledge, clock: ManualClock, topologies: int, components: int, nodes: int) -> float:
@@ -69,19 +68,6 @@ def measured(topology: str, names: list[str], number: int, nodes: int) -> dict[s
     }  # fmt: skip
 
 
-def asked(url: str, path: str) -> tuple[float, float, int]:
-    """(median ms, slowest ms, bytes) of an answer."""
-    times, size = [], 0
-    with httpx.Client(base_url=url, timeout=60) as client:
-        for _ in range(TIMES):
-            began = time.perf_counter()
-            answer = client.get(path)
-            times.append(1000 * (time.perf_counter() - began))
-            assert answer.status_code == 200, answer.text
-            size = len(answer.content)
-    return statistics.median(times), max(times), size
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("topologies", 50), ("components", 40), ("nodes", 1000)):
@@ -90,14 +76,13 @@ def main() -> int:
     clock, sink = ManualClock(now=1e9), ListSink()
     knowledge = Knowledge(clock)
     event_us = tell(knowledge, clock, options.topologies, options.components, options.nodes)
-    rows = []
     where = Where(host="127.0.0.1", port=0)
     with answering(where, "", knowledge, Fan(sink, knowledge), explain=EXPLAIN):
         url = sink.of("http_listens")[0]["url"]
-        for path in ("api/topologies", "api/topologies/t00", "api/topologies/t00/nodes", "api/topologies/t00/plan",
-                     "api/topologies/t00/series?figure=rate", "api/topologies/t00/series", "metrics"):  # fmt: skip
-            median, slowest, size = asked(url, path)
-            rows.append({"path": path, "median_ms": round(median, 2), "slowest_ms": round(slowest, 2), "bytes": size})
+        paths = ("api/topologies", "api/topologies/t00", "api/topologies/t00/nodes", "api/topologies/t00/plan",
+                 "api/topologies/t00/series?figure=rate", "api/topologies/t00/series", "metrics")  # fmt: skip
+        with httpx.Client(base_url=url, timeout=60) as session:
+            rows = [asked(session, path) for path in paths]
     memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result = {
         **vars(options), "memory_mb": round(memory_mb), "event_us": round(event_us, 1), "rows": rows,

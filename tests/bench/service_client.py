@@ -34,7 +34,7 @@ def asked(session: httpx.Client, path: str) -> dict[str, Any]:
         times.append(1000 * (time.perf_counter() - began))
         assert answer.status_code == 200, answer.text
         size = len(answer.content)
-    return {"path": f"/{path}", "median_ms": round(statistics.median(times), 1), "slowest_ms": round(max(times), 1),
+    return {"path": f"/{path}", "median_ms": round(statistics.median(times), 2), "slowest_ms": round(max(times), 2),
             "bytes": size}  # fmt: skip
 
 
