@@ -135,6 +135,8 @@ def test_drain_and_undo(bots):
     assert bots.client.get_children("/leeward/draining") == ["n2"]
     assert finish(leeward("drain", "n2", "--undo", *zoo))[:2] == (0, "n2 may be used again")
     assert bots.client.get_children("/leeward/draining") == []
+    assert answer("drain", "n2", *zoo) == (0, {"node": "n2", "draining": True}), "as the API answers"
+    assert answer("drain", "n2", "--undo", *zoo) == (0, {"node": "n2", "draining": False})
 
 
 def test_what_a_request_came_to_is_told_in_each_form(bots):

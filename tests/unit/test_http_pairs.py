@@ -124,6 +124,13 @@ def test_every_route_has_its_command_or_a_reason(tmp_path):
     assert not paired & NOT_A_COMMAND.keys()
 
 
+@pytest.mark.parametrize("name", sorted(PAIRS))
+def test_every_such_command_prints_for_programs_and_shows_an_example(name):
+    command = commands()[name]
+    assert "--output" in {option for one in command.params for option in one.opts}
+    assert f"Example: leeward {name} " in f"{command.help} {command.epilog}"
+
+
 def fields(route: tuple[str, str]) -> set[str]:
     """Parameters and fields of the body, by the published document."""
     with stage().client() as client:

@@ -178,6 +178,7 @@ def drain(
     zookeeper: ZooKeeperOption = None,
     nimbus: NimbusOption = None,
     cluster: ClusterOption = None,
+    output: OutputOption = Output.table,
 ) -> None:
     """Empty a node: its replicas leave with the next plan.
 
@@ -202,7 +203,10 @@ def drain(
         finally:
             client.stop()
             client.close()
-    typer.echo(f"{node} {'may be used again' if undo else 'drains'}")
+    if output is Output.table:
+        typer.echo(f"{node} {'may be used again' if undo else 'drains'}")
+    else:
+        show({"node": node, "draining": not undo}, output)
 
 
 def reconfigure(
