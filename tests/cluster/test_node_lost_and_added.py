@@ -45,9 +45,15 @@ def nodes_of_count(running: Running) -> dict[str, int]:
     return deployment(tables, slots)["count"] if known else {}
 
 
+def nodes_of(running: Running, component: str) -> set[str]:
+    """Nodes on which Storm has its tasks."""
+    slots = running.snapshot().assigned.slots
+    return {slots[task].node for task in running.tasks(component) if task in slots}
+
+
 @contextmanager
 def slow(stage: Stage, folder: Path, name: str) -> Iterator[Running]:
-    """The topology, pinned as above; its service leads, and numbers flow."""
+    """The topology, placed as above by its service; numbers flow."""
     source, sink, third = stage.cluster.nodes
     pins = {"numbers": [source.name], "count": [sink.name, third.name], "sink": [sink.name]}
     options = [
@@ -60,6 +66,8 @@ def slow(stage: Stage, folder: Path, name: str) -> Iterator[Running]:
         served = PlansServed(running, folder, options=OPTIONS)
         try:
             await_(lambda: served.events("first_record"), "the service to lead")
+            placed = {"numbers": {source.name}, "sink": {sink.name}}
+            await_(lambda: {name: nodes_of(running, name) for name in placed} == placed, "source and sink as pinned")
             yield running
             served.end()
         finally:
@@ -69,7 +77,7 @@ def slow(stage: Stage, folder: Path, name: str) -> Iterator[Running]:
 def test_a_lost_node_is_left_at_once_and_used_again_when_it_is_back(stage_: Stage, tmp_path: Path):
     _, sink, third = stage_.cluster.nodes
     with slow(stage_, tmp_path, "lost_node") as running:
-        await_(lambda: third.name in nodes_of_count(running), "more replicas, as the second node has room for one")
+        await_(lambda: len(nodes_of_count(running)) == 2, "more replicas than the second node has room for")
         running.stream.exact(400)
         lost = time.monotonic()
         kill(stage_, third)
