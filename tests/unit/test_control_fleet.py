@@ -68,7 +68,8 @@ def test_a_fleet_leads_what_is_ours_and_a_failure_of_one_is_not_anothers():
     stop.set()
     fleet.run(stop)
     assert sorted(served) == ["bad", "bad", "ours"] and fleet.led == ()
-    assert [action for action, _ in sink.events].count("waiting") == 1
+    told = [(action, fields.get("server")) for action, fields in sink.events if action in ("waiting", "server_back")]
+    assert told == [("waiting", None), ("server_back", "Nimbus")], "the page takes it back"
     assert ("service_failed", {"topology": "bad", "why": "setting is wrong. Mend it."}) in sink.events
 
 

@@ -194,6 +194,23 @@ def test_a_leader_that_stands_by_again_lacks_nothing_that_the_new_one_tells(acti
     assert at(fold(known, "standby", {}, 5.0), 60.0).missing == ()
 
 
+def test_a_service_that_loses_the_lead_leaves_decisions_and_figures_to_the_next_leader():
+    started = {"epoch": 3, "changes": [], "reason": "slow"}
+    known = led(
+        (3.0, "frozen", {"why": "release"}), (3.1, "plan_proposed", {"plan": 3}), (3.2, "reconfiguration_started", started)
+    )  # fmt: skip
+    assert at(known, 3.5).current and at(known, 3.5).rate and at(known, 3.5).components[0].rate
+    lost = fold(known, "leadership_lost", {"why": "session lost"}, 4.0)
+    assert at(lost, 4.0).current and at(lost, 4.0).rate, "perhaps it leads again at once"
+    standby = at(fold(lost, "standby", {}, 5.0), 60.0)
+    assert (standby.current, standby.plan, standby.proposal, standby.frozen) == (None, None, None, None)
+    assert (standby.rate, standby.response_s, standby.cost_per_h, standby.deployment) == (None, None, None, {})
+    assert all(one.busy is None and one.rate is None and one.replicas == 0 for one in standby.components)
+    again = at(fold(lost, "leading", {}, 5.0), 5.5)
+    assert (again.proposal, again.frozen) == (None, None), "it tells of them again, if they hold"
+    assert again.current, "nobody else has led meanwhile, and it goes on"
+
+
 def test_measurements_that_stay_away_are_late():
     known = led()
     assert at(known, 2.0 + LATE_S).missing == ()
@@ -302,7 +319,7 @@ def test_decisions_have_ids_and_are_told_again_from_any_of_them():
     ]  # fmt: skip
     assert [event.id - start for event in knowledge.events(0, "other")] == [8]
     assert knowledge.missing[0].what == "server"
-    knowledge.emit("serving", {})
+    knowledge.emit("server_back", {"server": "Nimbus"})
     assert knowledge.missing == ()
 
 

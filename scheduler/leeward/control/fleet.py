@@ -66,6 +66,8 @@ class Fleet:
             for name in to_start(running, self._led, self._foreign):
                 if name not in self.led:  # the service of a killed one tidies up first
                     self._begin(name, running[name], stop)
+            if self._away:
+                self._sink.emit("server_back", {"server": "Nimbus"})
             self._away = False
         except ClusterRefusedError as error:
             if not self._away:

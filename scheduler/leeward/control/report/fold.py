@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import Any
 
 from leeward.control.lateness import LATE_S
 from leeward.control.report import reading as read
@@ -145,9 +146,12 @@ def _another(known: Known, fields: Fields) -> bool:
 def _role(role: str) -> Callable[[Known, Fields, float], Known]:
     def handle(known: Known, fields: Fields, now: float) -> Known:
         after = replace(known, report=replace(known.report, role=role))
-        if role == "leader":
+        if role == "leader":  # it tells of a freeze and of a proposal anew
+            after = replace(after, report=replace(after.report, **_DECIDED, plan=_unproposed(after.report.plan)))
             return _has(after, "leader", "server", "service", "ZooKeeper")
         if role == "standby":  # the leader tells of these by itself
+            report = replace(after.report, current=None, plan=None, **_DECIDED, **_MEASURED)
+            after = replace(after, report=report, rates={}, queued={}, models={})
             return _has(after, "leader", "server", "ZooKeeper", "measurements", "state", "tasks", "clocks")
         if role == "lost":
             return _lacks(after, "leader", read.text(fields.get("why")), now)
@@ -156,6 +160,17 @@ def _role(role: str) -> Callable[[Known, Fields, float], Known]:
         return replace(after, report=replace(after.report, current=None), lacks={})
 
     return handle
+
+
+_DECIDED: Mapping[str, Any] = {"proposal": None, "frozen": None}
+_MEASURED: Mapping[str, Any] = {
+    "measured_at": None, "rate": None, "response_s": None, "modelled_response_s": None, "backlog": None,
+    "state_bytes": None, "cost_per_h": None, "deployment": {}, "rest": None,
+}  # fmt: skip
+
+
+def _unproposed(plan: PlanSeen | None) -> PlanSeen | None:
+    return None if plan is not None and plan.verdict == "proposed" else plan
 
 
 def _measured(known: Known, fields: Fields, now: float) -> Known:
