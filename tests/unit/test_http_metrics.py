@@ -47,6 +47,14 @@ def values(family):
     }
 
 
+@pytest.mark.parametrize("version", ['"1.0.0"', "v1", "1.x", ""])
+def test_a_version_that_is_no_number_gets_the_text_of_prometheus_or_openmetrics(version):
+    exposition = Metrics(Stage().knowledge).exposition
+    for media in ("application/openmetrics-text", "text/plain"):
+        content, kind = exposition(f"{media}; version={version}")
+        assert b"leeward_leader" in content and kind.startswith(("application/openmetrics-text", "text/plain"))
+
+
 def test_a_topology_that_was_killed_fires_no_rule():
     stage = Stage()
     stage.knowledge.emit("topology_gone", {"topology": "taxi", "topology_id": "taxi-1", "why": "it was killed"})

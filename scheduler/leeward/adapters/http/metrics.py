@@ -77,7 +77,10 @@ class Metrics:
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type: OpenMetrics for a client that accepts it, else Prometheus' text."""
-        encode, kind = choose_encoder(accept)
+        try:
+            encode, kind = choose_encoder(accept)
+        except (TypeError, ValueError):  # it compares versions as numbers, and a client may send anything
+            encode, kind = choose_encoder("")
         return encode(self._registry), kind
 
     def describe(self) -> Iterable[Metric]:
