@@ -9,6 +9,7 @@ import pytest
 
 from leeward.cli._output import Output, document_text
 from leeward.control.dry_run import dry_run, no_letters, plan_document, preview_by_hand
+from leeward.control.loop import plan_fields
 from leeward.core.errors import ConfigError, PlanError
 from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings, settings_from, with_options
@@ -26,6 +27,8 @@ def test_the_infinite_objective_of_a_deployment_that_breaks_a_bound_is_null():
     document = plan_document(wider(view(), objective=0.5, objective_now=math.inf), view(), Settings(), frozen=False)
     assert document["objective_now"] is None and document["objective"] == 0.5
     assert json.loads(document_text(document, Output.json))["change"] is True
+    logged = plan_fields(wider(view(), objective_now=math.inf), view())  # `serve --once` tells these, too
+    assert json.loads(json.dumps(logged, allow_nan=False))["objective_now"] is None
 
 
 def test_a_change_tells_its_way_and_what_holds_it_up():

@@ -5,13 +5,12 @@ Nothing is carried out. `leeward plan` and the HTTP API tell the same document.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from leeward.control.guard import by_hand, changes_nothing
-from leeward.control.loop import plan_fields, refusal
+from leeward.control.loop import finite, plan_fields, refusal
 from leeward.control.ports import Post
 from leeward.control.preview import preview
 from leeward.control.registry import Policies
@@ -40,10 +39,10 @@ def dry_run(
 def plan_document(plan: Plan, view: ClusterView, settings: Settings, *, frozen: bool) -> dict[str, Any]:
     """A plan, whether the guards let it through, and how it would be carried out. Pure."""
     about = {"topology": view.topology, "policy": settings.policy, "approval": settings.approval}
-    fields = {name: _finite(value) for name, value in plan_fields(plan, view).items()} | learnt_by(view)
+    fields = plan_fields(plan, view) | learnt_by(view)
     if view.rest is not None and plan.estimate.response_s is not None:
         whole_s = max(0.0, plan.estimate.response_s + view.rest.seconds)
-        fields["response_with_rest_s"] = _finite(round(whole_s, 6))
+        fields["response_with_rest_s"] = finite(round(whole_s, 6))
     if changes_nothing(plan, view):
         return about | {"change": False, "refused": "", **fields}
     refused = "the topology is frozen" if frozen else refusal(plan, view, settings)
@@ -68,8 +67,3 @@ def no_letters(_: Directory) -> Post:
         "this policy asks peers, and this dry run may not write to them.",
         remedy="Use leeward plan where the service runs.",
     )
-
-
-def _finite(value: object) -> object:
-    """JSON has no infinity: the objective of a deployment that breaks a bound is told as null."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

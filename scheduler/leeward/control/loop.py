@@ -6,6 +6,7 @@ for another epoch than the one in force is refused, like everything else that th
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections.abc import Callable, Mapping
@@ -205,6 +206,11 @@ def refusal(plan: Plan, view: ClusterView, settings: Settings) -> str:
     )
 
 
+def finite(value: float) -> float | None:
+    """JSON has no infinity: the objective of a deployment that breaks a bound is told as null."""
+    return value if math.isfinite(value) else None
+
+
 def plan_fields(plan: Plan, view: ClusterView) -> dict[str, object]:
     """Fields of a plan for the log."""
     fields: dict[str, object] = {"reason": plan.reason, "epoch": view.epoch}
@@ -213,7 +219,7 @@ def plan_fields(plan: Plan, view: ClusterView) -> dict[str, object]:
         name: round(m.service_rate, 1) for name, m in sorted(view.measured.items()) if m.service_rate
     }
     known = {name: value for name, value in asdict(plan.estimate).items() if value is not None}
-    fields |= {name: value if isinstance(value, bool) else round(value, 6) for name, value in known.items()}
+    fields |= {name: value if isinstance(value, bool) else finite(round(value, 6)) for name, value in known.items()}
     if plan.placement and set(plan.placement) <= set(view.assignment):
         before, after = deployment(view.tables, view.assignment), deployment(plan.tables, plan.placement)
         fields["deployment"] = after
