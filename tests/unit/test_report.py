@@ -196,9 +196,8 @@ def test_a_leader_that_stands_by_again_lacks_nothing_that_the_new_one_tells(acti
 
 def test_a_service_that_loses_the_lead_leaves_decisions_and_figures_to_the_next_leader():
     started = {"epoch": 3, "changes": [], "reason": "slow"}
-    known = led(
-        (3.0, "frozen", {"why": "release"}), (3.1, "plan_proposed", {"plan": 3}), (3.2, "reconfiguration_started", started)
-    )  # fmt: skip
+    frozen, proposed = (3.0, "frozen", {"why": "release"}), (3.1, "plan_proposed", {"plan": 3})
+    known = led(frozen, proposed, (3.2, "reconfiguration_started", started))
     assert at(known, 3.5).current and at(known, 3.5).rate and at(known, 3.5).components[0].rate
     lost = fold(known, "leadership_lost", {"why": "session lost"}, 4.0)
     assert at(lost, 4.0).current and at(lost, 4.0).rate, "perhaps it leads again at once"

@@ -39,12 +39,17 @@ class Inline(Executor):
 
 
 class Aside(Executor):
-    """Runs on a thread that is not joined at the end: a solver may take seconds, Ctrl-C must not."""
+    """Runs on a thread that is not joined at the end: a solver may take seconds, Ctrl-C must not.
+
+    Work that was cancelled before it began does not begin; what comes of work that was cancelled later is dropped.
+    """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
 
         def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
             try:
                 future.set_result(fn(*args, **kwargs))
             except Exception as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
@@ -19,6 +19,7 @@ from leeward.adapters.http import answers
 from leeward.adapters.http.access import Guard, may_act
 from leeward.adapters.http.acts import ACTS, NODE_ACTS, Act, NodeAct, Reconfigure
 from leeward.adapters.http.asking import Asking, check_named
+from leeward.adapters.http.calls import Calls
 from leeward.adapters.http.desk import Desk
 from leeward.adapters.http.given import body_of, query_of, said
 from leeward.adapters.http.metrics import Metrics
@@ -39,14 +40,12 @@ from leeward.adapters.http.stream import LISTENERS, stream
 from leeward.adapters.http.studies import Studies
 from leeward.adapters.organisations.serving import LimitBodies
 from leeward.adapters.organisations.tokens import Tokens
-from leeward.control.loop import Aside
 from leeward.control.report.knowledge import Knowledge
 from leeward.control.report.values import Report, summary_of
 from leeward.core.errors import LeewardError
 from leeward.core.outcome import Ending, Outcome
 
-T = TypeVar("T")
-#: Calls of servers at a time.
+#: Calls of servers at a time, to read and to act.
 CALLS = 16
 #: The stored history is waited for so long, s.
 HISTORY_S = 3.0
@@ -60,7 +59,7 @@ class Api:
     ) -> None:
         self._knowledge, self._desk, self._tokens, self._stop = knowledge, desk, tokens, stop
         self._asking = Asking(studies, lambda request: self._report(request).topology)
-        self._calls, self._aside = asyncio.Semaphore(CALLS), Aside()
+        self._read, self._call = Calls(CALLS), Calls(CALLS)  # what anybody may read holds no act up
         self._listeners = 0
         self._acts = tuple(answers.ActSeen(name=act.name, about=act.about, plain=act.plain) for act in ACTS)
 
@@ -115,15 +114,15 @@ class Api:
         report = self._report(request)
         return answers.TopologyAnswer(report=report, event=event, served=report.topology in self._desk.served())
 
-    async def _status(self, request: Request) -> Mapping[str, object]:
+    async def _status(self, request: Request) -> object:
         name = self._report(request).topology
-        return await self._call(lambda: self._desk.status(name))
+        return await self._read.shared(name, lambda: self._desk.status(name))
 
     async def _history(self, request: Request) -> answers.HistoryAnswer:
         report, query = self._report(request), query_of(request, HistoryQuery)
         name, why = report.topology, ""
         try:
-            stored = await asyncio.wait_for(self._call(lambda: self._desk.history(name)), HISTORY_S)
+            stored = await asyncio.wait_for(self._read(lambda: self._desk.history(name)), HISTORY_S)
         except LeewardError as error:
             stored, why = (), str(error)
         except TimeoutError:
@@ -205,7 +204,7 @@ class Api:
             if not REQUEST.fullmatch(asked):
                 remedy = "Use the path that the act answered with."
                 raise Trouble(404, Problem("there is no such request.", remedy, "request", shown(asked)))
-            return self._told(path, name, asked, await self._call(lambda: self._desk.answer(name, asked)))
+            return self._told(path, name, asked, await self._read(lambda: self._desk.answer(name, asked)))
 
         return handle
 
@@ -248,11 +247,6 @@ class Api:
             why=found.why if found else "", path=f"/api/topologies/{quote(topology, safe='')}/requests/{request}",
         )  # fmt: skip
         return said(path, told, status=200 if found else 202)
-
-    async def _call(self, deed: Callable[[], T]) -> T:
-        """On a thread of its own, which nobody joins: a server may take a while to answer, Ctrl-C must not."""
-        async with self._calls:
-            return await asyncio.wrap_future(self._aside.submit(deed))
 
 
 def _saying(path: Path, say: Callable[[Request], Any]) -> Handler:

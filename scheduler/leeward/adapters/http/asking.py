@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from starlette.requests import Request
@@ -12,13 +11,12 @@ from starlette.responses import PlainTextResponse, Response
 
 from leeward.adapters.http.access import same_site
 from leeward.adapters.http.acts import Replicas
+from leeward.adapters.http.calls import Calls
 from leeward.adapters.http.given import body_of, query_of, said
 from leeward.adapters.http.paths import TOPOLOGY, Handler, Path, Query
 from leeward.adapters.http.problems import Problem, Trouble, shown
 from leeward.adapters.http.studies import Studies
-from leeward.control.loop import Aside
 
-T = TypeVar("T")
 #: Questions at a time that look or compute; others wait.
 CALLS = 4
 #: Beside the limit of an explanation, for the start of its process, s.
@@ -98,7 +96,7 @@ class Asking:
 
     def __init__(self, studies: Studies, topology: Callable[[Request], str]) -> None:
         self._studies, self._topology = studies, topology
-        self._calls, self._aside = asyncio.Semaphore(CALLS), Aside()
+        self.call = Calls(CALLS)
 
     def paths(self) -> Sequence[tuple[Path, Handler]]:
         """Every path with its handler."""
@@ -106,11 +104,6 @@ class Asking:
             (PLAN, self._plan), (DIFF, self._diff), (COMPARE, self._compare), (EXPLAIN, self._explain),
             (TOP, self._top), (VALIDATE, self._validate), (SCHEMA, self._schema),
         )  # fmt: skip
-
-    async def call(self, study: Callable[[], T]) -> T:
-        """On a thread of its own, which nobody joins; at most `CALLS` at a time, so that acts are not held up."""
-        async with self._calls:
-            return await asyncio.wrap_future(self._aside.submit(study))
 
     async def preview(self, topology: str, wanted: Any, *, force: bool) -> dict[str, object]:
         """How a deployment by hand would be carried out."""
