@@ -20,7 +20,7 @@ from leeward.local import places
 from leeward.policies.edrp.exact.search import warm_up
 from tests.browser.driver import Browser
 from tests.helpers.http_api import CHANGE, DEPLOYMENT, TOKEN, Stage, Working
-from tests.helpers.service_shown import SHOTS, Shown, serious, serve
+from tests.helpers.service_shown import SHOTS, Shown, fill, serious, serve
 
 
 @pytest.fixture
@@ -126,11 +126,6 @@ def test_it_says_what_is_missing_and_since_when_it_hears_nothing(shown):
 
 
 # --- acting
-
-
-def fill(browser: Browser, **values: str) -> None:
-    for name, value in values.items():
-        browser.ask(f"document.getElementById({name.replace('_', '-')!r}).value = {json.dumps(value)}")
 
 
 def test_acting_asks_for_the_token_once_and_says_how_it_ended(shown):
@@ -361,9 +356,15 @@ WRITTEN = {
         ["w#0", "n1"], ["w#1", "n2"],
     ],
     "figures.placed(figures.placed([], {w: {n1: 2}}), {w: {n2: 1}}).map((dot) => [dot.key, dot.node])": [["w#0", "n2"]],
-    "figures.joined({t: [1, 2], values: {a: [1, 2]}}, {t: [2, 3], values: {a: [9, 3], b: [9, 4]}}, 2)": {
-        "t": [2, 3], "values": {"a": [2, 3], "b": [None, 4]},
+    "figures.joined({t: [1, 2], values: {a: [1, 2]}}, {t: [2, 3], values: {a: [9, 3], b: [9, 4]}})": {
+        "t": [1, 2, 3], "values": {"a": [1, 2, 3], "b": [None, None, 4]},
     },
+    "figures.spread([0, 60, 120, 180, 181, 182, 183], 4)": [0, 2, 3, 6],
+    "figures.spread([0, 1], 4)": [0, 1],
+    "figures.spread([], 4)": [],
+    "figures.currentText({begun: 3, marks: [{name: 'move'}], changes: [], reason: 'slow'})": "In progress, move: slow",
+    "figures.sinceText({begun: 3}, 15.2)": "For 12 s.",
+    "figures.sinceText(null, 15.2)": "",
     "figures.dryText({policy: 'even', change: false, refused: '', reason: 'as it is', way: 'nothing', why: ''})":
         "even: no change. as it is.",
     "figures.dryText({policy: 'p', change: false, refused: 'it is frozen', reason: 'r', way: 'restart', why: 'w'})":

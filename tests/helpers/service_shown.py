@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -55,6 +56,12 @@ def serve(
             yield Shown(stage, browser, sink.of("http_listens")[0]["url"], end)
     finally:
         end()
+
+
+def fill(browser: Browser, **values: str) -> None:
+    """Values of fields, by their ids."""
+    for name, value in values.items():
+        browser.ask(f"document.getElementById({name.replace('_', '-')!r}).value = {json.dumps(value)}")
 
 
 def serious(browser: Browser) -> list[str]:

@@ -8,6 +8,7 @@ export class Acts {
   constructor(topology) {
     this.topology = topology; // () -> name of the topology that is shown
     this.token = "";
+    this.proposal = null; // number of the plan that waits for approval, as shown
     byId("ask-no").addEventListener("click", () => this.answered(null));
     byId("ask").addEventListener("cancel", () => this.answered(null));
     byId("ask-form").addEventListener("submit", (event) => {
@@ -18,7 +19,8 @@ export class Acts {
       event.preventDefault();
       const node = byId("drain-node");
       const act = node.selectedOptions[0]?.dataset.draining === "true" ? "undrain" : "drain";
-      if (node.value) this.act(`api/nodes/${encodeURIComponent(node.value)}/${act}`, {}, `${act} ${node.value}`);
+      const path = `api/nodes/${encodeURIComponent(node.value)}/${act}`;
+      if (node.value) this.act(path, {}, `${act} ${node.value}`, ", for all topologies");
     });
     byId("drain-node").addEventListener("change", () => this.nameDrain());
     byId("scale-form").addEventListener("submit", (event) => {
@@ -41,8 +43,22 @@ export class Acts {
     this.act(this.path("reconfigure"), { replicas: { [component]: places } }, `reconfigure ${component}`);
   }
 
+  // Another topology is shown.
+  drop() {
+    if (this.resolve) this.answered(null);
+    this.say("");
+  }
+
+  // By a click. Approved is the plan that is shown, whatever waits when the token is typed.
+  click(name) {
+    const plan = name === "approve" ? this.proposal : undefined;
+    if (plan === null) this.say("No plan waits for approval here.", true);
+    else this.act(this.path(name), { plan }, plan === undefined ? words(name) : `approve plan ${plan}`);
+  }
+
   // Buttons for the acts that need no more than a click; `acts`: [{name, about, plain}]
-  show(acts, acting, nodes, components) {
+  show(acts, acting, nodes, { components, proposal }) {
+    this.proposal = proposal;
     byId("no-acts").hidden = acting;
     byId("acts").hidden = !acting;
     const plain = acts.filter((act) => act.plain);
@@ -51,7 +67,7 @@ export class Acts {
       button.type = "button";
       button.textContent = words(name);
       button.title = acts.find((act) => act.name === name).about;
-      button.addEventListener("click", () => this.act(this.path(name), {}, words(name)));
+      button.addEventListener("click", () => this.click(name));
       return button;
     });
     keepOptions(byId("drain-node"), nodes.map((node) => `${node.id}${node.draining ? " (drains)" : ""}`), (text, at) => {
@@ -68,23 +84,28 @@ export class Acts {
     byId("drain-do").textContent = draining ? "Undrain" : "Drain";
   }
 
-  async act(path, body, what) {
-    const token = this.token || (await this.ask(what));
+  // `of`: of what, for the question. The answer is said if the topology is still shown.
+  async act(path, body, what, of = `, topology ${this.topology()}`) {
+    const shown = this.topology();
+    const say = (text, bad = false) => {
+      if (this.topology() === shown) this.say(text, bad);
+    };
+    const token = this.token || (await this.ask(`${what}${of}`));
     if (!token) return;
-    this.say(`${what}: asked, waiting for the end.`);
+    say(`${what}: asked, waiting for the end.`);
     try {
       const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
       const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
       const told = await answer.json();
       if (answer.ok) {
         this.token = token;
-        this.say(`${what}: ${told.ending ?? (answer.status === 202 ? "still in progress" : "done")}${told.why ? `, ${told.why}` : ""}.`);
+        say(`${what}: ${told.ending ?? (answer.status === 202 ? "still in progress" : "done")}${told.why ? `, ${told.why}` : ""}.`);
       } else {
         if (answer.status === 401) this.token = "";
-        this.say(`${what}: ${told.error} ${told.remedy}`, true);
+        say(`${what}: ${told.error} ${told.remedy}`, true);
       }
     } catch {
-      this.say(`${what}: the service does not answer. Try again when it does.`, true);
+      say(`${what}: the service does not answer. Try again when it does.`, true);
     }
   }
 

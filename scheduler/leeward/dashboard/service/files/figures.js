@@ -229,13 +229,14 @@ export function phasesOf(entry, longest) {
 
 export const lengthOf = (entry) => Object.values(entry.phases).reduce((sum, value) => sum + value, 0);
 
-export function currentText(current, now) {
+export function currentText(current) {
   if (!current) return "";
-  const since = known(current.begun) ? `, ${Math.max(0, now - current.begun).toFixed(0)} s` : "";
   const mark = current.marks.length ? `, ${current.marks.at(-1).name}` : "";
   const what = current.changes.map(changeText).join("; ") || current.reason || words(current.kind);
-  return `In progress${mark}${since}: ${what}`;
+  return `In progress${mark}: ${what}`;
 }
+
+export const sinceText = (current, now) => (known(current?.begun) ? `For ${Math.max(0, now - current.begun).toFixed(0)} s.` : "");
 
 // "n1:2 n2:1", commas allowed, as {n1: 2, n2: 1}; null if it cannot be read.
 export function readPlaces(text) {
@@ -252,19 +253,32 @@ export function readPlaces(text) {
 
 // --- series
 
-// New points behind those that are kept, at most `most`; both {t, values}.
-export function joined(kept, more, most) {
+// New points behind those that are kept; both {t, values}.
+export function joined(kept, more) {
   if (!kept.t.length) return more;
   const from = more.t.findIndex((t) => t > kept.t.at(-1));
   const added = from < 0 ? [] : more.t.slice(from);
-  const t = [...kept.t, ...added].slice(-most);
+  const t = [...kept.t, ...added];
   const values = {};
   for (const name of new Set([...Object.keys(kept.values), ...Object.keys(more.values)])) {
     const old = kept.values[name] ?? Array(kept.t.length).fill(null);
     const fresh = from < 0 ? [] : (more.values[name] ?? Array(more.t.length).fill(null)).slice(from);
-    values[name] = [...old, ...fresh].slice(-most);
+    values[name] = [...old, ...fresh];
   }
   return { t, values };
+}
+
+// Places of at most `most` times, evenly over all of them, the first and the newest included.
+export function spread(t, most) {
+  if (t.length <= most) return t.map((_, at) => at);
+  const step = (t.at(-1) - t[0]) / (most - 1);
+  const found = new Set();
+  let at = 0;
+  for (let number = 0; number < most - 1; number += 1) {
+    while (t[at] < t[0] + number * step) at += 1;
+    found.add(at);
+  }
+  return [...found.add(t.length - 1)];
 }
 
 // --- the route: "#/t/NAME" is a topology, all else the list

@@ -11,7 +11,7 @@ import { say, showList, showNav, showNodes, showPoints, showReport, showTimeline
 const PATIENCE_MS = 5000; // a service that takes longer does not answer
 const LEAST_MS = 900; // between two questions
 const LISTEN_MS = 5000; // until it listens again after the service has refused
-const MOST = 2040; // points that are kept
+const MOST = 2400; // points that are kept; then all are asked for anew, older ones as means of a minute
 
 const byId = (name) => document.getElementById(name);
 
@@ -49,7 +49,7 @@ async function refresh() {
   const name = shown;
   const base = `api/topologies/${encodeURIComponent(name)}`;
   const query = FIGURES.map((figure) => `figure=${figure}`).join("&");
-  const since = series.t.length ? series.t.at(-1) : 0;
+  const since = series.t.length && series.t.length < MOST ? series.t.at(-1) : 0;
   const [fresh, more, seen, history] = await Promise.all([
     get(base), get(`${base}/series?since=${since}&${query}`),
     wanted.has("nodes") ? get(`${base}/nodes`) : null, wanted.has("history") ? get(`${base}/history`) : null,
@@ -57,7 +57,7 @@ async function refresh() {
   if (name !== shown) return; // another one was chosen meanwhile
   report = fresh.report;
   served = fresh.served;
-  series = joined(series, more, MOST);
+  series = since ? joined(series, more) : more;
   if (seen) nodes = seen.nodes;
   if (history) showTimeline(history);
 }
@@ -103,8 +103,11 @@ const PARTS = {
 
 let source = null;
 
+// A browser has six connections for all its tabs of a service: one that nobody sees has none.
 function listen() {
   source?.close();
+  source = null;
+  if (document.hidden) return;
   const opened = new EventSource(`api/events${shown === null ? "" : `?topology=${encodeURIComponent(shown)}`}`);
   source = opened;
   source.onopen = () => news(["list", "nodes", "history"]);
@@ -158,7 +161,7 @@ function show() {
   showNodes(nodes, report.components, leftOut);
   showPoints(series);
   byId("no-charts").hidden = !series.t.length || charts.show(series);
-  acts.show(told.acts, told.acting, nodes, report.components);
+  acts.show(told.acts, told.acting, nodes, report);
 }
 
 function draw() {
@@ -174,6 +177,7 @@ function choose() {
   series = { t: [], values: {} };
   graph.dots = [];
   charts.drop();
+  acts.drop();
   asks.drop();
   result.drop();
   askAt = 0;
@@ -182,6 +186,7 @@ function choose() {
   byId("main").focus({ preventScroll: true });
 }
 
+document.addEventListener("visibilitychange", listen);
 addEventListener("hashchange", () => {
   if (location.hash !== "#main") choose();
 });

@@ -2,12 +2,12 @@
 
 import {
   changeText, count, currentText, dryRows, dryText, learntText, lengthOf, linkTo, modelRow, money, NONE, percent, phasesOf,
-  placesText, planRows, planText, rate, seconds, timeOf, withUnit, words,
+  placesText, planRows, planText, rate, seconds, sinceText, spread, timeOf, withUnit, words,
 } from "./figures.js";
 import { colourOf } from "./graph.js";
 
 const byId = (name) => document.getElementById(name);
-const POINTS = 12; // of the table of newest points
+const POINTS = 24; // of the table of points
 
 function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
@@ -75,8 +75,9 @@ export function showList(told) {
 // --- one topology
 
 function phaseText(report) {
-  if (report.frozen === null) return report.phase || NONE;
-  return `${report.phase}, frozen${report.frozen ? `: ${report.frozen}` : ""}`;
+  const frozen = report.frozen === null ? "" : `frozen${report.frozen ? `: ${report.frozen}` : ""}`;
+  const waits = report.proposal === null ? "" : `plan ${report.proposal} waits for approval`;
+  return [report.phase, frozen, waits].filter(Boolean).join(", ") || NONE;
 }
 
 export function showReport(report, now) {
@@ -103,7 +104,8 @@ export function showReport(report, now) {
     missing.dataset.keys = JSON.stringify(lacks);
     missing.replaceChildren(...lacks.map((text) => element("li", {}, text)));
   }
-  say(byId("current"), currentText(report.current, now));
+  say(byId("current"), currentText(report.current));
+  say(byId("current-since"), sinceText(report.current, now));
   showComponents(report.components);
   showModels(report);
   showPlan(report);
@@ -182,15 +184,11 @@ export function showNodes(nodes, components, leftOut) {
 }
 
 export function showPoints(series) {
-  const from = Math.max(0, series.t.length - POINTS);
   const of = (figure, at) => (series.values[figure] ?? [])[at];
-  const lines = series.t.slice(from).map((t, number) => {
-    const at = from + number;
-    return [
-      timeOf(t), rate(of("rate", at)), seconds(of("response_s", at)), seconds(of("modelled_response_s", at)),
-      money(of("cost_per_h", at)), percent(of("downtime_share", at)),
-    ];
-  });
+  const lines = spread(series.t, POINTS).map((at) => [
+    timeOf(series.t[at]), rate(of("rate", at)), seconds(of("response_s", at)), seconds(of("modelled_response_s", at)),
+    money(of("cost_per_h", at)), percent(of("downtime_share", at)),
+  ]);
   rows(document.querySelector("#points tbody"), lines.reverse(), [1, 2, 3, 4, 5]);
 }
 
