@@ -16,6 +16,7 @@ import trustme
 
 from leeward.adapters.http import stream as streaming
 from leeward.adapters.http.server import Where, answering
+from leeward.adapters.organisations import serving
 from leeward.adapters.organisations.serving import listen
 from leeward.cli._beside import EXPLAIN
 from leeward.control.report.knowledge import Knowledge
@@ -124,6 +125,43 @@ def test_listeners_are_bounded(knowledge, monkeypatch):
         Listener(f"{url}api/events")
         refused = httpx.get(f"{url}api/events", timeout=LONG_S)
         assert refused.status_code == 503 and refused.json()["remedy"]
+
+
+def whole(connection: socket.socket) -> bytes:
+    """All that comes until the other side closes it."""
+    return b"".join(iter(lambda: connection.recv(10_000), b""))
+
+
+def test_connections_that_ask_nothing_are_closed_and_listeners_are_not(knowledge, monkeypatch):
+    """The process that leads has about a thousand files open at most; without them it cannot reach its servers."""
+    monkeypatch.setattr(serving, "HEAD_S", 0.3)
+    with served(knowledge) as url:
+        listener, address = Listener(f"{url}api/events"), httpx.URL(url)
+        for said in (b"", b"GET / HTTP/1.1\r\nHost: "):
+            with socket.create_connection((address.host, address.port), timeout=LONG_S) as silent:
+                silent.sendall(said)
+                assert silent.recv(1000) == b"", "closed by the service"
+        with socket.create_connection((address.host, address.port), timeout=LONG_S) as kept:
+            kept.sendall(f"GET /api/topologies HTTP/1.1\r\nHost: {address.host}\r\n\r\n".encode())
+            assert kept.recv(10_000).startswith(b"HTTP/1.1 200")
+            time.sleep(0.2)  # the answer is over: uvicorn's own timer runs, until the next byte
+            kept.sendall(b"G")
+            assert b"HTTP" not in whole(kept)
+        time.sleep(0.3)
+        knowledge.emit("leading", {"topology": "taxi"})
+        listener.wait(1)
+        assert not listener.over.is_set()
+
+
+def test_a_body_that_does_not_come_is_given_up(knowledge, monkeypatch):
+    monkeypatch.setattr(serving, "BODY_S", 0.3)
+    with served(knowledge) as url:
+        address = httpx.URL(url)
+        with socket.create_connection((address.host, address.port), timeout=LONG_S) as client:
+            head = f"POST /api/validate HTTP/1.1\r\nHost: {address.host}\r\nContent-Type: application/json\r\n"
+            client.sendall(f"{head}Content-Length: 99\r\n\r\n{{".encode())
+            answer = whole(client)
+        assert answer.startswith(b"HTTP/1.1 408") and b"the rest of the body has not come" in answer
 
 
 def test_a_stream_ends_with_the_service_and_a_closed_one_is_forgotten(knowledge):

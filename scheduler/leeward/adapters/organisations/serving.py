@@ -11,6 +11,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -21,6 +22,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from leeward.adapters.organisations.channels import CLOSE_S, PING_S
 from leeward.adapters.organisations.frames import LARGEST
@@ -31,15 +33,19 @@ from leeward.core.errors import LeewardError
 LARGEST_BODY = 1 << 20
 #: Of a body that is refused so many bytes are still read, for so long, s.
 LINGER, LINGER_S = 16 << 20, 2.0
+#: A connection on which the head of a request has not come for so long is closed, s; the same of a part of a body.
+HEAD_S, BODY_S = 10.0, 30.0
 #: Requests that are being answered at the end have so long, s.
 GRACE_S = 5
 #: Tasks and connections that uvicorn takes at a time, links included; more are answered 503.
 CONNECTIONS = 4096
 
+CLOSES = {"Connection": "close"}
 REMEDIES = {
     401: "Send the header Authorization: Bearer TOKEN, with a token that this organisation knows.",
     403: "Use a token that is allowed to do this.",
     404: "Check the path and what it names.",
+    408: "Send the whole body that Content-Length tells of.",
     405: "Use one of the methods in the header Allow.",
     413: "Send less in one request.",
     503: "Try again later.",
@@ -80,7 +86,10 @@ def caller(connection: HTTPConnection, tokens: Tokens) -> str:
 
 
 class LimitBodies:
-    """Refuses requests whose body is over a limit, with 413; chunked ones when the limit is reached."""
+    """Refuses requests whose body is over a limit, with 413; chunked ones when the limit is reached.
+
+    One of which no more comes is given up with 408.
+    """
 
     def __init__(self, app: ASGIApp, largest: int = LARGEST_BODY) -> None:
         self._app, self._largest = app, largest
@@ -90,7 +99,7 @@ class LimitBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refused = HTTPException(413, f"the body has more than {self._largest} bytes.", headers={"Connection": "close"})
+        refused = HTTPException(413, f"the body has more than {self._largest} bytes.", headers=CLOSES)
         headers = Headers(scope=scope)
         told = headers.get("content-length", "")
         if told.isdigit() and int(told) > self._largest:
@@ -98,12 +107,15 @@ class LimitBodies:
                 await _discard(receive)
             await (await _http_error(Request(scope), refused))(scope, receive, send)
             return
-        taken = 0
+        taken, whole = 0, False
 
         async def counted() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
+            nonlocal taken, whole
+            try:
+                message = await asyncio.wait_for(receive(), None if whole else BODY_S)
+            except TimeoutError:
+                raise HTTPException(408, "the rest of the body has not come.", headers=CLOSES) from None
+            taken, whole = taken + len(message.get("body", b"")), not message.get("more_body")
             if taken > self._largest:
                 if message.get("more_body"):
                     await _discard(receive)
@@ -175,6 +187,47 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+class _Prompt(H11Protocol):
+    """Closes a connection on which no whole head of a request comes: uvicorn would wait for ever, and a thousand
+    connections that say nothing are all that a process may have open.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """As uvicorn does."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """As uvicorn does, which waits for the rest of a later head for ever, too."""
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is not before:
+            self._heard()
+        elif before is not None and before.response_complete:
+            self._wait()
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """As uvicorn does."""
+        self._heard()
+        super().handle_websocket_upgrade(event)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """As uvicorn does."""
+        self._heard()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(HEAD_S, self.transport.close)
+
+    def _heard(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
 class _Server(uvicorn.Server):
     """Leaves signals to the command that runs it, and tells when it listens."""
 
@@ -203,7 +256,7 @@ async def serve(
     Logs warnings and errors through the logger `uvicorn.error`, whose handlers are the command's own.
     """
     config = uvicorn.Config(
-        app, log_config=None, log_level="warning", access_log=False, lifespan="off", http="h11",
+        app, log_config=None, log_level="warning", access_log=False, lifespan="off", http=_Prompt,
         ws="websockets-sansio", ws_max_size=largest_frame, ws_per_message_deflate=False, ws_ping_interval=PING_S,
         ws_ping_timeout=PING_S, proxy_headers=False, server_header=False, limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=GRACE_S,
