@@ -198,7 +198,7 @@ class Running:
         """Every topology is led, and no reconfiguration is in progress."""
         terms = [service.term for service in self.services.values()]
         coordinators = [term.coordinator for term in terms if term is not None]
-        ready = [one for one in coordinators if one is not None and one.idle and one.machine.whole and one.snapshot]
+        ready = [one for one in coordinators if one is not None and one.idle and not one.machine.away and one.snapshot]
         return len(ready) == len(self.names) == len(self.answers.measured)
 
     def await_quiet(self) -> None:

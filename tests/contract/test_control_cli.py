@@ -31,7 +31,7 @@ def test_reconfigure_by_itself_when_nobody_leads(bots, tmp_path):
     assert status["deployment"]["work"] == {"n2": 1, "n3": 1} and status["phase"] == "run"
 
 
-def test_a_dry_run_tells_what_would_move_and_changes_nothing(bots):
+def test_a_dry_run_tells_what_would_move_and_changes_nothing(bots, tmp_path):
     wanted = ("reconfigure", "app", "--replicas", "work=n2:1,n3:1", "-o", "window_s=1", "--dry-run")
     before = bots.record()
     code, out, err = finish(leeward(*wanted, "--output", "json"))
@@ -45,6 +45,12 @@ def test_a_dry_run_tells_what_would_move_and_changes_nothing(bots):
     assert bots.record() == before
     code, out, _ = finish(leeward(*wanted))
     assert code == 0 and "handover" in out and "scale-out" in out
+    config, document = tmp_path / "leeward.yaml", tmp_path / "app.json"
+    config.write_text("window_s: 1\ntopologies: {app: {cost_cap: 1}}\n")
+    document.write_text(json.dumps({"topology": "app", "deployment": {"work": {"n2": 1, "n3": 1}}}))
+    for asked in (wanted, ("apply", document, "--dry-run")):
+        code, _, err = finish(leeward(*asked, "--config", config))
+        assert code == 2 and "is over cost_cap 1" in err
 
 
 def test_once_says_what_it_waits_for_and_ends_in_time(bots):

@@ -9,6 +9,7 @@ import pytest
 from leeward.control.lateness import LATE_S, Lateness, told
 from leeward.control.monitor import Monitor
 from leeward.core.metrics import TaskMetrics
+from leeward.core.outcome import Ending
 from leeward.core.plan import Slot
 from leeward.core.settings import Settings
 from leeward.sim.memory import MemoryClusterStore, MemoryRequests
@@ -194,6 +195,43 @@ def test_while_nimbus_is_away_no_plan_begins_that_needs_it(moves):
     if moves:
         why = "it moves executors, and nimbus does not answer"
         assert all(fields["why"].startswith(why) for fields in sink.of("plan_refused")) and sink.of("plan_refused")
+
+
+@pytest.mark.parametrize("node", ["n2", "n3"])
+def test_while_nimbus_is_away_a_plan_by_hand_is_refused_if_it_needs_it(node):
+    """On n2 there is a warm task, to n3 an executor has to move."""
+    asked = []
+
+    def happens(seconds, cluster, figures):
+        if seconds > 1.0:
+            cluster.world.refuse.add("nimbus")
+        if seconds > 12.0 and not asked:
+            asked.append(MemoryRequests(cluster.world).ask({"replicas": {"work": {node: 1}}}))
+
+    sink, cluster = led(Script(keep), happens, 20.0)
+    answer = cluster.world.answers[asked[0]]
+    assert bool(sink.of("reconfiguration_started")) is (node == "n2")
+    if node == "n3":
+        assert answer.why.startswith("it moves executors, and nimbus does not answer") and "Ask again" in answer.why
+
+
+def test_a_plan_that_is_approved_while_nimbus_is_away_waits_for_approval_still():
+    asked = []
+
+    def happens(seconds, cluster, figures):
+        away = 10.0 < seconds < 30.0
+        (cluster.world.refuse.add if away else cluster.world.refuse.discard)("nimbus")
+        if len(asked) < (seconds > 20.0) + (seconds > 45.0):
+            asked.append(MemoryRequests(cluster.world).ask({"approve": 1}))
+
+    def wanted(view):
+        plan = replicas_of_work([2, 3])(view)
+        return replace(plan, placement={**view.assignment, 2: Slot("n3", 2)})
+
+    sink, cluster = led(Script(wanted), happens, 60.0, approval=True)
+    first, second = (cluster.world.answers[name] for name in asked)
+    assert first.why.startswith("it moves executors, and nimbus does not answer")
+    assert second.ending is Ending.DONE and not sink.of("proposal_expired")
 
 
 def test_nimbus_is_told_to_be_back():

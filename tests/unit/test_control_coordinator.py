@@ -52,7 +52,7 @@ def test_the_first_checkpoint_begins_when_every_task_has_been_heard(cluster, clo
     coord.start()
     coord.silence(frozenset(), unheard=frozenset({4, 5}))
     carry_on(cluster, clock, coord, lambda: clock.time - began > 8.0)
-    assert coord.machine.state is State.IDLE and not coord.machine.whole
+    assert coord.machine.state is State.IDLE and coord.machine.away
     coord.silence(frozenset(), unheard=frozenset({5}))
     assert coord.machine.state is State.IDLE
     coord.silence(frozenset())

@@ -13,6 +13,7 @@ from leeward.control.loop import plan_fields
 from leeward.core.errors import ConfigError, PlanError
 from leeward.core.plan import Estimate, Plan
 from leeward.core.settings import Settings, settings_from, with_options
+from leeward.core.standing import Standing
 from leeward.core.table import even_table
 from tests.helpers.control_views import view
 
@@ -55,10 +56,15 @@ def test_a_policy_that_asks_peers_is_refused_before_a_letter_is_written():
 
 
 def test_a_deployment_by_hand_is_told_or_refused():
-    told = preview_by_hand(view(), {"work": {"n2": 1}})
+    told = preview_by_hand(view(), {"work": {"n2": 1}}, Settings(), None)
     assert told["changes"] == [{"component": "work", "kind": "move", "before": {"n1": 1}, "after": {"n2": 1}}]
     with pytest.raises(PlanError, match="n9"):
-        preview_by_hand(view(), {"work": {"n9": 1}})
+        preview_by_hand(view(), {"work": {"n9": 1}}, Settings(), None)
+    two = {"work": {"n2": 1}, "sink": {"n3": 1}}
+    with pytest.raises(PlanError, match="2 moves are over most_moves 1"):
+        preview_by_hand(view(), two, Settings(most_moves=1), None)
+    with pytest.raises(PlanError, match="frozen: a release"):
+        preview_by_hand(view(), two, Settings(), Standing(frozen=True, why="a release"))
 
 
 def test_options_hold_for_every_topology_and_change_nothing_else():

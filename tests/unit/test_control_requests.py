@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
+from leeward.control.consent import Consent
 from leeward.control.observe import status_of
+from leeward.control.requests import Requests
 from leeward.control.reservations import Reservations
 from leeward.core.errors import ClusterRefusedError
-from leeward.core.outcome import Ending
-from leeward.core.plan import deployment
+from leeward.core.orders import State
+from leeward.core.outcome import Ending, refused
+from leeward.core.plan import Slot, deployment
 from leeward.core.settings import Settings
 from leeward.core.standing import Standing
 from leeward.core.table import replicas
-from leeward.sim.memory import MemoryRequests, MemorySnapshots
+from leeward.sim.memory import MemoryControlStore, MemoryRequests, MemorySnapshots, World
 from tests.helpers.control_stage import Script, ended, keep, replicas_of_work, stage
 from tests.helpers.control_twins import NAME, Cluster, Killed
 
@@ -196,8 +202,8 @@ def test_the_cool_down_is_told_and_scale_down_waits():
     assert sink.of("cool_down")[0] == {
         "topology": NAME, "seconds": 2.0, "why": "no plan is made so soon after a reconfiguration",
     }  # fmt: skip
-    refused = [fields["why"] for fields in sink.of("plan_refused")]
-    assert refused and all("fewer replicas of 'work' are wanted for" in why for why in refused)
+    whys = [fields["why"] for fields in sink.of("plan_refused")]
+    assert whys and all("fewer replicas of 'work' are wanted for" in why for why in whys)
     assert work_of(cluster) == {"n1": 1}
 
 
@@ -217,10 +223,79 @@ def test_a_plan_waits_for_its_turn():
     service, clock, sink, cluster = stage(Script(replicas_of_work([2, 3]), replicas_of_work([2, 3])), until=until)
     service._reservations = reservations
     service.run(clock.stop)
-    (refused,) = sink.of("plan_refused")
-    assert refused["why"] == "waits for its turn (at_once = 1): other is reconfigured", "it is told once"
+    (told,) = sink.of("plan_refused")
+    assert told["why"] == "waits for its turn (at_once = 1): other is reconfigured", "it is told once"
     assert replicas(cluster.world.record.tables["work"]) == (2, 3)
     assert reservations.turns._running == set()
+
+
+def unreadable(cluster):
+    """No cut can be restored: a person has to decide."""
+    cluster.vault.parts.clear()
+
+
+def stopped(cluster):
+    """A task that no other one can stand in for restores nothing."""
+    cluster.tasks[5].stop()
+
+
+@pytest.mark.parametrize(("fault", "state"), [(unreadable, State.HELD), (stopped, State.RESTORING)])
+def test_a_topology_that_restores_state_or_is_held_leaves_its_turn_to_others(fault, state):
+    """That may last for hours."""
+    cluster, reservations, told = Cluster(), Reservations(at_once=1), []
+
+    def until(sink, cluster):
+        record = cluster.world.record
+        if not told and record is not None and record.committed:
+            reservations.turns.begin(NAME, clock.time)
+            cluster.tasks[2].die()
+            fault(cluster)
+        if told or (record is not None and record.committed):
+            told.append((str(sink.of("measured")[-1]["state"]), reservations.turns.waits("other", clock.time)))
+        return len(told) > 200
+
+    service, clock, _, _ = stage(Script(keep), cluster=cluster, until=until)
+    service._reservations = reservations
+    service.run(clock.stop)
+    assert told[0][1] == "waits for its turn (at_once = 1): app is reconfigured" and told[-1] == (state, "")
+
+
+def test_a_restart_that_restores_a_second_time_gives_its_turn_back():
+    cluster, reservations, told = Cluster(), Reservations(at_once=1), []
+
+    def moved(view):
+        return replace(replicas_of_work([2, 3])(view), placement={**view.assignment, 2: Slot("n3", 2)})
+
+    def until(sink, cluster):
+        if sink.of("phase"):  # every task has exported its state
+            stopped(cluster)
+            told.append((sink.of("phase")[-1]["phase"], reservations.turns.waits("other", clock.time)))
+        return bool(told) and told[-1][1] == ""
+
+    service, clock, _, _ = stage(Script(moved), cluster=cluster, until=until, limit=40_000)
+    service._reservations = reservations
+    service.run(clock.stop)
+    assert told[0] == ("move", "waits for its turn (at_once = 1): app is reconfigured")
+    assert told[-1] == ("restore", "") and cluster.world.journal.open and cluster.world.journal.kind == "restart"
+
+
+def test_each_request_waits_as_long_for_tasks_that_are_away():
+    """The first was refused after a minute; one of another day was refused at once, with the age of the first."""
+    world, day = World(), 86_400.0
+    store = MemoryRequests(world)
+    consent = Consent(topology=NAME, store=MemoryControlStore(world), settings=Settings(), emit=lambda *_: None)
+    requests = Requests(
+        led=SimpleNamespace(coordinator=None), store=store, consent=consent, settings=Settings(), emit=lambda *_: None
+    )
+    machine = SimpleNamespace(state=State.IDLE, away=(1,), named=lambda tasks: "1 (source)")
+    for since in (0.0, day):
+        name = store.ask({"replicas": {"work": {"n2": 1}}})
+        requests.look_again()
+        for second in range(61):
+            assert store.answer_to(name) is None
+            requests.serve(SimpleNamespace(machine=machine), since + second)
+        why = "tasks are away since 60 s: 1 (source). Ask again when they are back."
+        assert store.answer_to(name) == refused(why)
 
 
 def test_a_request_waits_for_its_turn():

@@ -72,7 +72,7 @@ NOT_A_COMMAND = {
 COMMON = {"nimbus", "zookeeper", "redis", "cluster", "timeout", "output", "events", "topology", "help"}
 #: Command -> parameter -> the field that does the same, or why there is none.
 RENAMED = {
-    "apply": {"file": "deployment"},
+    "apply": {"file": "deployment", "config": "the service's own is in force"},
     "diff": {"file": "deployment"},
     "drain": {"node": "in the path", "undo": "the path undrain"},
     "explain": {
@@ -81,7 +81,7 @@ RENAMED = {
     },
     "freeze": {"undo": "the path thaw"},
     "plan": {"config": "the service's own is in force"},
-    "reconfigure": {"options": "the service's own are in force"},
+    "reconfigure": {"config": "the service's own is in force", "options": "the service's own are in force"},
     "recover": {"from_cut": "cut", "from_start": "cut 0"},
     "rollback": {"freeze_why": "freeze"},
     "status": {"wait": "the client asks again"},

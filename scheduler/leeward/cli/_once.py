@@ -96,11 +96,13 @@ def preview_once(
     def work(tell: Tell) -> dict[str, Any]:
         from leeward.adapters.wiring import open_ports
         from leeward.control.dry_run import preview_by_hand
+        from leeward.control.observe import standing_of
 
         tell(f"{topology}: what would move, or why it would be refused, within {timeout:g} s")
         with open_ports(topology, addresses, quiet=True) as ports:
+            standing = standing_of(topology, ports)
             view = _view(topology, ports, settings, tell)
-        return preview_by_hand(view, wanted, force=force)
+        return preview_by_hand(view, wanted, settings, standing, force=force)
 
     return in_time(work, timeout)
 

@@ -16,6 +16,7 @@ from leeward.cli._common import refusing
 from leeward.cli._output import Output, OutputOption, show
 from leeward.cli._service import (
     ClusterOption,
+    ConfigOption,
     NimbusOption,
     RedisOption,
     Topology,
@@ -113,12 +114,15 @@ def apply(
     zookeeper: ZooKeeperOption = None,
     redis: RedisOption = None,
     cluster: ClusterOption = None,
+    config: ConfigOption = None,
     timeout: Timeout = 180.0,
     output: OutputOption = Output.table,
 ) -> None:
     """Carry out a deployment document, checked as `leeward reconfigure` checks.
 
-    Example: leeward apply query1.yaml --dry-run
+    The service that leads goes by its own limits; a dry run by those of --config.
+
+    Example: leeward apply query1.yaml --dry-run --config leeward.yaml
     """
     with refusing():
         topology, wanted = read_file(file)
@@ -126,7 +130,7 @@ def apply(
         if dry_run:
             from leeward.cli._once import preview_once
 
-            settings = settings_of(None, NO_POLICY).service
+            settings = settings_of(config, NO_POLICY).of(topology).service
             show(preview_once(topology, wanted, addresses, settings, timeout, force=force), output)
             return
         _decide(topology, {"replicas": wanted, "force": force}, addresses, timeout, output)

@@ -89,10 +89,11 @@ def planned(topology: str, addresses: Addresses, chosen: Chosen, timeout: float)
         from leeward.adapters.wiring import open_ports
         from leeward.cli._once import _view
         from leeward.control.dry_run import dry_run
+        from leeward.control.observe import standing_of
 
         tell(f"{topology}: a plan by {settings.policy}, or why there is none, within {timeout:g} s")
         with open_ports(topology, addresses, quiet=True, network=settings.network) as ports:
-            standing = ports.open_topology(ports.nimbus.structure(topology)).control.read_standing()
+            standing = standing_of(topology, ports)
             view = _view(topology, ports, settings, tell)
             tell("planning; the first plan on a machine compiles the solver, about two minutes")
             frozen = bool(standing and standing.frozen)

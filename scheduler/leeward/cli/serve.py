@@ -218,6 +218,7 @@ def reconfigure(
     zookeeper: ZooKeeperOption = None,
     redis: RedisOption = None,
     cluster: ClusterOption = None,
+    config: ConfigOption = None,
     options: SetOption = None,
     events: EventsOption = None,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the end.")] = 180.0,
@@ -231,13 +232,15 @@ def reconfigure(
 ) -> None:
     """Scale or move components by hand: by the service that leads, or here if none does.
 
+    The service that leads goes by its own limits; a dry run by those of --config and -o.
+
     Example: leeward reconfigure query1 --replicas route=node1:1,node2:2 --dry-run
     """
     with refusing():
         from leeward.control.guard import parse_replicas
 
         wanted = parse_replicas(replicas)
-        settings = settings_of(None, [*(options or []), "policy=none"]).service
+        settings = settings_of(config, [*(options or []), "policy=none"]).of(topology).service
         addresses = addresses_of(nimbus, zookeeper, redis, cluster)
         if dry_run:
             from leeward.cli._once import preview_once

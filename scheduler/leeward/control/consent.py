@@ -26,6 +26,14 @@ Emit = Callable[[str, Mapping[str, object]], None]
 Replicas = dict[str, dict[str, int]]
 
 
+def frozen_why(topology: str, standing: Standing | None) -> str:
+    """Why nothing is carried out; empty if the topology is not frozen. `standing`: None, if nobody has decided yet."""
+    if standing is None or not standing.frozen:
+        return ""
+    why = f": {standing.why}" if standing.why else ""
+    return f"the topology is frozen{why} (leeward freeze {topology} --undo)"
+
+
 class Consent:
     """See the module. `emit`: where events go."""
 
@@ -51,10 +59,7 @@ class Consent:
 
     def objection(self) -> str:
         """Why nothing is carried out; empty if it is not frozen."""
-        if not self.standing.frozen:
-            return ""
-        why = f": {self.standing.why}" if self.standing.why else ""
-        return f"the topology is frozen{why} (leeward freeze {self._topology} --undo)"
+        return frozen_why(self._topology, self.standing)
 
     def freeze(self, on: bool, why: str, now: float) -> str:
         """Freeze it, or undo that; gives a sentence for people on the change."""

@@ -9,17 +9,20 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from leeward.control.consent import frozen_why
 from leeward.control.guard import by_hand, changes_nothing
+from leeward.control.limits import check_limits
 from leeward.control.loop import finite, plan_fields, refusal
 from leeward.control.ports import Post
 from leeward.control.preview import preview
 from leeward.control.registry import Policies
-from leeward.core.errors import ConfigError
+from leeward.core.errors import ConfigError, PlanError
 from leeward.core.learnt_told import learnt_by, sentence
 from leeward.core.model import ClusterView
 from leeward.core.peers import Directory
 from leeward.core.plan import Plan
 from leeward.core.settings import Chosen, Settings
+from leeward.core.standing import Standing
 
 
 def dry_run(
@@ -52,13 +55,19 @@ def plan_document(plan: Plan, view: ClusterView, settings: Settings, *, frozen: 
 
 
 def preview_by_hand(
-    view: ClusterView, wanted: Mapping[str, Mapping[str, int]], *, force: bool = False
-) -> dict[str, object]:
+    view: ClusterView, wanted: Mapping[str, Mapping[str, int]], settings: Settings, standing: Standing | None, *,
+    force: bool = False,
+) -> dict[str, object]:  # fmt: skip
     """How a reconfiguration to these replicas would go; component -> node -> replicas. Pure.
 
     Raises PlanError for one that would be refused.
     """
-    return preview(by_hand(wanted, view, force=force), view) | {"learnt": sentence(view)}
+    frozen = frozen_why(view.topology, standing)
+    if frozen:
+        raise PlanError(f"{frozen}.")
+    plan = by_hand(wanted, view, force=force)
+    check_limits(plan, view, settings)
+    return preview(plan, view) | {"learnt": sentence(view)}
 
 
 def no_letters(_: Directory) -> Post:

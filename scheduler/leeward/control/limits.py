@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from leeward.control.guard import must_leave
 from leeward.control.preview import preview
+from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView
 from leeward.core.placing import present_deployment
 from leeward.core.plan import Change, Plan, deployment, diff
@@ -17,6 +18,13 @@ from leeward.core.table import replicas
 def over_limits(plan: Plan, view: ClusterView, settings: Settings) -> str:
     """The limit that the plan is over, with both numbers; empty if it is over none. Of plans by hand, too."""
     return _too_many(plan, view, settings) or _too_dear(plan, view, settings)
+
+
+def check_limits(plan: Plan, view: ClusterView, settings: Settings) -> None:
+    """Raises PlanError for a plan by hand that is over a limit."""
+    over = over_limits(plan, view, settings)
+    if over:
+        raise PlanError(f"{over}.", remedy="Ask for less, or raise the limit in the service's settings.")
 
 
 def moves(plan: Plan, view: ClusterView) -> int:

@@ -88,6 +88,11 @@ def why_not_ready(topology: str, ports: Ports) -> str:
     return not_placed(cluster, frozenset(members(structure, cluster.tasks)))
 
 
+def standing_of(topology: str, ports: Ports) -> Standing | None:
+    """The decisions of people; None before the first. Raises NotReadyError, ConfigError, ClusterRefusedError."""
+    return ports.open_topology(ports.nimbus.structure(topology)).control.read_standing()
+
+
 def status_of(topology: str, ports: Ports) -> dict[str, object]:
     """The output of `leeward status`."""
     structure = ports.nimbus.structure(topology)

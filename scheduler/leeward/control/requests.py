@@ -13,13 +13,14 @@ are for policies: a person may be in a hurry.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
 from typing import Protocol
 
 from leeward.control.consent import Consent
 from leeward.control.coordinator import Coordinator
 from leeward.control.deployment_document import replicas_of
 from leeward.control.guard import by_hand, changes_nothing
-from leeward.control.limits import over_limits
+from leeward.control.limits import check_limits
 from leeward.control.ports import RequestStore
 from leeward.control.room import no_room, not_placed
 from leeward.core.errors import LeewardError, PlanError
@@ -35,6 +36,14 @@ AWAY_S = 60.0
 AGAIN_S = 1.0
 
 
+class Submitted(StrEnum):
+    """A plan that was to be carried out."""
+
+    BEGUN = "begun"  #: it may have ended at once, too
+    REFUSED = "refused"  #: the requester has the reason
+    WAITS = "waits"  #: for its turn
+
+
 class Led(Protocol):
     """The term that leads the topology, as far as requests go."""
 
@@ -43,8 +52,8 @@ class Led(Protocol):
     def view(self) -> ClusterView:
         """To plan by, at this moment. Raises NotReadyError."""
 
-    def submit(self, coordinator: Coordinator, plan: Plan, now: float, request: str = "") -> bool:
-        """Begin to carry it out, or refuse the request; False if it has to wait for its turn."""
+    def submit(self, coordinator: Coordinator, plan: Plan, now: float, request: str = "") -> Submitted:
+        """Begin to carry it out, or refuse the request."""
 
 
 class Requests:
@@ -115,8 +124,10 @@ class Requests:
         else:
             if freeze:
                 self._consent.freeze_after(name, freeze)
-            if not self._led.submit(coordinator, plan, now, name):
+            submitted = self._led.submit(coordinator, plan, now, name)
+            if submitted is Submitted.WAITS:
                 self._not_before = now + AGAIN_S
+            if submitted is not Submitted.BEGUN:
                 return
         if "approve" in request:
             self._consent.taken()
@@ -133,9 +144,7 @@ class Requests:
         if "approve" in request:
             return self._consent.approved(_number(request["approve"]), view), view
         plan = self._consent.back(view) if request.get("rollback") else self._deployment(request, view)
-        over = over_limits(plan, view, self._settings)
-        if over:
-            raise PlanError(f"{over}.", remedy="Ask for less, or raise the limit in the service's settings.")
+        check_limits(plan, view, self._settings)
         return plan, view
 
     def _deployment(self, request: Mapping[str, object], view: ClusterView) -> Plan:
@@ -149,16 +158,17 @@ class Requests:
         if "recover" in request or ("freeze" in request and "rollback" not in request):
             return None
         if machine.state is State.HELD:
+            self._away_since = None
             return "the topology is held, as no cut can be read; see leeward status and leeward recover."
-        away = sorted({*machine.record.absent, *(machine.silent or ()), *machine.starting})
-        if not away:
+        if not machine.away:
             self._away_since = None
             return None
-        self._away_since = now if self._away_since is None else self._away_since
-        if now - self._away_since < AWAY_S:
+        since = now if self._away_since is None else self._away_since
+        self._away_since = since if now - since < AWAY_S else None  # the next request waits as long
+        if self._away_since is not None:
             return ""
-        names = ", ".join(f"{task} ({machine.tasks[task]})" for task in away)
-        return f"tasks are away since {now - self._away_since:.0f} s: {names}. Ask again when they are back."
+        names = machine.named(machine.away)
+        return f"tasks are away since {now - since:.0f} s: {names}. Ask again when they are back."
 
     def _recover(self, coordinator: Coordinator, cut: object) -> Outcome:
         """A person decides from where a topology that is held goes on; the answer."""

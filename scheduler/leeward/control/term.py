@@ -21,7 +21,7 @@ from leeward.control.overhang import crowded_out, overhang
 from leeward.control.ports import Ports, Structure, TopologyPorts
 from leeward.control.presence import Presence
 from leeward.control.report.history import Ended
-from leeward.control.requests import Requests
+from leeward.control.requests import Requests, Submitted
 from leeward.control.reservations import Reservations, wanted_by_others
 from leeward.control.room import not_placed
 from leeward.control.snapshot import ClusterSnapshot, read_snapshot
@@ -241,19 +241,24 @@ class Term:
         busy = not coordinator.idle
         if self._busy and not busy:
             self._over(coordinator, now)
+        machine = coordinator.machine
+        again = machine.state is State.RESTORING and machine.tries > 1
+        if again or machine.state is State.HELD or (machine.journal.open and machine.journal.kind == "reset"):
+            self._reservations.turns.end(self._structure.name)  # it may last for hours: no other one waits for that
         self._ended.keep(self._mine.history, now)
         self._busy = busy
         if now >= self._measure_at:
             self._measure(coordinator, now)
             took = self._ports.clock.now() - now
             self._measure_at = now + (until_next_look(took) if self._known(coordinator) else MEASURE_S)
-        ready = coordinator.idle and coordinator.machine.whole
-        hold = self._consent.objection() or self._measuring.stale or coordinator.unreadable
-        decision = self._loop.take(coordinator.machine.record.epoch, ready, now, hold=hold)
+        ready = coordinator.idle and not machine.away
+        away = f"tasks are away: {machine.named(machine.away)}" if machine.away else ""
+        hold = away or self._consent.objection() or self._measuring.stale or coordinator.unreadable
+        decision = self._loop.take(machine.record.epoch, coordinator.idle, now, hold=hold)
         if decision is not None:
             self._decided(coordinator, decision, now)
         goes_on = decision is None or decision.plan is None
-        if goes_on and (coordinator.idle or coordinator.machine.state is State.HELD):
+        if goes_on and (coordinator.idle or machine.state is State.HELD):
             self._requests.serve(coordinator, now)
             published = coordinator.snapshot is not None and not coordinator.unreadable
             wants = published and ready and coordinator.idle and self._loop.wants_view(now) and self._known(coordinator)
@@ -295,17 +300,15 @@ class Term:
                 self._measuring.modelled(decision.modelled_s, now)
                 self._consent.unwanted()
                 self._bring_spare(coordinator, now)
-        elif self._presence.away and restarting(coordinator.machine.slots, decision.plan.placement):
-            self._emit("plan_refused", {"why": f"it moves executors, and {self._presence.away}"})
-        elif self._settings.approval:
+        elif self._settings.approval and not self._lacks_nimbus(coordinator, decision.plan):
             self._consent.propose(decision.plan, decision.view, now)
-        elif not self.submit(coordinator, decision.plan, now):
+        elif self.submit(coordinator, decision.plan, now) is Submitted.WAITS:
             self._loop.again(now + TURN_S)
 
     def _bring_spare(self, coordinator: Coordinator, now: float) -> None:
         """The policy wants no change: a warm task goes to a node that has none, if the settings want spares."""
         wanted = self._settings.spares and self._settings.mode == "live" and now >= self._spare_at
-        quiet = coordinator.idle and coordinator.machine.whole and not self._consent.objection()
+        quiet = coordinator.idle and not coordinator.machine.away and not self._consent.objection()
         quiet = quiet and not self._presence.away and not coordinator.unreadable
         if not (wanted and quiet) or self._why_unplaced(view := self.view()) or view.first:
             return
@@ -346,34 +349,46 @@ class Term:
         self._measuring.learn(journal)
         self._keeper.soon()
 
-    def submit(self, coordinator: Coordinator, plan: Plan, now: float, request: str = "") -> bool:
+    def submit(self, coordinator: Coordinator, plan: Plan, now: float, request: str = "") -> Submitted:
         """Begin; it may also end at once, if Redis refuses, and the next round finds that out.
 
-        False, if it has to wait for its turn. A request for slots that another topology is about to use is refused.
+        Refused is a plan for slots that another topology is about to use, and one that moves executors while Nimbus is
+        away.
         """
         name, also = self._structure.name, {"request": request} if request else {}
+        why = self._lacks_nimbus(coordinator, plan)
+        if why:
+            return self._refuse(why, request, "Ask again when it does.")
         why = self._reservations.turns.begin(name, now)
         if why:
             if why != self._no_turn:
                 self._emit("plan_refused", {"why": why} | also)
             self._no_turn = why
-            return False
+            return Submitted.WAITS
         self._no_turn = ""
         why = self._in_the_way(coordinator, plan)
         if why:
             self._reservations.release(name)
-            self._emit("plan_refused", {"why": why} | also)
-            if request:
-                self._mine.requests.answer(request, refused(f"{why}. Ask again when its reconfiguration is over."))
-            return True
+            return self._refuse(why, request, "Ask again when its reconfiguration is over.")
         self._busy = True
         coordinator.submit(plan, request)
-        return True
+        return Submitted.BEGUN
+
+    def _refuse(self, why: str, request: str, remedy: str) -> Submitted:
+        self._emit("plan_refused", {"why": why} | ({"request": request} if request else {}))
+        if request:
+            self._mine.requests.answer(request, refused(f"{why}. {remedy}"))
+        return Submitted.REFUSED
 
     def _reserve(self, plan: Plan) -> tuple[str, Slot] | None:
         """See `Reservations.claim`."""
         over = overhang(plan.tables, plan.placement, self._settings.eps_max)
         return self._reservations.claim(self._structure.name, set(plan.placement.values()), over)
+
+    def _lacks_nimbus(self, coordinator: Coordinator, plan: Plan) -> str:
+        """Why Storm would not place what the plan moves, or "": the stream would stop for what is undone then."""
+        moves = self._presence.away and restarting(coordinator.machine.slots, plan.placement)
+        return f"it moves executors, and {self._presence.away}" if moves else ""
 
     def _in_the_way(self, coordinator: Coordinator, plan: Plan) -> str:
         """Reserve what the plan uses; why another topology is in the way since its view was made, or ""."""

@@ -256,7 +256,7 @@ class Ends(Rig):
 
     def plan(self) -> None:
         coordinator = self.coordinator
-        if coordinator is None or not coordinator.idle or not coordinator.machine.whole:
+        if coordinator is None or not coordinator.idle or coordinator.machine.away:
             return
         rng, record, slots = self.rng, coordinator.machine.record, coordinator.machine.slots
         if not self.shape.tasks.keys() <= slots.keys():

@@ -20,7 +20,7 @@ from leeward.adapters.http.desk import Desk
 from leeward.adapters.http.problems import Problem, Trouble
 from leeward.control.deployment_document import diff_document
 from leeward.control.dry_run import no_letters, preview_by_hand
-from leeward.control.observe import observe, why_not_ready
+from leeward.control.observe import observe, standing_of, why_not_ready
 from leeward.control.ports import Ports
 from leeward.control.report.look import Look
 from leeward.control.settings_check import with_asked_options
@@ -68,7 +68,7 @@ class Studies:
         chosen = with_asked_options(self._desk.settings, options)
         with self._alone():
             ports, view = self._seen(topology, chosen)
-            standing = ports.open_topology(ports.nimbus.structure(topology)).control.read_standing()
+            standing = standing_of(topology, ports)
             asked = {"now": ports.clock.now(), "frozen": bool(standing and standing.frozen), "post": no_letters}
             found: dict[str, Any] = self._apart("leeward.control.dry_run:dry_run", (view, chosen), asked, limit_s)
         return found
@@ -98,8 +98,9 @@ class Studies:
 
     def preview(self, topology: str, wanted: Mapping[str, Mapping[str, int]], *, force: bool) -> dict[str, object]:
         """The document of `leeward apply --dry-run`. Raises PlanError for one that would be refused."""
-        _, view = self._seen(topology, self._desk.settings)
-        return preview_by_hand(view, wanted, force=force)
+        chosen = self._desk.settings
+        ports, view = self._seen(topology, chosen)
+        return preview_by_hand(view, wanted, chosen.of(topology).service, standing_of(topology, ports), force=force)
 
     def diff(self, topology: str, wanted: Mapping[str, Mapping[str, int]] | None) -> dict[str, Any]:
         """The document of `leeward diff`; `wanted`: None is the plan that waits."""

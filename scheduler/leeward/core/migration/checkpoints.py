@@ -89,7 +89,7 @@ def lacks_fallback(m: Machine, event: PlanAccepted) -> bool:
 
 def accept(m: Machine, event: PlanAccepted, now: float) -> Step:
     """Begin, or take a cut of the running topology first: the newest one may be that of a pause, and bound to nodes."""
-    if not m.whole:
+    if m.away:
         return refuse_pending(replace(m, pending=event), "tasks are away")
     bound = m.record.cut and m.record.cut == max(m.record.committed, default=0)
     if (bound and is_live(m, event)) or lacks_fallback(m, event):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,9 +72,14 @@ class Machine:
         return sorted(expected - self.arrived.keys())
 
     @property
-    def whole(self) -> bool:
-        """Every task takes part, and its process is there: a plan may count on all of them."""
-        return not (self.record.absent or self.silent or self.starting)  # `silent` may not be known yet
+    def away(self) -> tuple[int, ...]:
+        """Tasks that take no part, or whose process is not there, ascending: a plan may count on all the others."""
+        silent = self.silent or ()  # it may not be known yet
+        return tuple(sorted({*self.record.absent, *silent, *self.starting}))
+
+    def named(self, tasks: Iterable[int]) -> str:
+        """These tasks for people, each with its component."""
+        return ", ".join(f"{task} ({self.tasks[task]})" for task in tasks)
 
     @property
     def starting(self) -> frozenset[int]:

@@ -32,7 +32,7 @@ from leeward.core.table import movers
 
 def to_idle(m: Machine, now: float, wait_s: float = 0.0) -> Step:
     m = replace(m, state=State.IDLE, due=now + wait_s, barrier="", arrived={}, tries=0, lost=False)
-    if m.pending and m.whole:
+    if m.pending and not m.away:
         return begin(m, m.pending, now)
     refused: tuple[Instruction, ...] = ()
     if m.pending:
