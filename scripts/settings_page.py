@@ -23,7 +23,8 @@ overrides the file. A policy's settings stand in a table of the policy's name (`
 `-o edrp.key=value`. An unknown key is refused, and the error names the nearest known ones.
 
 A running service reads the file again when it has changed. Good settings come into force at once, and each topology is
-taken over anew. Wrong ones are in the log (`settings_refused`), and the last good ones stay.
+taken over anew, unless no setting has changed and none names a file. Wrong ones are in the log (`settings_refused`),
+and the last good ones stay.
 
 ```sh
 leeward validate leeward.yaml     # the same checks without a cluster: exit code 0 nothing is wrong, 2 something is

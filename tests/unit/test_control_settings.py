@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leeward.control.registry import describe_all, policy_of, setting_names
+from leeward.control.settings_check import names_files
 from leeward.core.errors import ConfigError
 from leeward.core.options import read
 from leeward.core.settings import Settings, settings_from
@@ -47,6 +48,20 @@ def test_defaults_and_overrides():
 def test_errors_name_key_value_and_remedy(document, options, message):
     with pytest.raises(ConfigError, match=message):
         policy_of(settings_from(document, options, more=setting_names))
+
+
+@pytest.mark.parametrize(
+    ("document", "named"),
+    [
+        ({"policy": "edrp", "edrp": {"w_r": 0.5}}, False),
+        ({"network": "sites.toml"}, True),
+        ({"topologies": {"q1": {"network": "sites.toml"}}}, True),
+        ({"bimodal": {"agents": "agents.json"}}, True),
+        ({"topologies": {"q1": {"policy": "mine:Policy"}}}, True),
+    ],
+)
+def test_settings_that_name_a_file_may_mean_something_else_the_next_time(document, named):
+    assert names_files(settings_from(document)) is named
 
 
 def test_every_setting_is_described():

@@ -43,7 +43,7 @@ def sink():
 
 
 def reloading(file: File, sink: ListSink) -> Reloading[str]:
-    return Reloading("A", text=file.text, read=file.read, sink=sink, look_s=0.005)
+    return Reloading("A", seen="a", text=file.text, read=file.read, sink=sink, look_s=0.005)
 
 
 def test_it_serves_anew_with_each_good_change_until_it_is_stopped(file, sink):
@@ -93,9 +93,22 @@ def test_wrong_settings_are_refused_once_and_the_last_good_ones_stay(file, sink)
         ("settings_refused", True), ("settings_refused", False),
     ]  # fmt: skip
     file.now = "a"
-    assert one.look(), "the file is there again"
+    assert not one.look() and sink.events[-1] == ("settings_reloaded", {"changed": False}), "the file is there again"
     file.now = "b"
     assert one.look() and not one.look()
+
+
+def test_a_change_that_was_made_while_the_first_settings_were_prepared_is_read(file, sink):
+    file.now = "b"
+    one = Reloading("A", seen="a", text=file.text, read=file.read, sink=sink)
+    assert one.look() and sink.of("settings_reloaded") == [{"changed": True}]
+
+
+def test_a_text_of_the_same_settings_begins_nothing_anew(file, sink):
+    """The service would forget the rates of the day, and what the policy remembers."""
+    one = Reloading("A", seen="a", text=file.text, read=lambda text: text.partition("#")[0].strip().upper(), sink=sink)
+    file.now = "a  # a comment"
+    assert not one.look() and sink.of("settings_reloaded") == [{"changed": False}]
 
 
 def test_a_file_that_is_touched_changes_nothing(file, sink):

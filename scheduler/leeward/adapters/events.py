@@ -4,7 +4,7 @@ Every event has a fixed `action`; the live view, the demo's result and the tests
 
 action                     when
 serving                    `leeward serve` without a name is ready: policies are loaded, it looks for topologies
-settings_reloaded          the file of settings has changed: services begin anew with the new ones
+settings_reloaded          its file has changed: changed (false: no setting has; true: services begin anew)
 settings_refused           it has changed, and something is wrong: why; the last good ones stay in force
 service_started            the service of one topology has read its settings
 leading, standby           it holds the lock of the topology, or waits for it

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from operator import eq
 from typing import Generic, TypeVar
 
 from leeward.control.ports import EventSink
@@ -21,13 +22,18 @@ T = TypeVar("T")
 
 
 class Reloading(Generic[T]):
-    """See the module. `text`: of the file; `read`: settings of such a text. Both may raise LeewardError."""
+    """See the module. `text`: of the file; `read`: settings of such a text. Both may raise LeewardError.
+
+    `seen`: the text of the first settings, which may take minutes to prepare; `same`: nothing has to begin anew.
+    """
 
     def __init__(
-        self, first: T, *, text: Callable[[], str], read: Callable[[str], T], sink: EventSink, look_s: float = LOOK_S
-    ) -> None:
+        self, first: T, *, seen: str, text: Callable[[], str], read: Callable[[str], T], sink: EventSink,
+        same: Callable[[T, T], bool] = eq, look_s: float = LOOK_S,
+    ) -> None:  # fmt: skip
         self._in_force, self._text, self._read, self._sink, self._look_s = first, text, read, sink, look_s
-        self._seen = self._now()
+        self._same = same
+        self._seen: str | None = seen
 
     def run(self, serve: Callable[[T, threading.Event], None], stop: threading.Event) -> None:
         """`serve(settings, event)` until `stop`, or until it returns by itself; the event asks it to return."""
@@ -51,15 +57,18 @@ class Reloading(Generic[T]):
             return False
         self._seen = text
         try:
-            self._in_force = self._read(self._text() if text is None else text)
+            found = self._read(self._text() if text is None else text)
         except LeewardError as error:
             self._sink.emit("settings_refused", {"why": str(error)})
             return False
         except Exception as error:  # of a module of the user's own that the file names
             self._sink.emit("settings_refused", {"why": f"{type(error).__name__}: {error}"})
             return False
-        self._sink.emit("settings_reloaded", {})
-        return True
+        changed = not self._same(self._in_force, found)
+        self._sink.emit("settings_reloaded", {"changed": changed})
+        if changed:  # a comment, or the way back from a slip, is no reason to take everything over anew
+            self._in_force = found
+        return changed
 
     def _watch(self, over: threading.Event, stop: threading.Event) -> None:
         while not over.is_set():

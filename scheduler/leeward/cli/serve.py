@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -95,6 +95,7 @@ def serve(
 
             typer.echo(describe_all())
             return
+        reread = _rereading(config, options or [])
         settings = settings_of(config, options or [])
         addresses = addresses_of(nimbus, zookeeper, redis, cluster)
         if once and topology is None:
@@ -106,28 +107,35 @@ def serve(
             code = 0
         else:
             beside = Beside(http, tls_cert, tls_key, insecure, tuple(http_name or ()), otlp)
-            code = _serve(topology, addresses, settings, events, beside, reread=_rereading(config, options or []))
+            code = _serve(topology, addresses, settings, events, beside, reread)
     raise typer.Exit(code)
 
 
-def _rereading(config: Path | None, options: Sequence[str]) -> tuple[Callable[[], str], Callable[[str], Chosen]]:
-    """How a file of settings is read again: its text, and the settings of a text."""
+class _Reread(NamedTuple):
+    """How a file of settings is read again."""
+
+    seen: str  #: its text now
+    text: Callable[[], str]
+    read: Callable[[str], Chosen]
+
+
+def _rereading(config: Path | None, options: Sequence[str]) -> _Reread:
     from leeward.cli._settings_file import parse_document, read_text
     from leeward.control.registry import setting_names
     from leeward.core.settings import settings_from
 
     if config is None:
-        return str, lambda _: settings_from({}, options, more=setting_names)
-    return (
+        return _Reread("", str, lambda _: settings_from({}, options, more=setting_names))
+    return _Reread(
+        read_text(config),
         lambda: read_text(config),
         lambda text: settings_from(parse_document(config, text), options, more=setting_names),
     )
 
 
 def _serve(
-    topology: str | None, addresses: Addresses, chosen: Chosen, events: Path | None, beside: Beside, *,
-    reread: tuple[Callable[[], str], Callable[[str], Chosen]],
-) -> int:  # fmt: skip
+    topology: str | None, addresses: Addresses, chosen: Chosen, events: Path | None, beside: Beside, reread: _Reread
+) -> int:
     """Until stopped. One topology: also until it is gone and does not run under another id either."""
     from leeward.adapters.clock import SystemClock
     from leeward.adapters.events import configure_logs
@@ -138,6 +146,7 @@ def _serve(
     from leeward.adapters.wiring import sink_of
     from leeward.cli._tracing import traced
     from leeward.control.registry import Policies
+    from leeward.control.settings_check import names_files
 
     def prepared(chosen: Chosen) -> tuple[Chosen, Policies]:
         policies = Policies(chosen, PeerPost)
@@ -149,7 +158,7 @@ def _serve(
         return chosen, policies
 
     configure_logs()
-    first, (text, read) = prepared(chosen), reread
+    first = prepared(chosen)
     with (
         signals() as (stop, interrupted),
         traced(beside.otlp, sink_of(events, SystemClock())) as sink,
@@ -165,7 +174,11 @@ def _serve(
             else:
                 serve_one(topology, addresses, *made, sink, over, opened=opened)
 
-        Reloading(first, text=text, read=lambda text: prepared(read(text)), sink=sink).run(serve, stop)
+        reloading = Reloading(
+            first, seen=reread.seen, text=reread.text, read=lambda text: prepared(reread.read(text)), sink=sink,
+            same=lambda old, new: old[0] == new[0] and not names_files(new[0]),
+        )  # fmt: skip
+        reloading.run(serve, stop)
     return EXIT_INTERRUPTED if interrupted.is_set() else 0
 
 

@@ -41,7 +41,7 @@ class Inline(Executor):
 class Aside(Executor):
     """Runs on a thread that is not joined at the end: a solver may take seconds, Ctrl-C must not.
 
-    Work that was cancelled before it began does not begin; what comes of work that was cancelled later is dropped.
+    Work that was cancelled before it began does not begin; the value of work that was cancelled later is dropped.
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

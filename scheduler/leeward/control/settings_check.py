@@ -47,6 +47,15 @@ def with_asked_options(chosen: Chosen, options: Sequence[str]) -> Chosen:
     return with_options(chosen, options)
 
 
+def names_files(chosen: Chosen) -> bool:
+    """It names files, servers or classes of the user's own, and so may mean something else though it stays the same."""
+    every = (chosen, *chosen.topologies.values())
+    policies = [(name, values) for one in every for name, values in one.policies.items()]
+    named = [getattr(one.service, name) for one in every for name in local_names(Settings)]
+    named += [values.get(name) for policy, values in policies for name in _local(policy)]
+    return any(named) or any(":" in one.service.policy for one in every)
+
+
 def checked(
     document: Mapping[str, object], options: Sequence[str], *, network: Callable[[str], object] | None = None
 ) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Api:
     ) -> None:
         self._knowledge, self._desk, self._tokens, self._stop = knowledge, desk, tokens, stop
         self._asking = Asking(studies, lambda request: self._report(request).topology)
-        self._read, self._call = Calls(CALLS), Calls(CALLS)  # what anybody may read holds no act up
+        self._read, self._call = Calls(CALLS), Calls(CALLS)  # readers hold no act up
         self._listeners = 0
         self._acts = tuple(answers.ActSeen(name=act.name, about=act.about, plain=act.plain) for act in ACTS)
 
