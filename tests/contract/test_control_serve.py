@@ -35,6 +35,19 @@ def test_serve_stops_in_order_and_leads_alone(bots, tmp_path):
     assert finish(second)[0] == 130
 
 
+def test_a_request_without_an_answer_stays_and_the_command_says_so(bots, tmp_path):
+    file = tmp_path / "events.jsonl"
+    service = leeward("serve", "app", "-o", "policy=none", "--events", file)
+    wait_for(lambda: "leading" in actions(file))
+    service.send_signal(signal.SIGSTOP)  # a leader that is busy
+    code, _, err = finish(leeward("freeze", "app", "--timeout", "1"))
+    service.send_signal(signal.SIGCONT)
+    assert code == 1 and "no answer after 1 s. The request stays" in err
+    wait_for(lambda: "frozen" in actions(file))
+    service.send_signal(signal.SIGTERM)
+    assert finish(service)[0] == 0
+
+
 def test_a_settings_file_that_changes_comes_into_force_if_it_is_good(bots, tmp_path):
     config, file = tmp_path / "leeward.yaml", tmp_path / "events.jsonl"
     config.write_text("policy: none\n")

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 DEFAULT_NIMBUS = "127.0.0.1:6627"
 
+#: A request is a znode, and a leader that is busy carries it out later.
+LEFT = "The request stays, and is carried out when its turn comes: see leeward status before you repeat it."
+
 Topology = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="Name of a running topology.")]
 NimbusOption = Annotated[
     list[str] | None, typer.Option("--nimbus", metavar="HOST:PORT", help="Nimbus; repeat for more.")
@@ -106,11 +109,10 @@ def request(
         open_ports(topology, addresses, events=events, quiet=True, session_s=settings.session_s) as ports,
     ):
         answer = _ask(topology, ports, settings, body, stop, timeout)
-    if interrupted.is_set():
-        raise typer.Exit(EXIT_INTERRUPTED)
     if answer is None:
-        typer.echo(f"error: no answer after {timeout:g} s. See leeward status, or give more --timeout.", err=True)
-        raise typer.Exit(EXIT_REFUSED)
+        why = "interrupted" if interrupted.is_set() else f"error: no answer after {timeout:g} s"
+        typer.echo(f"{why}. {LEFT}", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED if interrupted.is_set() else EXIT_REFUSED)
     _tell(topology, answer, output)
 
 
