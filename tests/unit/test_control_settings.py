@@ -42,6 +42,7 @@ def test_defaults_and_overrides():
         ({}, ["edrp.method=guess"], r"'edrp\.method' is 'guess'\. Choose one of"),
         ({}, ["method=exact"], r"unknown setting 'method' .*Did you mean edge-cloud\.method or edrp\.method\?"),
         ({"edpr": {"w_r": 0.4}}, [], r"unknown policy 'edpr' .*Did you mean edrp"),
+        ({"topologies": {"q1": {"at_once": 1}}}, [], r"'topologies\.q1\.at_once' is given, .*service as a whole"),
         ({}, ["policy=no_such:Policy"], r"cannot be loaded .*Make no_such importable, with Policy in it"),
     ],
 )

@@ -96,7 +96,8 @@ def test_the_schema_accepts_what_the_service_accepts(document):
 
 def test_one_topology_may_have_its_own_settings():
     assert VALIDATOR.is_valid({"topologies": {"query1": {"policy": "edrp", "edrp": {"r_max_s": 0.2}}}})
-    assert not VALIDATOR.is_valid({"topologies": {"query1": {"topologies": {}}}})
+    for of_the_service in ({"topologies": {}}, {"at_once": 1}, {"look_s": 1.0}):
+        assert not VALIDATOR.is_valid({"topologies": {"query1": of_the_service}})
 
 
 def run(*words: str) -> tuple[int, str]:

@@ -7,7 +7,7 @@ from dataclasses import Field, fields
 from typing import Any
 
 from leeward.control.registry import NONE, settings_classes
-from leeward.core.settings import TOPOLOGIES, Settings
+from leeward.core.settings import TOPOLOGIES, WHOLE, Settings
 
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
@@ -17,13 +17,14 @@ def schema() -> dict[str, Any]:
     policies = settings_classes()
     own = {**_properties(Settings), **{name: _table(kind) for name, kind in policies}}
     own["policy"]["examples"] = sorted([NONE, *(name for name, _ in policies)])
+    of_one = {name: form for name, form in own.items() if name not in WHOLE}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Settings of leeward serve",
         "type": "object",
         "additionalProperties": False,
         "properties": {**own, TOPOLOGIES: _topologies()},
-        "$defs": {"one": {"type": "object", "additionalProperties": False, "properties": own}},
+        "$defs": {"one": {"type": "object", "additionalProperties": False, "properties": of_one}},
     }
 
 

@@ -18,6 +18,8 @@ MODES = ("live", "restart")
 FORECASTS = ("last", "linear", "yesterday", "blended")
 #: Table of a file that holds one table for each topology with settings of its own.
 TOPOLOGIES = "topologies"
+#: Settings of the service as a whole, which no table of a topology may have.
+WHOLE = frozenset({"at_once", "look_s"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,12 @@ def settings_from(
     tables = document.get(TOPOLOGIES, {})
     if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
         raise ConfigError(f"setting '{TOPOLOGIES}' is {tables!r}.", remedy=f"Write tables [{TOPOLOGIES}.NAME].")
+    for name, table in tables.items():
+        for key in sorted(WHOLE & table.keys()):
+            raise ConfigError(
+                f"setting '{TOPOLOGIES}.{name}.{key}' is given, and {key} holds for the service as a whole.",
+                remedy=f"Write {key} outside of the tables of topologies.",
+            )
     common = {key: value for key, value in document.items() if key != TOPOLOGIES}
     chosen = _chosen(common, options, more)
     own = {name: _chosen(_merged(common, table), options, more) for name, table in tables.items()}
