@@ -237,6 +237,35 @@ def test_waits_for_a_load():
     assert plan.tables == before.tables and plan.reason == "no source emits: nothing is known of the load"
 
 
+def test_a_node_that_drains_is_left_without_a_load_too():
+    """Maintenance is at night, when nothing comes; as many replicas as before go to others."""
+    nodes = (node("n1"), node("n2", draining=True), node("n3"))
+    before = view(rate=0.0, nodes=nodes, work=(2, 3))
+    was = deployment(before.tables, before.assignment)["work"]
+    plan = decide(before)
+    after = deployment(plan.tables, plan.placement)
+    assert was.get("n2") and not any("n2" in counts for counts in after.values())
+    assert sum(after["work"].values()) == sum(was.values()) == 2 and "leave nodes that drain" in plan.reason
+
+
+def test_without_a_load_a_replica_that_may_be_nowhere_else_keeps_all_in_place():
+    nodes = (node("n1"), node("n2", draining=True), node("n3"))
+    before = view(rate=0.0, nodes=nodes, work=(2, 3))
+    pinned = tuple(replace(one, pinned=("n2",)) if one.id == "work" else one for one in before.components)
+    plan = decide(replace(before, components=pinned))
+    assert plan.tables == before.tables and plan.placement == before.assignment and "find no other nodes" in plan.reason
+
+
+def test_without_a_load_pins_that_storm_did_not_keep_are_kept_when_a_node_is_left():
+    nodes = (node("n1"), node("n2", draining=True), node("n3"))
+    before = view(rate=0.0, nodes=nodes, work=(2, 3))
+    was = deployment(before.tables, before.assignment)
+    (other,) = {"n1", "n3"} - set(was["sink"])
+    pinned = tuple(replace(one, pinned=(other,)) if one.id == "sink" else one for one in before.components)
+    plan = decide(replace(before, components=pinned))
+    assert deployment(plan.tables, plan.placement)["sink"] == {other: 1}
+
+
 def test_new_replicas_go_where_warm_tasks_are():
     before = view(rate=140.0)
     plan = decide(before)

@@ -45,7 +45,7 @@ def limited_views(draw: st.DrawFn) -> ClusterView:
     pins |= {"a": {draw(st.sampled_from(EDGES))}, "e": {draw(st.sampled_from(CLOUDS))}}
     components = tuple(_component(name, number, tuple(sorted(pins[name]))) for number, name in enumerate(COMPONENTS))
     apart = draw(st.lists(st.sets(st.sampled_from(COMPONENTS), min_size=2, max_size=3), max_size=2))
-    rate = draw(st.sampled_from((10.0, 150.0)))
+    rate = draw(st.sampled_from((0.0, 10.0, 150.0)))
     return ClusterView(
         topology="app", topology_id=f"app-{draw(st.integers(0, 10**9))}", epoch=1, nodes=nodes, components=components,
         streams=tuple(pairwise(COMPONENTS)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -75,6 +76,17 @@ def test_every_method_of_edge_and_cloud_keeps_them(method, rebalance):
             keeps_limits(policy, view, drains)
 
     run()
+
+
+@given(view=limited_views())
+def test_without_a_load_a_node_that_drains_is_left_within_the_limits_or_all_stays(view):
+    silent = {name: replace(one, arrival_rate=0.0) for name, one in view.measured.items()}
+    view = replace(view, measured=silent, first=False)
+    with policy_of("edrp") as policy:
+        plan = plan_of(policy, view, 100.0)
+    if plan is not None:
+        assert not broken(plan, view) and any(node.draining for node in view.nodes)
+        check_plan(plan, view)
 
 
 @given(view=limited_views(), data=st.data())

@@ -29,6 +29,7 @@ from leeward.core.placing import Deployment, carry, places, present_deployment, 
 from leeward.core.plan import Estimate, Plan, deployment, diff
 from leeward.core.table import replicas
 from leeward.policies.edrp.candidates import candidates
+from leeward.policies.edrp.leaving import has_to_leave, off_draining
 from leeward.policies.edrp.loosened import cheapest, loosened
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
@@ -75,7 +76,7 @@ class Edrp:
     def decide(self, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
         """The best deployment, or the present one if nothing else can be had. Raises FieldError for bad facts."""
         if not any(c.source and view.measured.get(c.id, Measured()).arrival_rate > 0 for c in view.components):
-            return _keep(view, "no source emits: nothing is known of the load")
+            return _without_load(view)
         stranded = [one.id for one in view.components if not any(_hosts(node, one) for node in view.nodes)]
         if stranded:
             return _keep(view, f"every node that may host {', '.join(stranded)} drains or is away")
@@ -160,6 +161,16 @@ class Edrp:
             problem, method=method, time_limit_s=settings.solve_limit_s, seed=seed, gap=settings.gap, reasons=False,
             exact_limit_s=settings.exact_limit_s,
         )  # fmt: skip
+
+
+def _without_load(view: ClusterView) -> Plan:
+    unknown = "no source emits: nothing is known of the load"
+    if not has_to_leave(view):
+        return _keep(view, unknown)
+    wanted = off_draining(view, _hosts)
+    if wanted is None:
+        return _keep(view, f"{unknown}, and replicas on nodes that drain find no other nodes")
+    return carry(view, wanted, reason=f"{unknown}, and replicas leave nodes that drain")
 
 
 def _value(problem: Problem, present: Deployment | None) -> float:
