@@ -237,6 +237,14 @@ def test_waits_for_a_load():
     assert plan.tables == before.tables and plan.reason == "no source emits: nothing is known of the load"
 
 
+def test_the_cost_of_now_is_told_beside_that_of_the_plan():
+    before = view(rate=140.0)
+    plan = decide(before)
+    grown = sum(deployment(plan.tables, plan.placement)["work"].values()) - 1
+    told = plan.estimate
+    assert grown > 0 and told.cost_per_h - told.cost_now_per_h == pytest.approx(grown * before.replica_cost)
+
+
 def test_a_node_that_drains_is_left_without_a_load_too():
     """Maintenance is at night, when nothing comes; as many replicas as before go to others."""
     nodes = (node("n1"), node("n2", draining=True), node("n3"))

@@ -56,6 +56,10 @@ def test_cost_cap():
     assert "the cost of 9 $/h" in over_limits(plan(before, (2, 3), cost_per_h=9.0), before, settings), "links cost, too"
     three = replace(view(work=(2, 3, 4)), replica_cost=2.0)
     assert over_limits(plan(three, (2, 3)), three, settings) == "", "still over it, but cheaper than now"
+    links = plan(three, (2, 3), cost_per_h=16.0, cost_now_per_h=14.0)
+    assert "the cost of 16 $/h" in over_limits(links, three, settings), "fewer replicas, and dearer with the links"
+    fewer_links = plan(three, (2, 3, 4), cost_per_h=11.0, cost_now_per_h=14.0)
+    assert over_limits(fewer_links, three, settings) == "", "as many replicas, and cheaper with the links"
 
 
 def test_a_plan_that_only_ends_replicas_has_to_save_what_its_pause_costs():

@@ -77,10 +77,16 @@ def _too_many(plan: Plan, view: ClusterView, settings: Settings) -> str:
 
 
 def _too_dear(plan: Plan, view: ClusterView, settings: Settings) -> str:
-    present = present_deployment(view)
-    after = _price(deployment(plan.tables, plan.placement), view)
-    wanted = after if plan.estimate.cost_per_h is None else max(after, plan.estimate.cost_per_h)
-    if not settings.cost_cap or wanted <= settings.cost_cap or (present and after < _price(present, view)):
+    told, present = plan.estimate, present_deployment(view)
+    replicas_only = _price(deployment(plan.tables, plan.placement), view)
+    wanted = max(replicas_only, told.cost_per_h or 0.0)
+    if not settings.cost_cap or wanted <= settings.cost_cap:
+        return ""
+    if told.cost_now_per_h is not None:  # with links, as `wanted`
+        cheaper = wanted < told.cost_now_per_h
+    else:
+        cheaper = present is not None and replicas_only < _price(present, view)
+    if cheaper:
         return ""
     return f"the cost of {wanted:g} $/h is over cost_cap {settings.cost_cap:g}"
 

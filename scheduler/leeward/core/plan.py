@@ -100,6 +100,7 @@ class Estimate:
     relieves: bool = False  #: it evens out load, which the objective does not price: no gain is asked for
     response_s: float | None = None  #: mean response time, s
     cost_per_h: float | None = None  #: $/h
+    cost_now_per_h: float | None = None  #: the same of the deployment in force
     downtime_s: float | None = None  #: of carrying it out, s
     restart: bool = False  #: it was priced as a restart of workers
     solve_s: float | None = None  #: time that solving took, s

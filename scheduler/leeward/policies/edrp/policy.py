@@ -106,7 +106,7 @@ class Edrp:
         problem = result.problem
         wanted = settle_on_warm(view, problem, result.deployment)
         metrics = result.metrics if wanted == result.deployment else evaluate(problem, wanted)
-        now_F = metrics.F if wanted == present else _value(problem, present)
+        now_F, now_C = (metrics.F, metrics.C) if wanted == present else _now(problem, present)
         hot = unbalanced(view, self._settings.rebalance_over) if view.live else {}
         least = self._settings.tie if hot else SAME
         if present is not None and wanted != present and now_F <= metrics.F + least and not verify(problem, present):
@@ -117,6 +117,7 @@ class Edrp:
             relieves=bool(hot) and wanted == present,  # F takes load for even, so it cannot price what is gained
             response_s=metrics.R,
             cost_per_h=metrics.C,
+            cost_now_per_h=now_C,
             downtime_s=metrics.T_D,
             restart=needs_restart(problem, wanted),
             solve_s=result.seconds,
@@ -173,12 +174,12 @@ def _without_load(view: ClusterView) -> Plan:
     return carry(view, wanted, reason=f"{unknown}, and replicas leave nodes that drain")
 
 
-def _value(problem: Problem, present: Deployment | None) -> float:
-    """F of the deployment in force; inf if there is none or it breaks a constraint, which a lower F cannot justify."""
-    if present is None:
-        return math.inf
-    metrics, violations = assess(problem, present)
-    return math.inf if metrics is None or violations else metrics.F
+def _now(problem: Problem, present: Deployment | None) -> tuple[float, float | None]:
+    """F and C of the deployment in force; F is inf without one, or if it breaks a constraint, which no F justifies."""
+    metrics, violations = assess(problem, present) if present is not None else (None, ())
+    if metrics is None:
+        return math.inf, None
+    return (math.inf if violations else metrics.F), metrics.C
 
 
 def _keep(view: ClusterView, reason: str) -> Plan:
