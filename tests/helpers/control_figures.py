@@ -21,6 +21,7 @@ class Figures(dict[int, str]):
         super().__init__()
         self._cluster, self._more, self._at, self._count = cluster, more or {}, 1000.0, 0.0
         self.flows = True  #: tuples come
+        self.times = 1  #: every count so many times
         self.silent: set[int] = set()  #: the lines of these tasks stay as they are
         self.ahead: dict[int, float] = {}  #: task -> s by which its node's clock is ahead
         self.instead: dict[int, str] = {}  #: task -> what it writes in place of its line
@@ -39,7 +40,8 @@ class Figures(dict[int, str]):
         self._at = now
         for task, name in TASKS.items():
             if task not in self.silent:
-                received = {source: int(self._count)} if (source := INPUTS[name]) else {}
-                fields = {"received": received, "sent": {"s": int(self._count)}, **self._more.get(task, {})}
+                count = int(self._count) * self.times
+                received = {source: count} if (source := INPUTS[name]) else {}
+                fields = {"received": received, "sent": {"s": count}, **self._more.get(task, {})}
                 t = now + self.ahead.get(task, 0.0)
                 self[task] = self.instead.get(task) or TaskMetrics(component=name, pid=task, t=t, **fields).to_line()

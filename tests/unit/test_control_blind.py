@@ -141,6 +141,21 @@ def test_lines_that_are_gone_stop_planning():
     assert len({n for at, n in views if 11.5 < at < 20.0}) == 1 and sink.of("measure_failed")
 
 
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_count_that_jumps_tenfold_changes_no_rate(stays):
+    """A plan that was asked for in that second went by a rate of thousands; the next look only told that it fell."""
+    policy = Script(keep)
+
+    def happens(passed, cluster, figures):
+        figures.times = 10 if passed > 20.0 and (stays or passed < 21.2) else 1
+
+    sink, _ = led(policy, happens, 40.0)
+    assert max(rates_seen(policy)) <= RATE * (10 if stays else 1) * 1.01, "ten counters of ten are ten times the load"
+    whys = {fields["why"].partition(" from ")[0] for fields in sink.of("measure_failed")}
+    fell = set() if stays else {"task 1 of source: sent s fell"}
+    assert whys == {"task 1 of source: sent jumped"} | fell
+
+
 # --- the plugin's snapshot
 
 

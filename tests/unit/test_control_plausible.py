@@ -53,6 +53,25 @@ def test_a_process_whose_counters_fall_is_told(after: TaskMetrics, why: str):
     assert why in judged(after.to_line())
 
 
+@pytest.mark.parametrize(
+    ("after", "why"),
+    [
+        ({"processed": 5000}, "task 4 of work: processed jumped from 500 to 5000"),
+        ({"received": {"source": 5000}}, "received jumped from 500 to 5000"),
+        ({"sent": {"default": 4000}}, "sent jumped from 400 to 4000"),
+    ],
+)
+def test_a_count_that_jumps_is_told(after, why):
+    before = replace(GOOD, processed=500, received={"source": 500}, sent={"default": 400})
+    assert why in judged(replace(before, **after).to_line(), before)
+
+
+def test_load_that_begins_is_no_jump_and_neither_is_a_large_count_that_goes_on():
+    assert judged(replace(GOOD, processed=5000, received={"source": 5000}, sent={"default": 5000}).to_line()) == ""
+    large = replace(GOOD, processed=500_000)
+    assert judged(replace(large, processed=600_000).to_line(), large) == ""
+
+
 def test_another_process_begins_at_0_and_a_clock_may_step():
     assert judged(TaskMetrics(component="work", pid=8, t=1001.0).to_line()) == ""
     assert judged(replace(GOOD, t=940.0).to_line()) == "" and judged(replace(GOOD, t=1060.0).to_line()) == ""
