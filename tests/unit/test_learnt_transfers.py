@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from leeward.control.learning.transfers import LEAST_BYTES, TransferLearner
@@ -45,6 +47,15 @@ def test_a_new_process_counts_from_its_start_and_a_task_without_a_slot_not_at_al
     learner.add({3: task(down_bytes=9 * size, down_s=9.0)}, {3: task(pid=2, down_bytes=size, down_s=0.5)}, SLOTS)
     learner.add({}, {9: task(down_bytes=size, down_s=0.5)}, SLOTS)
     assert learner.fit() == {"n2": StoreLink(down_rate=pytest.approx(2 * size), downs=1)}
+
+
+def test_many_small_transfers_before_the_first_look_or_in_a_long_gap_are_no_large_one():
+    """A new leader took all that a process had ever sent for one transfer, at the speed of round trips."""
+    learner, many = TransferLearner(), {1: task(up_bytes=9 * LEAST_BYTES, up_s=0.5)}
+    learner.add({}, many, SLOTS)
+    later = {1: replace(task(up_bytes=18 * LEAST_BYTES, up_s=1.0), t=60.0)}
+    learner.add(many, later, SLOTS)
+    assert learner.fit() == {}
 
 
 def test_a_status_tells_the_transfers_since_the_processes_began():

@@ -146,7 +146,8 @@ def shown_by(samples: Mapping[int, TaskMetrics]) -> dict[str, object] | None:
 def datastore_of(samples: Mapping[int, TaskMetrics], slots: Mapping[int, Slot]) -> dict[str, dict[str, float | None]]:
     """Node -> its way to the DataStore, for people: of the transfers since its tasks' processes began."""
     transfers = TransferLearner()
-    transfers.add({}, samples, slots)
+    begun = {task: TaskMetrics(component=one.component, pid=-1, t=one.t) for task, one in samples.items()}
+    transfers.add(begun, samples, slots)
     return {
         node: {
             "up_mb_per_s": None if link.up_rate is None else round(link.up_rate / 1e6, 2),

@@ -15,6 +15,8 @@ from leeward.core.plan import Slot
 KEEP = 32
 #: Bytes of a transfer, at least: the time of a smaller one is that of its round trip.
 LEAST_BYTES = 64 * 1024
+#: Between two looks, s: in a longer time many small transfers would count as one large one.
+GAP_S = 10.0
 
 
 class TransferLearner:
@@ -33,12 +35,13 @@ class TransferLearner:
             if task not in slots:
                 continue
             node, before = slots[task].node, old.get(task)
-            goes_on = before is not None and before.pid == after.pid
-            ups, downs = _totals(before) if before is not None and goes_on else ((0.0, 0.0), (0.0, 0.0))
-            _note(self._ups, node, ups, _totals(after)[0])  # a process counts from its start
-            _note(self._downs, node, downs, _totals(after)[1])
             if after.trip_s > 0:
                 self._trips.setdefault(node, deque(maxlen=KEEP)).append(after.trip_s)
+            if before is None or after.t - before.t > GAP_S:
+                continue
+            ups, downs = _totals(before) if before.pid == after.pid else ((0.0, 0.0), (0.0, 0.0))
+            _note(self._ups, node, ups, _totals(after)[0])  # a process counts from its start
+            _note(self._downs, node, downs, _totals(after)[1])
 
     def kept(self) -> dict[str, StoreTimes]:
         """By node: all that it goes on from."""
