@@ -38,6 +38,13 @@ def test_clocks_that_are_off_by_a_minute_change_no_response_time(source_s, sink_
     assert response_s(StreamFacts(results=results, now=500.0), 98.0, samples, (1, 5)) is None, "they are old"
 
 
+def test_results_from_before_a_clock_was_set_are_left_out():
+    """The sink's clock was a minute ahead: for a minute more its results were of the time to come, and too long."""
+    results = ((95.0, 155.25), (96.0, 156.25), (97.0, 97.25))
+    samples = {1: task(reads="in", ahead_s=0.0), 5: task(writes="out", ahead_s=0.0)}
+    assert response_s(StreamFacts(results=results, now=98.0), 98.0, samples, (1, 5)) == pytest.approx(0.25)
+
+
 def test_of_several_sinks_those_that_work_count_and_where_their_clocks_differ_nobody_knows():
     streams = StreamFacts(results=((10.0, 10.5),), now=11.0)
     samples = {1: task(reads="in"), 5: task(writes="out", ahead_s=0.1), 6: task(writes="out", ahead_s=60.0)}

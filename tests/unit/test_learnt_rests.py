@@ -84,8 +84,11 @@ def test_a_service_tells_the_whole_modelled_time_after_a_minute():
     """Its model says 80 ms, its results 150 ms."""
     cluster, policy = Cluster(), Script(keeps(0.08))
     cluster.world.metrics[ID] = Figures(cluster)
-    cluster.world.streams = StreamFacts(results=((1e6, 1e6 + 0.15),))
-    known = lambda sink, _: sink.of("learnt") and sink.of("learnt")[-1]["rest"]  # noqa: E731
+
+    def known(sink, cluster):
+        cluster.world.streams = StreamFacts(results=((clock.time - 0.15, clock.time),))
+        return sink.of("learnt") and sink.of("learnt")[-1]["rest"]
+
     slow = Settings(period_s=20.0, window_s=5.0, cool_down_s=0.0)
     service, clock, sink, _ = stage(policy, until=known, cluster=cluster, settings=slow, limit=60_000)
     service.run(clock.stop)

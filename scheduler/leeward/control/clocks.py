@@ -25,7 +25,8 @@ def response_s(
 ) -> float | None:  # fmt: skip
     """Mean time from source to sink of the results of the last seconds; None if there are none.
 
-    `owners`: tasks that work; where a task does not tell of its clock, that counts as right.
+    `owners`: tasks that work; where a task does not tell of its clock, that counts as right. Results of the time to
+    come are from before a clock was set.
     """
     working = [samples[task] for task in sorted(samples.keys() & set(owners))] or list(samples.values())
     before = _ahead(sample for sample in working if sample.reads)
@@ -34,7 +35,7 @@ def response_s(
         return None
     at = now if streams.now is None else streams.now
     pairs = [(left - before, written - after) for left, written in streams.results]
-    recent = [written - left for left, written in pairs if at - written <= newest_s]
+    recent = [written - left for left, written in pairs if -OFF_S <= at - written <= newest_s]
     return sum(recent) / len(recent) if recent else None
 
 
