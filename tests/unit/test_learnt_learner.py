@@ -72,10 +72,17 @@ def overloaded(t: float, sent: float) -> dict[int, TaskMetrics]:
     }  # fmt: skip
 
 
-def test_a_component_that_cannot_keep_up_gets_the_rate_that_it_is_sent():
+def untimed(samples: dict[int, TaskMetrics]) -> dict[int, TaskMetrics]:
+    """A read of thousands of tuples takes longer than a span, and one read in eight is timed."""
+    work = looks(500.0)[2]
+    return {**samples, 2: replace(samples[2], sojourns=work.sojourns, sojourn_s=work.sojourn_s)}
+
+
+@pytest.mark.parametrize("told", [dict, untimed])
+def test_a_component_that_cannot_keep_up_gets_the_rate_that_it_is_sent(told):
     learner = taught()  # until 500 s of the tasks' clock
     for at in range(1, 31):
-        learner.observe(overloaded(500.0 + SPAN_S * at, 120.0), SLOTS, SERVICE, SPAN_S * (40 + at))
+        learner.observe(told(overloaded(500.0 + SPAN_S * at, 120.0)), SLOTS, SERVICE, SPAN_S * (40 + at))
     assert learner.learnt(SERVICE).selectivities[STREAM].ratio == pytest.approx(1.0), "spans that lag teach none"
     rates = Rates(emitted={"source": 120.0}, streams={STREAM: 97.0})
     assert learner.completed(rates).streams == {STREAM: pytest.approx(120.0)}

@@ -75,11 +75,6 @@ class Stay:
         return self.sojourn_s > LONG_STAY * self.span_s and self.relative > LONG_WAIT
 
     @property
-    def lags(self) -> bool:
-        """It may be sent more than it processes: it is busy all the time, or tuples wait for a long time."""
-        return self.busy > MOST_BUSY or self.long
-
-    @property
     def relative(self) -> float:
         """y of the module."""
         return self.sojourn_s * (1.0 - self.busy) / self.service_s

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leeward.control.costs import HandoverCosts
-from leeward.control.learning.curves import SPAN_S, CurveLearner, Stay
+from leeward.control.learning.curves import MOST_BUSY, SPAN_S, CurveLearner, Stay
 from leeward.control.learning.record import LearntRecord
 from leeward.control.learning.restarts import restart_of
 from leeward.control.learning.rests import RestLearner
@@ -108,10 +108,13 @@ class Learner:
         self, old: Mapping[int, TaskMetrics], new: Mapping[int, TaskMetrics], service: Mapping[str, float], now: float
     ) -> None:
         stays: dict[str, list[Stay]] = {}
+        lagging: set[str] = set()
         for task, after in sorted(new.items()):
             before = old.get(task)
             if before is None or before.pid != after.pid or after.t <= before.t:
                 continue
+            if after.busy_s - before.busy_s > MOST_BUSY * (after.t - before.t):  # timed or not: few of its reads are
+                lagging.add(after.component)
             if (stay := stay_of(before, after)) is not None:
                 stays.setdefault(after.component, []).append(stay)
                 self._curves.setdefault(after.component, CurveLearner()).add(stay, now)
@@ -119,7 +122,8 @@ class Learner:
             _agreement(name, stays[name], self._curves[name], 1.0 / service[name]) for name in sorted(stays)
             if name in service
         )  # fmt: skip
-        self._lagging = frozenset(name for name, ones in stays.items() if any(stay.lags for stay in ones))
+        lagging.update(name for name, ones in stays.items() if any(stay.long for stay in ones))
+        self._lagging = frozenset(lagging)
         processed, received = _counts(old, new)
         for stream, learner in self._selectivities.items():
             if stream[1] not in self._lagging or not learner.known:  # else it was sent more, or less if it catches up
