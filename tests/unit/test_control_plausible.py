@@ -20,9 +20,10 @@ GOOD = TaskMetrics(
 )  # fmt: skip
 
 
-def judged(line: str, before: TaskMetrics | None = GOOD) -> str:
+def judged(line: str, before: TaskMetrics | None = GOOD, earlier: TaskMetrics | None = None) -> str:
     lines = {4: line}
-    return implausible(lines, read_samples(lines), {} if before is None else {4: before})
+    looks = ({} if one is None else {4: one} for one in (before, earlier))
+    return implausible(lines, read_samples(lines), *looks)
 
 
 def changed(**fields: object) -> str:
@@ -63,13 +64,18 @@ def test_a_process_whose_counters_fall_is_told(after: TaskMetrics, why: str):
 )
 def test_a_count_that_jumps_is_told(after, why):
     before = replace(GOOD, processed=500, received={"source": 500}, sent={"default": 400})
-    assert why in judged(replace(before, **after).to_line(), before)
+    earlier = replace(before, t=999.0, processed=450, received={"source": 450}, sent={"default": 350})
+    line = replace(before, t=1001.0, **after).to_line()
+    assert why in judged(line, before, earlier)
+    assert judged(line, before, replace(earlier, pid=6)) == judged(line, before, replace(earlier, t=1000.0)) == ""
+    assert judged(line, before, replace(earlier, t=999.95)) == "", "it came as fast before"
 
 
 def test_load_that_begins_is_no_jump_and_neither_is_a_large_count_that_goes_on():
-    assert judged(replace(GOOD, processed=5000, received={"source": 5000}, sent={"default": 5000}).to_line()) == ""
+    begins = replace(GOOD, processed=5000, received={"source": 5000}, sent={"default": 5000})
+    assert judged(begins.to_line(), replace(GOOD, processed=400), GOOD) == judged(begins.to_line()) == ""
     large = replace(GOOD, processed=500_000)
-    assert judged(replace(large, processed=600_000).to_line(), large) == ""
+    assert judged(replace(large, t=1001.0, processed=600_000).to_line(), large, replace(large, t=999.0)) == ""
 
 
 def test_another_process_begins_at_0_and_a_clock_may_step():

@@ -53,6 +53,7 @@ class Measuring:
         self._rates, self._streams, self._delays = Rates(), StreamFacts(), Delays({})
         self._outside: dict[str, tuple[str, ...]] = {}
         self._samples: Mapping[int, TaskMetrics] = {}
+        self._earlier: Mapping[int, TaskMetrics] = {}  # of the look before
         self._news, self._nodes = News(), NodesSeen()
         self._at = 0.0
         self._modelled: tuple[float, float] | None = None  # response time by the policy, s, of what is in force; when
@@ -78,7 +79,8 @@ class Measuring:
             self._streams = self._ports.snapshots.streams(*streams_of(samples.values()))
         except ClusterRefusedError as error:
             return self._unmeasured(str(error))
-        why, self._samples = implausible(lines, samples, self._samples), samples
+        why = implausible(lines, samples, self._samples, self._earlier)
+        self._earlier, self._samples = self._samples, samples
         why = why or told_steps(self._lateness.stepped(samples, now), coordinator.machine.tasks)
         self._lateness.observe(samples, now)
         if not why and coordinator.idle:  # else Storm may have stopped them

@@ -9,17 +9,20 @@ from leeward.core.metrics import TaskMetrics
 
 #: A task's clock and its busy time are read one after the other, and a tuple counts when it is over; s.
 SLACK_S = 60.0
-#: A total of so many tuples that becomes more than so many times itself from look to look is a jump. A smaller one may
-#: belong to a process that has just begun.
-LEAST_JUMP, JUMP = 200, 5
+#: A total that becomes more than so many times itself from look to look, and grows so many times faster than before, is
+#: a jump, unless it was less than so many tuples a look earlier: then tuples have just begun to come.
+JUMP, LEAST_JUMP = 5, 200
 #: Figures that never fall while a process lives.
 _TOTALS = ("processed", "busy_s", "looked_at", "dropped", "sojourns", "sojourn_s", "up_bytes", "down_bytes")
 _totals = attrgetter(*_TOTALS)
 
 
-def implausible(lines: Mapping[int, str], samples: Mapping[int, TaskMetrics], before: Mapping[int, TaskMetrics]) -> str:
+def implausible(
+    lines: Mapping[int, str], samples: Mapping[int, TaskMetrics], before: Mapping[int, TaskMetrics],
+    earlier: Mapping[int, TaskMetrics],
+) -> str:  # fmt: skip
     """Why these measurements are not used; empty if they may be. `samples`: those lines that could be read; `before`:
-    those of the look before.
+    those of the look before; `earlier`: of the one before that.
 
     Counters of a process never fall, and it is not busy for longer than it takes. One that is many times as much as a
     look before may be load that begins. It is not used either, so that rates begin anew behind it, whether it stays or
@@ -28,8 +31,9 @@ def implausible(lines: Mapping[int, str], samples: Mapping[int, TaskMetrics], be
     for task in sorted(lines):
         if task not in samples:
             return f"task {task} tells figures that cannot be read, are below 0, or are no numbers"
-        if (old := before.get(task)) is not None and (why := _cannot_follow(old, samples[task])):
-            return f"task {task} of {samples[task].component}: {why}"
+        old, new, oldest = before.get(task), samples[task], earlier.get(task)
+        if old is not None and (why := _cannot_follow(old, new) or (_jump(oldest, old, new) if oldest else "")):
+            return f"task {task} of {new.component}: {why}"
     return ""
 
 
@@ -44,14 +48,24 @@ def _cannot_follow(old: TaskMetrics, new: TaskMetrics) -> str:
         if fell := [name for name, count in were.items() if counts.get(name, 0) < count]:
             name = min(fell)
             return f"{what} {name} fell from {were[name]} to {counts.get(name, 0)}"
-    for what, count, was in (
-        ("processed", new.processed, old.processed),
-        ("received", sum(new.received.values()), sum(old.received.values())),
-        ("sent", sum(new.sent.values()), sum(old.sent.values())),
-    ):
-        if was >= LEAST_JUMP and count > JUMP * was:
-            return f"{what} jumped from {was} to {count}"
     busy, passed = new.busy_s - old.busy_s, new.t - old.t
     if passed > 0 and busy > passed + SLACK_S:
         return f"it was busy for {busy:.1f} s of {passed:.1f} s"
     return ""
+
+
+def _jump(oldest: TaskMetrics, old: TaskMetrics, new: TaskMetrics) -> str:
+    """A total is many times as much as a look before, and did not come that fast before."""
+    passed, before = new.t - old.t, old.t - oldest.t
+    if not oldest.pid == old.pid == new.pid or min(passed, before) <= 0:
+        return ""
+    totals = zip(("processed", "received", "sent"), _tuples(oldest), _tuples(old), _tuples(new), strict=True)
+    for what, first, was, count in totals:
+        faster = (count - was) / passed > JUMP * (was - first) / before
+        if first >= LEAST_JUMP and count > JUMP * was and faster:
+            return f"{what} jumped from {was} to {count}"
+    return ""
+
+
+def _tuples(sample: TaskMetrics) -> tuple[int, int, int]:
+    return sample.processed, sum(sample.received.values()), sum(sample.sent.values())
