@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.control.lines import read_samples
-from leeward.control.plausible import implausible
+from leeward.control.plausible import implausible, totals_of
 from leeward.core.metrics import TaskMetrics
 
 GOOD = TaskMetrics(
@@ -22,8 +22,8 @@ GOOD = TaskMetrics(
 
 def judged(line: str, before: TaskMetrics | None = GOOD, earlier: TaskMetrics | None = None) -> str:
     lines = {4: line}
-    looks = ({} if one is None else {4: one} for one in (before, earlier))
-    return implausible(lines, read_samples(lines), *looks)
+    last, first = ({} if one is None else {4: one} for one in (before, earlier))
+    return implausible(lines, read_samples(lines), last, totals_of(first))
 
 
 def changed(**fields: object) -> str:

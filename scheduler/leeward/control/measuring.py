@@ -23,7 +23,7 @@ from leeward.control.monitor import (
     streams_of,
 )
 from leeward.control.nodes_seen import NodesSeen
-from leeward.control.plausible import implausible
+from leeward.control.plausible import Totals, implausible, totals_of
 from leeward.control.ports import Ports, StreamFacts, Structure
 from leeward.control.report.telling import News
 from leeward.control.snapshot import ClusterSnapshot
@@ -53,7 +53,7 @@ class Measuring:
         self._rates, self._streams, self._delays = Rates(), StreamFacts(), Delays({})
         self._outside: dict[str, tuple[str, ...]] = {}
         self._samples: Mapping[int, TaskMetrics] = {}
-        self._earlier: Mapping[int, TaskMetrics] = {}  # of the look before
+        self._earlier: Mapping[int, Totals] = {}  # of the look before
         self._news, self._nodes = News(), NodesSeen()
         self._at = 0.0
         self._modelled: tuple[float, float] | None = None  # response time by the policy, s, of what is in force; when
@@ -80,7 +80,7 @@ class Measuring:
         except ClusterRefusedError as error:
             return self._unmeasured(str(error))
         why = implausible(lines, samples, self._samples, self._earlier)
-        self._earlier, self._samples = self._samples, samples
+        self._earlier, self._samples = totals_of(self._samples), samples
         why = why or told_steps(self._lateness.stepped(samples, now), coordinator.machine.tasks)
         self._lateness.observe(samples, now)
         if not why and coordinator.idle:  # else Storm may have stopped them

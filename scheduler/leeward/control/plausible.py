@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import attrgetter, ge
+from typing import NamedTuple
 
 from leeward.core.metrics import TaskMetrics
 
@@ -17,9 +18,19 @@ _TOTALS = ("processed", "busy_s", "looked_at", "dropped", "sojourns", "sojourn_s
 _totals = attrgetter(*_TOTALS)
 
 
+class Totals(NamedTuple):
+    """Of a task, at one look."""
+
+    pid: int
+    t: float
+    processed: int
+    received: int
+    sent: int
+
+
 def implausible(
     lines: Mapping[int, str], samples: Mapping[int, TaskMetrics], before: Mapping[int, TaskMetrics],
-    earlier: Mapping[int, TaskMetrics],
+    earlier: Mapping[int, Totals],
 ) -> str:  # fmt: skip
     """Why these measurements are not used; empty if they may be. `samples`: those lines that could be read; `before`:
     those of the look before; `earlier`: of the one before that.
@@ -32,7 +43,10 @@ def implausible(
         if task not in samples:
             return f"task {task} tells figures that cannot be read, are below 0, or are no numbers"
         old, new, oldest = before.get(task), samples[task], earlier.get(task)
-        if old is not None and (why := _cannot_follow(old, new) or (_jump(oldest, old, new) if oldest else "")):
+        if old is None:
+            continue
+        why = _cannot_follow(old, new) or (_jump(oldest, _of(old), _of(new)) if oldest else "")
+        if why:
             return f"task {task} of {new.component}: {why}"
     return ""
 
@@ -54,18 +68,22 @@ def _cannot_follow(old: TaskMetrics, new: TaskMetrics) -> str:
     return ""
 
 
-def _jump(oldest: TaskMetrics, old: TaskMetrics, new: TaskMetrics) -> str:
+def totals_of(samples: Mapping[int, TaskMetrics]) -> dict[int, Totals]:
+    """By task; thousands of whole samples would be kept for nothing."""
+    return {task: _of(sample) for task, sample in samples.items()}
+
+
+def _jump(oldest: Totals, old: Totals, new: Totals) -> str:
     """A total is many times as much as a look before, and did not come that fast before."""
     passed, before = new.t - old.t, old.t - oldest.t
     if not oldest.pid == old.pid == new.pid or min(passed, before) <= 0:
         return ""
-    totals = zip(("processed", "received", "sent"), _tuples(oldest), _tuples(old), _tuples(new), strict=True)
-    for what, first, was, count in totals:
+    for what, first, was, count in zip(("processed", "received", "sent"), oldest[2:], old[2:], new[2:], strict=True):
         faster = (count - was) / passed > JUMP * (was - first) / before
         if first >= LEAST_JUMP and count > JUMP * was and faster:
             return f"{what} jumped from {was} to {count}"
     return ""
 
 
-def _tuples(sample: TaskMetrics) -> tuple[int, int, int]:
-    return sample.processed, sum(sample.received.values()), sum(sample.sent.values())
+def _of(one: TaskMetrics) -> Totals:
+    return Totals(one.pid, one.t, one.processed, sum(one.received.values()), sum(one.sent.values()))
