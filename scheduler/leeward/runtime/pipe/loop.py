@@ -56,6 +56,16 @@ class Meter:
     busy_s: float = 0.0
     sojourns: Sojourns = field(default_factory=Sojourns)
 
+    def within(self, done: int, counted: int, busy_s: float) -> int:
+        """Of one read `done` tuples are processed by now, of which `counted` are counted; gives `done` back.
+
+        `busy_s`: in all. A read without a tuple, as of markers alone, makes nobody busy.
+        """
+        if done:
+            self.tuples += done - counted
+            self.busy_s = busy_s
+        return done
+
     @property
     def mean_s(self) -> float:
         """Time for one tuple; a guess until one was processed."""
@@ -170,7 +180,7 @@ class Loop:
         clear, process, ids = self._protocol.clear, bolt.process, pipe.form.ids
         copier, number, clock, new = self._copier, self._numbers, time.perf_counter, tuple.__new__
         # inputs: all; those that `pipe` was told of; those that are not processed here (control, passed on, failed)
-        taken, told, others, busy, began = 0, 0, 0, meter.busy_s, clock()
+        taken, told, others, counted, busy, began = 0, 0, 0, 0, meter.busy_s, clock()
         last, tup = began, None
         try:
             for code, values in zip(batch, batch):  # noqa: B905 (the same iterator twice: pairs)
@@ -208,6 +218,8 @@ class Loop:
                         pipe.late(taken - told)
                     pipe.taken += taken - told
                     told = taken
+                    # a read of a full pipe may last for a minute, and measurements are of a second
+                    counted = meter.within(taken - others, counted, busy + now - began)
                     pipe.flush_all()
                     now = clock()
                 last = now
@@ -217,9 +229,7 @@ class Loop:
             raise
         finally:
             pipe.taken += taken - told
-            if taken > others:
-                meter.tuples += taken - others
-                meter.busy_s = busy + clock() - began
+            meter.within(taken - others, counted, busy + clock() - began)
 
     def _attend(self, code: int, values: Any, rest: Iterator[Any]) -> None:
         """Before an input that is read already: after an exception of what was posted it comes first."""
