@@ -44,7 +44,8 @@ PARTS: Mapping[str, Mapping[Callable[..., Any], Mapping[str, str]]] = {
     },
     "counts": {
         Loop._loop: {
-            "if taken > others:": "if False:",
+            "counted = meter.within(taken - others, counted, busy + now - began)": "pass",
+            "meter.within(taken - others, counted, busy + clock() - began)": "pass",
         },
         Output._emit_plainly: {"if slot.counted:": "if False:"},
         PipeSerializer.put_other: {"with self._counting:": "if True:", "self._others += 1": "pass"},
