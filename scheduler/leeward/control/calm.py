@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from leeward.control.guard import must_leave
 from leeward.control.limits import changes, only_ends, utilisation
 from leeward.core.model import ClusterView
+from leeward.core.placing import must_leave
 from leeward.core.plan import Change, Plan
 from leeward.core.settings import Settings
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView, Node
 from leeward.core.outside import FORCE, warning
-from leeward.core.placing import carry, present_deployment
+from leeward.core.placing import carry, must_leave, present_deployment
 from leeward.core.plan import Plan, deployment, restarting
 from leeward.core.settings import Settings
 from leeward.core.table import check_table, replicas
@@ -148,18 +148,6 @@ def not_worth_it(plan: Plan, view: ClusterView, settings: Settings) -> str:
     if must_leave(view) or old - new >= least:
         return ""
     return f"the gain {old - new:.4f} is below minimum_gain {least:g}"
-
-
-def must_leave(view: ClusterView) -> bool:
-    """Replicas are on a node that drains."""
-    return any(
-        node.draining and any(view.assignment[t].node == node.id for t in _replica_tasks(view) if t in view.assignment)
-        for node in view.nodes
-    )
-
-
-def _replica_tasks(view: ClusterView) -> list[int]:
-    return [task for table in view.tables.values() for task in replicas(table)]
 
 
 def parse_replicas(items: list[str]) -> dict[str, dict[str, int]]:

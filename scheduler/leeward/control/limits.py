@@ -5,11 +5,10 @@ A node that drains has to be left, so replicas that leave it are no moves that c
 
 from __future__ import annotations
 
-from leeward.control.guard import must_leave
 from leeward.control.preview import preview
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView
-from leeward.core.placing import present_deployment
+from leeward.core.placing import must_leave, present_deployment
 from leeward.core.plan import Change, Plan, deployment, diff
 from leeward.core.settings import Settings
 from leeward.core.table import replicas

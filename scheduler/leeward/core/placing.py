@@ -33,6 +33,13 @@ def present_deployment(view: ClusterView) -> dict[str, dict[str, int]] | None:
     return deployment(view.tables, view.assignment)
 
 
+def must_leave(view: ClusterView) -> bool:
+    """Replicas are on a node that drains."""
+    drains = {node.id for node in view.nodes if node.draining}
+    tasks = [task for table in view.tables.values() for task in replicas(table)] if drains else []
+    return any(view.assignment[task].node in drains for task in tasks if task in view.assignment)
+
+
 def unbalanced(view: ClusterView, over: float) -> dict[str, float]:
     """Components whose replicas can be balanced clearly better -> the share by which one now gets more than the mean.
 

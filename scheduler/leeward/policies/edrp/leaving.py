@@ -12,12 +12,6 @@ from leeward.core.model import ClusterView, Component, Node
 from leeward.core.placing import Deployment, present_deployment, tasks_by_node
 
 
-def has_to_leave(view: ClusterView) -> bool:
-    """A replica is on a node that drains."""
-    present = present_deployment(view) or {}
-    return any(counts.get(node.id) for counts in present.values() for node in view.nodes if node.draining)
-
-
 def off_draining(view: ClusterView, hosts: Callable[[Node, Component], bool]) -> Deployment | None:
     """The deployment in force with every replica that is where it may not be on another node; None if one finds none.
 

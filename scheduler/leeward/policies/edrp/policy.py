@@ -25,11 +25,20 @@ from typing import Any, cast
 from leeward.core.learnt import RestartCost, restart_cost
 from leeward.core.model import ClusterView, Component, Measured
 from leeward.core.model import Node as ViewNode
-from leeward.core.placing import Deployment, carry, places, present_deployment, stops_work, tasks_by_node, unbalanced
+from leeward.core.placing import (
+    Deployment,
+    carry,
+    must_leave,
+    places,
+    present_deployment,
+    stops_work,
+    tasks_by_node,
+    unbalanced,
+)
 from leeward.core.plan import Estimate, Plan, deployment, diff
 from leeward.core.table import replicas
 from leeward.policies.edrp.candidates import candidates
-from leeward.policies.edrp.leaving import has_to_leave, off_draining
+from leeward.policies.edrp.leaving import off_draining
 from leeward.policies.edrp.loosened import cheapest, loosened
 from leeward.policies.edrp.methods import solve
 from leeward.policies.edrp.problem.downtime import Live, Storm, downtime_of
@@ -166,7 +175,7 @@ class Edrp:
 
 def _without_load(view: ClusterView) -> Plan:
     unknown = "no source emits: nothing is known of the load"
-    if not has_to_leave(view):
+    if not must_leave(view):
         return _keep(view, unknown)
     wanted = off_draining(view, _hosts)
     if wanted is None:
