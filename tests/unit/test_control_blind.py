@@ -8,6 +8,8 @@ import pytest
 
 from leeward.control.lateness import LATE_S, Lateness, told
 from leeward.control.monitor import Monitor
+from leeward.control.observe import observe
+from leeward.core.errors import NotReadyError
 from leeward.core.metrics import TaskMetrics
 from leeward.core.outcome import Ending
 from leeward.core.plan import Slot
@@ -15,7 +17,7 @@ from leeward.core.settings import Settings
 from leeward.sim.memory import MemoryClusterStore, MemoryRequests
 from tests.helpers.control_figures import RATE, Figures
 from tests.helpers.control_stage import Script, keep, replicas_of_work, stage
-from tests.helpers.control_twins import ID, TASKS, Cluster
+from tests.helpers.control_twins import ID, NAME, TASKS, Cluster
 
 
 def led(policy, happens, seconds, **settings):
@@ -87,6 +89,26 @@ def test_after_an_absurd_line_no_plan_sees_a_rate_of_0():
     sink, _ = led(policy, happens, 20.0)
     assert sink.of("measure_failed") and len(policy.views) > 5
     assert rates_seen(policy) == pytest.approx([RATE] * len(policy.views), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"), [({"times": 0}, "sent s fell from"), ({"instead": {4: "absurd"}}, "task 4 tells figures")]
+)
+def test_a_dry_run_by_absurd_lines_is_refused_and_a_plan_by_hand_is_not(harm, why):
+    """`leeward plan` and `explain` answered by rates of 0, and said nothing of it."""
+    cluster = Cluster()
+    figures = cluster.world.metrics[ID] = Figures(cluster)
+    service, clock, _, _ = stage(Script(keep), until=lambda sink, _: sink.of("plan_made"), cluster=cluster)
+    service.run(clock.stop)
+
+    def sleep(seconds):
+        clock.time += seconds
+        vars(figures).update(harm)
+
+    settings = Settings(window_s=10.0)
+    with pytest.raises(NotReadyError, match=why):
+        observe(NAME, service._ports, settings, sleep=sleep)
+    assert observe(NAME, service._ports, settings, sleep=sleep, checked=False).components
 
 
 def test_right_after_a_reconfiguration_no_plan_sees_a_rate_of_0():

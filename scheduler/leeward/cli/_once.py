@@ -101,7 +101,7 @@ def preview_once(
         tell(f"{topology}: what would move, or why it would be refused, within {timeout:g} s")
         with open_ports(topology, addresses, quiet=True) as ports:
             standing = standing_of(topology, ports)
-            view = _view(topology, ports, settings, tell)
+            view = _view(topology, ports, settings, tell, checked=False)
         return preview_by_hand(view, wanted, settings, standing, force=force)
 
     return in_time(work, timeout)
@@ -129,7 +129,7 @@ def await_running(topology: str, ports: Ports, timeout: float) -> None:
         time.sleep(0.5)
 
 
-def _view(topology: str, ports: Ports, settings: Settings, tell: Tell) -> ClusterView:
+def _view(topology: str, ports: Ports, settings: Settings, tell: Tell, *, checked: bool = True) -> ClusterView:
     """The view over one window, when every task has a place."""
     from leeward.control.observe import observe, why_not_ready
 
@@ -140,4 +140,4 @@ def _view(topology: str, ports: Ports, settings: Settings, tell: Tell) -> Cluste
         told = why
         time.sleep(0.5)
     tell(f"measuring for {settings.window_s:g} s")
-    return observe(topology, ports, settings, sleep=time.sleep)
+    return observe(topology, ports, settings, sleep=time.sleep, checked=checked)

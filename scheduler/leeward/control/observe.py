@@ -22,6 +22,7 @@ from leeward.control.monitor import (
     sizes_of,
     streams_between,
 )
+from leeward.control.plausible import implausible
 from leeward.control.ports import Ports, Structure
 from leeward.control.room import not_placed
 from leeward.control.snapshot import read_snapshot
@@ -44,19 +45,28 @@ from leeward.core.table import first_tables
 from leeward.core.topology_conf import REPLICAS
 
 
-def observe(topology: str, ports: Ports, settings: Settings, *, sleep: Callable[[float], None]) -> ClusterView:
+def observe(
+    topology: str, ports: Ports, settings: Settings, *, sleep: Callable[[float], None], checked: bool = True
+) -> ClusterView:
     """A view with rates over one window, and with what the running service has learnt; waits for the window.
 
-    Raises NotReadyError, ConfigError, ClusterRefusedError.
+    `checked`: measurements that cannot be are refused, as a service makes no plan by them. Raises NotReadyError,
+    ConfigError, ClusterRefusedError.
     """
     structure = ports.nimbus.structure(topology)
     check_structure(structure)
     mine = ports.open_topology(structure).control
     record, why = read_record(mine.read_learnt(), structure.id)
     monitor = Monitor(settings, record.service if record else None)
-    monitor.observe(read_samples(ports.snapshots.metrics(structure.id)), ports.clock.now())
+    before = read_samples(ports.snapshots.metrics(structure.id))
+    monitor.observe(before, ports.clock.now())
     sleep(settings.window_s)
-    samples = read_samples(ports.snapshots.metrics(structure.id))
+    lines = ports.snapshots.metrics(structure.id)
+    samples = read_samples(lines)
+    if checked and (absurd := implausible(lines, samples, before, {})):
+        raise NotReadyError(
+            f"{topology}: no plan is made by measurements that cannot be: {absurd}.", remedy="Ask again."
+        )
     rates = monitor.observe(samples, ports.clock.now())
     cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
     facts = Facts(

@@ -99,7 +99,7 @@ class Studies:
     def preview(self, topology: str, wanted: Mapping[str, Mapping[str, int]], *, force: bool) -> dict[str, object]:
         """The document of `leeward apply --dry-run`. Raises PlanError for one that would be refused."""
         chosen = self._desk.settings
-        ports, view = self._seen(topology, chosen)
+        ports, view = self._seen(topology, chosen, checked=False)
         return preview_by_hand(view, wanted, chosen.of(topology).service, standing_of(topology, ports), force=force)
 
     def diff(self, topology: str, wanted: Mapping[str, Mapping[str, int]] | None) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Studies:
 
     # --- looking
 
-    def _seen(self, topology: str, chosen: Chosen) -> tuple[Ports, ClusterView]:
+    def _seen(self, topology: str, chosen: Chosen, *, checked: bool = True) -> tuple[Ports, ClusterView]:
         """The view over one window. Raises NotReadyError while no plan can be made."""
         settings = chosen.of(topology).service
         if settings.window_s > WINDOW_S:
@@ -134,7 +134,7 @@ class Studies:
         why = why_not_ready(topology, ports)
         if why:
             raise NotReadyError(f"{topology}: {why}.", remedy="Ask again when it is placed.")
-        return ports, observe(topology, ports, settings, sleep=self._sleep)
+        return ports, observe(topology, ports, settings, sleep=self._sleep, checked=checked)
 
     def _look(self) -> bool:
         """Begin to look at topologies that are new here, and forget those that are gone; whether there are new ones."""
