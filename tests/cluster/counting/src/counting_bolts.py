@@ -56,12 +56,15 @@ class Pass(ElasticBolt):
 
 
 class Count(StatefulBolt):
-    """State: key -> [count, last number], and with `counting.fill` a text of so many characters."""
+    """State: key -> [count, last number], and with `counting.fill` a text of so many characters.
+
+    `counting.slow_s`: it sleeps for so long with each tuple, as code does that waits for a server.
+    """
 
     outputs = ["key", "n", "count", "last", "task", "sent_ms"]
 
     def initialize(self, conf, context):
-        self.fill = int(conf.get("counting.fill", 0))
+        self.fill, self.slow_s = int(conf.get("counting.fill", 0)), float(conf.get("counting.slow_s", 0))
         self.keys = int(conf.get("counting.keys", 50)) if self.fill else 0
 
     def resumed(self):
@@ -73,6 +76,8 @@ class Count(StatefulBolt):
 
     def process(self, tup):
         key, n, sent_ms = tup.values
+        if self.slow_s:
+            time.sleep(self.slow_s)
         count, last, *fill = self.state.get(key, [0, 0])
         self.state[key] = [count + 1, n, *fill]
         self.emit([key, n, count + 1, last, self.task_id, sent_ms])
