@@ -27,8 +27,7 @@ down: ## end the local cluster, also after a crash
 test: packages ## every test that fits a pipeline: lint, fast lanes, seeds in memory, Java, package, browser, deployment, cluster, without slow ones
 	$(MAKE) --no-print-directory -j2 --output-sync=target lint test-java
 	$(MAKE) --no-print-directory test-short
-	$(MAKE) --no-print-directory test-torture SEEDS=$(or $(SEEDS),4000)
-	$(pytest) -m "not slow" tests/package
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-torture test-package SEEDS=$(or $(SEEDS),4000)
 	$(pytest) $(reported) -m "not slow" tests/browser tests/deploy tests/cluster || python scripts/flaky.py -m "not slow"
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails

@@ -149,6 +149,7 @@ def longest_silence(sinks: Sinks, until: Callable[[], object]) -> float:
     return longest
 
 
+@pytest.mark.slow  # tests/cluster/test_node_lost_and_added.py brings a node back, in the pipeline too
 def test_a_node_that_comes_back_disturbs_nobody(sinks: Sinks):
     """A node was lost, and 24.7 s of silence followed when it came back: its tasks asked for a reset. They stand aside
     now, and return at a route marker.

@@ -98,6 +98,7 @@ def equals_the_reference(stage: Stage, feed: Feed) -> None:
     assert [row.number for row in rows] == [row.number for row in feed.reference]
 
 
+@pytest.mark.slow  # tests/cluster/test_migration.py restarts for each kind of change, in the pipeline too
 def test_scale_out_and_move_in_the_middle(query1: Running, feed: Feed, stage_: Stage):
     with query1.pilot() as pilot:
         feed.send_to(0.6)
