@@ -144,6 +144,19 @@ def test_another_thread_sees_no_count_go_back_and_none_too_high(hasty_threads, i
             assert out["default"] <= 2 * out["odd"] + 2
 
 
+def test_another_thread_that_asks_waits_for_a_stream_that_opens():
+    """It ended with `dictionary changed size during iteration`, in one whole run of dozens."""
+    with closing(Spout(JsonForm())) as task:
+        seen: list[Counter[str]] = []
+        asking = threading.Thread(target=lambda: seen.append(task._out))
+        with task._opening:
+            asking.start()
+            asking.join(0.05)
+            assert not seen
+        asking.join()
+        assert seen == [Counter()]
+
+
 def test_a_batch_and_a_message_that_is_no_tuple_are_seen_whole_or_not_at_all():
     with closing(Spout(JsonForm())) as task:
         pipe, seen, looking = task.serializer, [], []

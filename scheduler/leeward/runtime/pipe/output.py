@@ -51,7 +51,8 @@ class Output(Host):
     def _out(self) -> Counter[str]:
         """Tuples emitted, by stream; any thread may ask, and gets no less than the last time."""
         emitted = self.serializer.emitted()  # at first: a tuple of another stream is counted before it is queued
-        slots = {name: slot for name, slot in list(self._slots.items()) if name is not None}
+        with self._opening:  # while a stream opens, the table grows
+            slots = {name: slot for name, slot in self._slots.items() if name is not None}
         others = sum(slot.count for slot in slots.values() if slot.data and slot.counted)
         for slot in slots.values():
             if not slot.counted:
