@@ -41,5 +41,6 @@ def test_a_slow_bolt_counts_in_each_second(stage_: Stage):
         for before, after in pairwise(lines):
             done, busy_s = after.processed - before.processed, after.busy_s - before.busy_s
             assert done > 0 and busy_s > 0, f"{task} did nothing from {before.t} to {after.t}"
-            assert busy_s / done == pytest.approx(SLOW_S, rel=0.3), f"{task}: {done} tuples in {busy_s} s"
-            assert busy_s < 1.1 * (after.t - before.t)
+            assert busy_s >= 0.9 * SLOW_S * done, f"{task}: {done} tuples in {busy_s} s"
+        # over all: at a look the last tuple is not over, and on a busy machine one may take a while
+        assert lines[-1].busy_s - lines[0].busy_s < 1.1 * (lines[-1].t - lines[0].t)
