@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +45,14 @@ def reported(name: str) -> str:
     return f"{path.removesuffix('.py').replace('/', '.')}.{test.replace('::', '.')}"
 
 
+def of_this_run(recorded: Iterable[str], why: Mapping[str, str]) -> list[str]:
+    """Of the failures that pytest has on record those of this run's report, by node id; others are of runs before.
+
+    A file that cannot be collected has no test in a report, and counts. Pure.
+    """
+    return sorted(name for name in recorded if "::" not in name or reported(name) in why)
+
+
 def judge(failed: list[str], again: set[str], before: set[str]) -> tuple[int, list[str]]:
     """(exit code, lines to print) for tests that failed, those that fail again, and those flaky before. Pure."""
     passed = [name for name in failed if name not in again]
@@ -59,8 +68,11 @@ def main(options: list[str]) -> int:
     if not CACHE.exists():
         print("no record of failed tests: the run itself failed", file=sys.stderr)
         return 1
-    failed = sorted(json.loads(CACHE.read_text()))
     why = reasons(REPORT.read_text()) if REPORT.exists() else {}
+    failed = of_this_run(json.loads(CACHE.read_text()), why)
+    if not failed:
+        print("no failed test in the report: the run itself failed", file=sys.stderr)
+        return 1
     files = sorted({name.partition("::")[0] for name in failed})
     done = subprocess.run(["pytest", "-q", "--last-failed", *options, *files], cwd=ROOT)
     again = set(json.loads(CACHE.read_text())) if done.returncode and CACHE.exists() else set()

@@ -35,3 +35,13 @@ def test_the_reason_of_the_first_failure_is_found_by_node_id():
     assert why[flaky.reported("tests/cluster/test_a.py::test_b[down]")] == "no Redis"
     assert why[flaky.reported("tests/cluster/test_a.py::TestC::test_d")] == "set-up"
     assert len(why) == 2
+
+
+def test_failures_of_runs_before_are_left_out():
+    flaky = script("flaky")
+    this_run = ["tests/cluster/test_a.py::TestC::test_d", "tests/cluster/test_a.py::test_b[down]"]
+    before = ["tests/cluster/test_a.py::test_e", "tests/cluster/test_gone.py::test_b"]
+    assert flaky.of_this_run([*this_run, *before, "tests/unit/test_broken.py"], flaky.reasons(REPORT)) == [
+        *this_run,
+        "tests/unit/test_broken.py",
+    ]
