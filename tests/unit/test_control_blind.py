@@ -92,9 +92,15 @@ def test_after_an_absurd_line_no_plan_sees_a_rate_of_0():
 
 
 @pytest.mark.parametrize(
-    ("harm", "why"), [({"times": 0}, "sent s fell from"), ({"instead": {4: "absurd"}}, "task 4 tells figures")]
+    ("harm", "why"),
+    [
+        ({"times": 0}, "sent s fell from"),
+        ({"instead": {4: "absurd"}}, "task 4 tells figures"),
+        ({"silent": {2}}, "task 2 of work tells nothing since 10 s"),
+        ({"ahead": {2: 60.0}}, r"the clock of task 2 of work stepped by \+60 s"),
+    ],
 )
-def test_a_dry_run_by_absurd_lines_is_refused_and_a_plan_by_hand_is_not(harm, why):
+def test_a_dry_run_by_absurd_or_late_lines_is_refused_and_a_plan_by_hand_is_not(harm, why):
     """`leeward plan` and `explain` answered by rates of 0, and said nothing of it."""
     cluster = Cluster()
     figures = cluster.world.metrics[ID] = Figures(cluster)
@@ -109,6 +115,22 @@ def test_a_dry_run_by_absurd_lines_is_refused_and_a_plan_by_hand_is_not(harm, wh
     with pytest.raises(NotReadyError, match=why):
         observe(NAME, service._ports, settings, sleep=sleep)
     assert observe(NAME, service._ports, settings, sleep=sleep, checked=False).components
+
+
+def test_a_dry_run_does_not_wait_for_warm_tasks():
+    cluster = Cluster()
+    figures = cluster.world.metrics[ID] = Figures(cluster)
+    done = "reconfiguration_ended"
+    service, clock, _, _ = stage(Script(replicas_of_work([2])), until=lambda sink, _: sink.of(done), cluster=cluster)
+    service.run(clock.stop)
+
+    def sleep(seconds):
+        clock.time += seconds
+        figures.silent = {3, 4}
+
+    settings = Settings(window_s=10.0)
+    assert set(cluster.world.record.tables["work"]) == {2}
+    assert observe(NAME, service._ports, settings, sleep=sleep).measured["source"].arrival_rate == pytest.approx(RATE)
 
 
 def test_right_after_a_reconfiguration_no_plan_sees_a_rate_of_0():

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+from leeward.control.lateness import Lateness, told, told_steps
 from leeward.control.learning.learner import Learner
 from leeward.control.learning.record import LearntRecord, read_record
 from leeward.control.learning.telling import recorded
@@ -27,7 +28,7 @@ from leeward.control.ports import Ports, Structure
 from leeward.control.room import not_placed
 from leeward.control.snapshot import read_snapshot
 from leeward.control.spares import spares_fields
-from leeward.core.control import ControlRecord
+from leeward.core.control import ControlRecord, Phase
 from leeward.core.coordinates import Delays
 from leeward.core.errors import ClusterRefusedError, NotReadyError
 from leeward.core.instructions import Mode
@@ -50,32 +51,51 @@ def observe(
 ) -> ClusterView:
     """A view with rates over one window, and with what the running service has learnt; waits for the window.
 
-    `checked`: measurements that cannot be are refused, as a service makes no plan by them. Raises NotReadyError,
-    ConfigError, ClusterRefusedError.
+    `checked`: measurements that cannot be, or that stand still, are refused, as a service makes no plan by them. Raises
+    NotReadyError, ConfigError, ClusterRefusedError.
     """
     structure = ports.nimbus.structure(topology)
     check_structure(structure)
     mine = ports.open_topology(structure).control
     record, why = read_record(mine.read_learnt(), structure.id)
     monitor = Monitor(settings, record.service if record else None)
-    before = read_samples(ports.snapshots.metrics(structure.id))
-    monitor.observe(before, ports.clock.now())
+    before, began = read_samples(ports.snapshots.metrics(structure.id)), ports.clock.now()
+    monitor.observe(before, began)
     sleep(settings.window_s)
-    lines = ports.snapshots.metrics(structure.id)
+    lines, now = ports.snapshots.metrics(structure.id), ports.clock.now()
     samples = read_samples(lines)
-    if checked and (absurd := implausible(lines, samples, before, {})):
-        raise NotReadyError(
-            f"{topology}: no plan is made by measurements that cannot be: {absurd}.", remedy="Ask again."
-        )
-    rates = monitor.observe(samples, ports.clock.now())
+    rates = monitor.observe(samples, now)
     cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
+    in_force = _record(ports, structure)
+    unfit = implausible(lines, samples, before, {}) or _silent(before, samples, now - began, in_force, cluster.tasks)
+    if checked and unfit:
+        raise NotReadyError(
+            f"{topology}: no plan is made by these measurements: {unfit}.",
+            remedy="Ask again; if it stays so, look into the workers' logs.",
+        )
     facts = Facts(
         structure=structure, cluster=cluster, delay_s=delays_of(samples, cluster.assigned.slots),
-        record=_record(ports, structure), rates=rates, service=monitor.service,
+        record=in_force, rates=rates, service=monitor.service,
         sizes=sizes_of(samples), outside=outside_of(samples), draining=ports.cluster.draining(),
         wanted=mine.read_placement(), network=ports.network, learnt=Learnt(origin=Origin(why=why)),
     )  # fmt: skip
     return build_view(facts if record is None else _taught(facts, record, ports.clock.now()), settings)
+
+
+def _silent(
+    before: Mapping[int, TaskMetrics], samples: Mapping[int, TaskMetrics], seconds: float, record: ControlRecord,
+    names: Mapping[int, str],
+) -> str:  # fmt: skip
+    """Whose clock has stepped between two looks, or which owner of groups has told nothing; empty if none.
+
+    While the topology restarts Storm may have stopped them.
+    """
+    lateness = Lateness()
+    lateness.observe(before, 0.0)
+    stepped = lateness.stepped(samples, seconds)
+    lateness.observe(samples, seconds)
+    owners = {task for table in record.tables.values() for task in table} if record.phase is Phase.RUN else set()
+    return told_steps(stepped, names) or told(lateness.late(owners, seconds), names)
 
 
 def _taught(facts: Facts, record: LearntRecord, now: float) -> Facts:
