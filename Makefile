@@ -128,8 +128,9 @@ bench-dssp: setup ## the services of DSSP: 1,000 of 100,000 domains found, in me
 bench-service: setup ## the whole service at 1,000 nodes and 50 topologies of 40 components; ten minutes
 	python tests/bench/service_scale.py
 
-bench-coordinates: setup ## round trips predicted by coordinates, against measured matrices of ../shared
+bench-coordinates: setup ## round trips predicted by coordinates, against measured matrices of ../shared; a way that becomes longer
 	python tests/bench/coordinates.py
+	python tests/bench/longer_way.py
 
 bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
 	python tests/bench/edrp.py

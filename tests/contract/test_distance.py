@@ -85,6 +85,59 @@ def test_the_shortest_of_the_last_round_trips_counts():
     assert four == after(0.02, 0.02, 0.02, 0.02) and round_trip_s(five, OTHER) > 2 * round_trip_s(four, OTHER)
 
 
+class Ways:
+    """The ways to 15 other nodes, and the questions that went along them."""
+
+    def __init__(self) -> None:
+        self.seconds = {f"n{number}": 0.01 for number in range(15)}
+        self.asked: list[str] = []
+        self.waits: list[float] = []  #: round trips that wait in a queue, the next first
+        addresses = {number: at(node) for number, node in enumerate(self.seconds)}
+        self.task = Distance(lambda: addresses, 99, "here", measure=self._measure)
+
+    def _measure(self, address: bytes, *_: object) -> tuple[float, bytes]:
+        node = msgpack.unpackb(address)[0]
+        self.asked.append(node)
+        return self.seconds[node] + (self.waits.pop(0) if self.waits else 0.0), b""
+
+    def look(self) -> str:
+        """Ask one, and say which."""
+        self.task.look()
+        return self.asked[-1]
+
+
+def test_a_way_that_becomes_longer_is_asked_until_it_is_known():
+    """With 15 nodes it took a quarter of an hour until the four last round trips to one were longer."""
+    ways = Ways()
+    for _ in range(200):
+        ways.look()
+    assert ways.task.pause_s() == 10.0 and set(ways.task.trips().values()) == {0.01}
+    ways.seconds["n3"] = 0.05
+    while ways.look() != "n3":
+        assert ways.task.pause_s() == 10.0
+    for _ in range(3):
+        assert (ways.task.pause_s(), ways.task.trips()["n3"]) == (1.0, 0.01)
+        assert ways.look() == "n3"
+    assert (ways.task.pause_s(), ways.task.trips()["n3"]) == (10.0, 0.05)
+    ways.seconds["n3"] = 0.01
+    while ways.look() != "n3":
+        pass
+    assert (ways.task.pause_s(), ways.task.trips()["n3"]) == (10.0, 0.01)
+
+
+def test_a_round_trip_that_waited_in_a_queue_changes_nothing():
+    ways = Ways()
+    for _ in range(200):
+        ways.look()
+    ways.waits = [0.5, 0.7]
+    waited = ways.look()
+    assert [ways.look(), ways.look()] == [waited, waited] and ways.task.pause_s() == 10.0
+    assert set(ways.task.trips().values()) == {0.01}
+    ways.waits = [0.0005]
+    ways.look()
+    assert ways.task.pause_s() == 10.0, "half a millisecond more is no other way"
+
+
 def test_a_node_alone_and_a_server_that_is_away_are_told():
     alone = Distance(lambda: {1: at("here"), 2: at("here")}, 1, "here")
     alone.look()

@@ -2,8 +2,9 @@
 
 A round trip is the kernel's own, of the handshake of a TCP connection, so it does not depend on how busy the other
 process is. The other task answers with its coordinate (`core/coordinates.py`). At first a task asks once a second, and
-later once in ten. Tasks of its own node are not asked: their round trips are near 0, which no two tasks' coordinates
-are apart, and a relative error of them says nothing.
+later once in ten. After a round trip that is longer than before it asks the same task again at once, until it knows
+whether the way has become longer or that one has waited. Tasks of its own node are not asked: their round trips are
+near 0, which no two tasks' coordinates are apart, and a relative error of them says nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 #: Round trips to one node that are kept; the shortest counts, as others have waited in a queue on the way.
 KEPT = 4
+#: A round trip is longer than before if it is longer than the shortest kept one by this factor, and by so much, s.
+LONGER, LONGER_S = 4 / 3, 0.001
 #: Nodes whose round trips are told, those last asked: a line of metrics stays short on a large cluster.
 TOLD = 16
 
@@ -43,6 +46,7 @@ class Distance:
         self._rng, self._stop = Random(task), threading.Event()
         self._known: list[tuple[str, bytes]] = []  # nodes and addresses there
         self._looks = 0
+        self._doubted: tuple[str, bytes] | None = None  # its last round trip was longer than before
         self._trips: dict[str, deque[float]] = {}  # by node; the one last asked is the last
         self.place = Coordinate()  #: replaced as a whole: any thread may read it
 
@@ -70,10 +74,12 @@ class Distance:
         self._looks += 1
         if not self._known:
             return
-        node, address = self._rng.choice(self._known)
+        (node, address), self._doubted = self._doubted or self._rng.choice(self._known), None
         seconds, answered = self._measure(address, self._task, self._pacing)
         trips = self._trips.get(node) or deque(maxlen=KEPT)
         trips.append(seconds)
+        if seconds > max(LONGER * min(trips), min(trips) + LONGER_S):
+            self._doubted = node, address
         self._trips = {name: kept for name, kept in self._trips.items() if name != node} | {node: trips}
         with contextlib.suppress(ValueError, msgpack.UnpackException):
             if (other := Coordinate.of(msgpack.unpackb(answered))) is not None:
@@ -86,9 +92,13 @@ class Distance:
         there = {node for node, _ in self._known}
         self._trips = {node: trips for node, trips in self._trips.items() if node in there}
 
+    def pause_s(self) -> float:
+        """From the last question to the next, s."""
+        soon = self._doubted is not None or self._looks < self._pacing.distance_soon
+        return self._pacing.distance_s if soon else self._pacing.distance_late_s
+
     def _work(self) -> None:
-        pacing = self._pacing
-        while not self._stop.wait(pacing.distance_s if self._looks < pacing.distance_soon else pacing.distance_late_s):
+        while not self._stop.wait(self.pause_s()):
             try:
                 self.look()
             except (OSError, LeewardError) as failure:
