@@ -71,7 +71,7 @@ def test_searches_beside_each_other_find_what_they_find_alone():
 def test_of_threads_that_begin_at_once_one_compiles(monkeypatch):
     compiled = []
     monkeypatch.setattr(search, "improve", lambda *_: (time.sleep(0.05), compiled.append(True)))
-    search._compile.cache_clear()
+    search._compile_proof.cache_clear()
     search._compile_near.cache_clear()
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda _: search.warm_up(), range(4)))

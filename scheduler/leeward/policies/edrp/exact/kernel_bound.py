@@ -354,7 +354,7 @@ def fill_keep(r: Relaxation) -> None:
         parent = t.parent[g]
         if parent != NONE and x.most > 0:
             landing(r, g, p.res_units[parent], shared, part)
-        landing(r, g, 0, whole, part)
+        landing(r, g, np.int64(0), whole, part)
         if x.most == 0:
             shared[:] = whole
         for w in range(n):

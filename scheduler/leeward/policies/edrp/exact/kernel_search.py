@@ -16,8 +16,9 @@ from leeward.policies.edrp.exact.kernel_paths import refresh
 from leeward.policies.edrp.exact.kernel_state import Incumbent, Search, State, Tables, cutoff
 from leeward.policies.edrp.exact.tree import Tree
 
-#: Nodes that the beam search makes spread configurations of.
-BEAM_NODES = 8
+#: Nodes that the beam search makes spread configurations of. An int64, as numba compiles a function once more for each
+#: literal that it is given: `branch` takes ten seconds.
+BEAM_NODES = np.int64(8)
 
 
 @kernel
@@ -68,8 +69,8 @@ def depth_first(search: Search, reserve: int) -> None:
     count = p.k.shape[0]
     depth = h.depth[0]
     if depth == -2:
-        branch(search, 0, p.speed.shape[0])
-        depth = 0
+        depth = np.int64(0)
+        branch(search, depth, p.speed.shape[0])
     while depth >= 0 and h.budget[0] > reserve:
         if c.at[depth] == c.count[depth]:
             depth -= 1
@@ -99,9 +100,9 @@ def beam(search: Search, width: int, each: int) -> None:
     """
     p, t, b, s, h, c = search.p, search.t, search.b, search.s, search.h, search.c
     count, kmax = p.k.shape[0], c.nodes.shape[2]
-    nodes, new_nodes = np.zeros((2, width, count, kmax), dtype=np.int64)
-    size, new_size = np.zeros((2, width, count), dtype=np.int64)
-    values, new_values = np.zeros((2, width, count, 4))
+    nodes, size = np.zeros((width, count, kmax), dtype=np.int64), np.zeros((width, count), dtype=np.int64)
+    values = np.zeros((width, count, 4))
+    new_nodes, new_size, new_values = nodes.copy(), size.copy(), values.copy()
     pool_bound = np.empty(width * each)
     pool_from = np.empty(width * each, dtype=np.int64)
     pool_nodes = np.empty((width * each, kmax), dtype=np.int64)

@@ -118,12 +118,22 @@ def warm_up_near() -> None:
         _compile_near()
 
 
+def warm_up_proof() -> None:
+    """The same for the other part: set-up compiles both at once."""
+    with _COMPILING:
+        _compile_proof()
+
+
 _COMPILING = threading.Lock()
 
 
-@cache
 def _compile() -> None:
     _compile_near()
+    _compile_proof()
+
+
+@cache
+def _compile_proof() -> None:
     p, h = _toy()
     least, alone = downtime_bounds(p)
     h.floor[:] = 0.0, p.d_max
