@@ -42,8 +42,8 @@ alone := $(patsubst %,--ignore=%,$(filter tests/cluster/%,$(untimed)))
 # whose dozens of processes share the machine.
 beside := -n 3 --dist loadfile --no-loadscope-reorder
 without_storm := tests/agiledart tests/contract tests/bimodal tests/dssp tests/edge_cloud tests/edrp tests/sim tests/property tests/unit
-# where scripts/flaky.py finds the reason of a first failure
-reported := --junit-xml=.pytest_cache/run.xml
+# where scripts/flaky.py finds the reason of a first failure; and what took longest
+reported := --junit-xml=.pytest_cache/run.xml --durations=12 --durations-min=10
 
 test-fast: ## unit, property and simulation tests but for the long ones
 	$(pytest) $(beside) -m "not slow and not long" tests/agiledart tests/bimodal tests/dssp tests/edge_cloud tests/sim tests/property tests/unit
