@@ -135,10 +135,11 @@ bench-coordinates: setup ## round trips predicted by coordinates, against measur
 bench-edrp: setup ## the placement problem solved: our search against the paper's programme, up to 40 minutes
 	python tests/bench/edrp.py
 
-pages: ## docs/protocol.md, docs/settings.md and the pictures of docs/design.md from the code
+pages: ## docs/protocol.md, docs/settings.md, the pictures of docs/design.md, the list of docs/results from code and pages
 	python scripts/protocol_page.py --write
 	python scripts/settings_page.py --write
 	python scripts/drawings.py --write
+	python scripts/results_page.py --write
 
 test-unit: ## the unit tests alone
 	$(pytest) -n 2 -m "not slow and not long" tests/unit

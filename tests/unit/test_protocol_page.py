@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import ModuleType
 
 import pytest
@@ -23,6 +24,13 @@ def program() -> ModuleType:
 def test_the_page_of_settings_is_what_the_code_prints():
     assert (ROOT / "docs/settings.md").read_text() == script("settings_page").page(), "run: make pages"
     assert (ROOT / "docs/settings.schema.json").read_text() == script("settings_page").schema_text(), "run: make pages"
+
+
+def test_the_list_of_results_is_what_the_pages_say():
+    text = (ROOT / "docs/results/README.md").read_text()
+    assert text == script("results_page").page(), "run: make pages"
+    pages = {page.name for page in (ROOT / "docs/results").glob("*.md")} - {"README.md"}
+    assert set(re.findall(r"^\| \[[\w-]+\]\(([\w.-]+)\)", text, re.MULTILINE)) == pages
 
 
 def test_the_page_is_what_the_code_prints(program):
