@@ -109,7 +109,8 @@ def warm_up() -> None:
     Of several threads that want it one compiles, and the others wait.
     """
     with _COMPILING:
-        _compile()
+        _compile_near()
+        _compile_proof()
 
 
 def warm_up_near() -> None:
@@ -125,11 +126,6 @@ def warm_up_proof() -> None:
 
 
 _COMPILING = threading.Lock()
-
-
-def _compile() -> None:
-    _compile_near()
-    _compile_proof()
 
 
 @cache
