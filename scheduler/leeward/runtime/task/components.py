@@ -286,11 +286,13 @@ class ElasticBolt(BoltOutput, Elastic, Bolt):  # type: ignore[misc]  # streampar
             self.serializer.waited = False
             self.serializer.flush_all()
             time.sleep(max(0.0, self._server.serve(start) - start))
+            start = time.perf_counter()
         if self.kind == "stateful":
             self.state.here = NO_GROUP if group is None else group
         self._process(tup)
         self._meter.tuples += 1
-        self._meter.busy_s += time.perf_counter() - start
+        # the emulated server is busy for its time, whatever of it passed before the sleep, or was slept too long
+        self._meter.busy_s += max(self._server.seconds, time.perf_counter() - start)
 
 
 class _LoopEnd:
