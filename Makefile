@@ -28,13 +28,13 @@ test: packages ## every test that fits a pipeline: lint, fast lanes, seeds in me
 	$(MAKE) --no-print-directory -j2 --output-sync=target lint test-java
 	$(MAKE) --no-print-directory test-short
 	$(MAKE) --no-print-directory -j2 --output-sync=target test-torture test-package SEEDS=$(or $(SEEDS),4000)
-	$(pytest) -n 2 --dist loadfile --no-loadscope-reorder $(reported) -m "not slow" $(untimed) || python scripts/flaky.py -m "not slow"
-	$(pytest) $(reported) -m "not slow" tests/cluster $(alone) || python scripts/flaky.py -m "not slow"
+	$(pytest) $(beside) -n 2 $(reported) -m "not slow" $(untimed) || python scripts/flaky.py -m "not slow"
+	$(pytest) $(reported) -m "not slow" tests/cluster $(but_untimed) || python scripts/flaky.py -m "not slow"
 
 # Tests with processes of their own that judge no time and no rate: two at once, the longest first. The other tests on a
 # cluster run one by one.
 untimed := tests/deploy $(addprefix tests/cluster/test_,edge_cloud.py bimodal_live.py examples.py local_security.py streamparse_project.py unmanned.py) tests/browser
-alone := $(patsubst %,--ignore=%,$(filter tests/cluster/%,$(untimed)))
+but_untimed := $(patsubst %,--ignore=%,$(filter tests/cluster/%,$(untimed)))
 
 # Three at once, as most wait rather than compute; the longest file first (tests/contract/conftest.py). What fails
 # beside the others is run once more, alone: a server that was starved of the processor is not a fault of the code.

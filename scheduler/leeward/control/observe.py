@@ -67,8 +67,10 @@ def observe(
     rates = monitor.observe(samples, now)
     cluster = read_snapshot(ports.cluster.snapshot(lambda: None), structure.id)
     in_force = _record(ports, structure)
-    unfit = implausible(lines, samples, before, {}) or _silent(before, samples, now - began, in_force, cluster.tasks)
-    if checked and unfit:
+    if checked and (
+        unfit := implausible(lines, samples, before, {})
+        or _silent(before, samples, now - began, in_force, cluster.tasks)
+    ):
         raise NotReadyError(
             f"{topology}: no plan is made by these measurements: {unfit}.",
             remedy="Ask again; if it stays so, look into the workers' logs.",
