@@ -1,7 +1,7 @@
 """What one more replica saves, as measured and by the learnt curve, from the events of a service.
 
-    leeward experiment edrp-table5 --objective baseline --mode live --out out
-    python tests/bench/replica_worth.py out/edrp-table5/baseline-live/events.jsonl --component partial_rank
+    leeward experiment edrp-table5 --objective baseline --mode live
+    python tests/bench/replica_worth.py out/experiments/edrp-table5/baseline-live/events.jsonl --component partial_rank
 
 A plan prices a replica by the time that it saves a tuple of the component. A result may gain more or less: it waits for
 the last tuple that it needs. Compared are the seconds in which the component had k and k + 1 replicas and every other
