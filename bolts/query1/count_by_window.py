@@ -5,7 +5,8 @@ Selectivity. It sends one tuple for each route whose count or most recent row ch
 pulse. A row changes its route when it enters the window and when it leaves, so there are at most two tuples
 for each row, and fewer the longer the pulses: the output does not grow with what the window holds. Measured
 on the first real rows of 2013 (00:32 to 00:45, the window full, the load rising, pulses of 60 s): 1.14 tuples
-for each row, 282 for each pulse.
+for each row, 282 for each pulse, as more rows enter than leave. Over a day as many leave, and it is near two:
+1.94 to 2.00, as the service learnt it in the four days of Table V on Storm.
 """
 
 from __future__ import annotations
