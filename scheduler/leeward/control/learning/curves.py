@@ -13,6 +13,10 @@ it: tuples that come in bursts stay a hundred times as long as M/M/1 has it, and
 noise of the samples is what they are away from their own line, for the same reason. A sample far from the line counts
 less (`winsorizing.py`).
 
+The samples that are cut make the error too small. With times that are 20 % off at most, 95 of 100 fits are within 2.5
+errors of the curve, not 2, and within 4 where y grows with rho from 0.5 to 4.5: its noise grows with it, and the cut
+takes it for the same everywhere.
+
 The estimate is kept as sums (information form), in which forgetting is a factor: it never diverges, and a direction in
 which nothing new is seen goes back to the prior.
 """
