@@ -192,8 +192,12 @@ def test_a_known_curve_is_recovered_from_noisy_samples(rest, growth, seed):
         )  # fmt: skip
         learner.add(noisy, float(at))
     curve = learner.fit(SERVICE_S)
+    # The error is told too small where b and g are far apart (see the module). The worst of 12,000 draws with b and g
+    # alike was 8 % off, and 1.5 % beyond five errors; of 21,000 of all kinds 15 % off, and 3.2 % beyond.
+    alike = 0.2 <= growth / rest <= 5
+    worst, beyond = (0.15, 0.02) if alike else (0.2, 0.05)
     for rho in (0.1, 0.5, 0.85):
         exact = SERVICE_S * (rest + growth * rho / (1 - rho))
         response = curve.response_s(rho / SERVICE_S)
-        assert response == pytest.approx(exact, rel=0.2)  # the worst of 21,000 draws was 15 % off
-        assert abs(response - exact) < 5 * curve.error_s(rho / SERVICE_S) + 0.05 * exact  # at worst 0.032
+        assert response == pytest.approx(exact, rel=worst)
+        assert abs(response - exact) < 5 * curve.error_s(rho / SERVICE_S) + beyond * exact
