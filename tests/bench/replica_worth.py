@@ -1,4 +1,4 @@
-"""What one more replica saves, as measured and by the learnt curve, from the events of a service.
+"""The worth of one more replica, as measured and by the learnt curve, from the events of a service.
 
     leeward experiment edrp-table5 --objective baseline --mode live
     python tests/bench/replica_worth.py out/experiments/edrp-table5/baseline-live/events.jsonl --component partial_rank
@@ -6,7 +6,7 @@
 A plan prices a replica by the time that it saves a tuple of the component. A result may gain more or less: it waits for
 the last tuple that it needs. Compared are the seconds in which the component had k and k + 1 replicas and every other
 component the same number, at rates that both of them had, `SETTLED_S` after a change and outside of a reconfiguration.
-Their load still differs, so what the replica saves is -d of a line, by least squares with the weights of Huber:
+Their load still differs, so the replica saves -d of a line, by least squares with the weights of Huber:
 
     time = c + a (rate of the source) + b (rate of the component) + d [k + 1 replicas]
 

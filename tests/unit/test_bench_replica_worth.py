@@ -1,4 +1,4 @@
-"""What a replica saves is found although plans add it when the load is high, and outliers do not rule it."""
+"""The worth of a replica is found although plans add it when the load is high, and outliers do not rule it."""
 
 import random
 
