@@ -80,6 +80,7 @@ class FakeLink:
         self.post, self.on_record, self.record, self.metrics = post, on_record, default, metrics
         self.leisure = leisure
         self.done: list[tuple] = []
+        self.jobs: list = []
         self.snapshots: dict[int, dict] = {}
 
     def start(self):
@@ -110,6 +111,7 @@ class FakeLink:
 
     def soon(self, job, after_s=0.0):
         self.done.append(("soon",))
+        self.jobs.append(job)
 
     def recover(self, epoch, reason, fresh):
         self.done.append(("recover", epoch, reason, fresh))

@@ -199,6 +199,22 @@ def test_a_task_that_nobody_can_replace_is_waited_for(cluster, clock, sink, runn
     assert cluster.world.record.absent == ()
 
 
+def test_a_task_that_is_heard_again_has_asked_for_its_reset_before(cluster, clock, sink, running):
+    """Its request is in ZooKeeper before its first beat is in Redis, but the watch may fire later. A person's request
+    that began between the two was ended by that reset a moment later.
+    """
+    source = cluster.tasks[1]
+    source.stop()
+    running.silence(cluster.storm.silent())
+    assert running.idle and running.machine.away == (1,)
+    source.die()
+    source.act()  # the successor reads the record, and finds that it took no part in this base
+    running.silence(cluster.storm.silent())
+    assert not running.idle and len(sink.of("reset")) == 1
+    settle(cluster, clock, running)
+    assert running.machine.away == () and cluster.world.record.phase is Phase.RUN
+
+
 def test_a_task_lost_in_a_restore_is_left_out_of_the_next_try(cluster, clock, sink, running):
     cluster.tasks[2].stop()
     until(cluster, clock, running, lambda: running.machine.state is State.RESTORING)

@@ -121,6 +121,22 @@ def test_missing_tuples_ask_for_a_reset(bolt):
     ]
 
 
+def test_the_first_beat_comes_behind_a_request_for_a_reset(bolt):
+    """The service took a task for one that is back, and began a plan, which the task's request ended a moment later."""
+    bolt.beat()
+    link, beat = bolt.link, bolt.component._beat
+    later = ControlRecord(epoch=3, base=3, tables=TABLES)
+    link.show(later)
+    bolt.beat()
+    assert [entry[0] for entry in link.done[-2:]] == ["recover", "soon"] and not beat.begun
+    link.jobs[-1]()
+    assert beat.begun
+    jobs = len(link.jobs)
+    link.show(replace(later, epoch=4))
+    bolt.beat()
+    assert len(link.jobs) == jobs, "it has begun"
+
+
 def test_tuples_that_are_lost_together_with_the_marker_behind_them_are_missed(bolt):
     bolt.beat()
     bolt.marker("pass", 3, "pulse", 1, counts="5:0,6:0", body={})

@@ -132,6 +132,7 @@ class Coordinator:
         """These tasks, and no others, are silent, and these have not sent a beat yet."""
         changed = tasks != self.machine.silent or unheard != self.machine.unheard
         if changed and self.machine.state is not State.OFF:
+            self._read_recoveries()  # a task sends its request before its first beat; the watch may come after it
             self._feed(Silent(tasks=tasks, unheard=unheard))
 
     def choose(self, cut: int) -> None:

@@ -3,6 +3,9 @@
 A process whose worker has been silent for a while leaves a farewell, although it is there: no tuple reaches it
 and nothing that it emits leaves. So does one that ends because its worker did.
 
+The first beat is sent once the task has read the control record. A task that then asks for a reset has sent that
+request before, so the coordinator begins no plan that the reset would end.
+
 A worker sends heartbeats to bolts only. It may leave a source alone for long, as under backpressure. So a source looks
 at the state of its worker's process instead.
 """
@@ -61,8 +64,14 @@ class Beat:
         self._thread = threading.Thread(target=self._work, name="leeward-beat", daemon=True)
 
     def start(self) -> None:
-        """Beat from now on."""
-        self._thread.start()
+        """Beat from now on; one that has begun goes on."""
+        if not self.begun:
+            self._thread.start()
+
+    @property
+    def begun(self) -> bool:
+        """It was started."""
+        return self._thread.ident is not None
 
     def farewell(self) -> None:
         """This process is about to end: nobody needs to wait for its silence."""
@@ -70,11 +79,10 @@ class Beat:
         self._say(f"{GONE}{os.getpid()}")
 
     def _work(self) -> None:
-        while True:
+        while not self._stop.is_set():
             gone = self._silence() > self._pacing.worker_silent_s
             self._say(f"{GONE if gone else ''}{os.getpid()}:{next(self._numbers)}")
-            if self._stop.wait(self._pacing.beat_s):
-                return
+            self._stop.wait(self._pacing.beat_s)
 
     def _say(self, text: str) -> None:
         with contextlib.suppress(redis.RedisError, OSError):  # the next one is due in a moment

@@ -183,7 +183,7 @@ class Elastic(Output):
             store=store,
             task=self.task_id,
             post=self._post,
-            on_record=self._task.on_record,
+            on_record=self._on_record,
             default=ControlRecord(tables=first_tables(components, conf.get(REPLICAS.name))),
             metrics=self._metrics,
             hurry=lambda: self._task.hurries,
@@ -205,8 +205,7 @@ class Elastic(Output):
         _give_back()
 
     def _start_threads(self, conf: dict[str, Any]) -> None:
-        """All parts are there."""
-        self._beat.start()
+        """All parts are there. The beat begins at the first record."""
         self._link.start()
         if self._direct:
             self._distance.start()
@@ -241,6 +240,14 @@ class Elastic(Output):
         """Queue work for the task's own thread; callable from any thread."""
         self._inbox.append(work)
         self.serializer.wake()
+
+    def _on_record(self, record: ControlRecord, first: bool) -> None:
+        """The link sends in order: no beat precedes the request for a reset that the first record may lead to."""
+        try:
+            self._task.on_record(record, first)
+        finally:
+            if not self._beat.begun:
+                self._link.soon(self._beat.start)
 
     def _on_idle(self) -> None:
         while self._inbox:
