@@ -44,6 +44,13 @@ def evaluate(file: Path, *options: str) -> Any:
     return CliRunner().invoke(app, ["evaluate", "bimodal", str(file), *options])
 
 
+def evaluated(document: dict[str, Any], folder: Path, *options: str) -> Any:
+    """The same of a document, by a file in the folder."""
+    file = folder / "case.json"
+    file.write_text(json.dumps(document))
+    return evaluate(file, *options)
+
+
 def test_the_given_cases_are_there():
     if not SHARED.is_dir():
         pytest.skip(NEEDS)
@@ -64,9 +71,7 @@ def test_costs_equal_those_of_the_given_instances(file: Path):
 
 
 def test_people_get_lines(tmp_path: Path):
-    file = tmp_path / "case.json"
-    file.write_text(json.dumps(instance()))
-    done = evaluate(file)
+    done = evaluated(instance(), tmp_path)
     assert done.exit_code == 0
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["per edge", "aggregated"]
 
@@ -87,16 +92,12 @@ def test_people_get_lines(tmp_path: Path):
 def test_bad_input_is_refused_by_its_field(tmp_path: Path, change: Callable[[dict[str, Any]], None], says: str):
     document = instance()
     change(document)
-    file = tmp_path / "case.json"
-    file.write_text(json.dumps(document))
-    done = evaluate(file)
+    done = evaluated(document, tmp_path)
     assert done.exit_code == 2 and says in done.output
 
 
 def test_a_service_that_is_hosted_nowhere_has_no_map(tmp_path: Path):
     document = instance()
     document["task"]["services"][0] = 77
-    file = tmp_path / "case.json"
-    file.write_text(json.dumps(document))
-    done = evaluate(file, "--output", "json")
+    done = evaluated(document, tmp_path, "--output", "json")
     assert done.exit_code == 0 and json.loads(done.stdout) == {"per_edge": None, "aggregated": None}
