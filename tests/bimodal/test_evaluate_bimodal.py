@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,10 @@ import typer
 from typer.testing import CliRunner
 
 from leeward.cli.evaluate import register
+from tests.helpers.shared_folder import SHARED, needs
 
-SHARED = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-CASES = sorted((SHARED / "instances" / "bimodal").glob("map*.json"))
-NEEDS = "needs ../shared (instances/bimodal)"
+FOLDER = SHARED / "instances" / "bimodal"
+CASES = sorted(FOLDER.glob("map*.json"))
 
 
 def instance() -> dict[str, Any]:
@@ -51,13 +50,12 @@ def evaluated(document: dict[str, Any], folder: Path, *options: str) -> Any:
     return evaluate(file, *options)
 
 
+@needs(FOLDER)
 def test_the_given_cases_are_there():
-    if not SHARED.is_dir():
-        pytest.skip(NEEDS)
-    assert len(CASES) >= 2, f"no instances in {SHARED}"
+    assert len(CASES) >= 2, f"no instances in {FOLDER}"
 
 
-@pytest.mark.parametrize("file", CASES or [pytest.param(SHARED, marks=pytest.mark.skip(NEEDS))], ids=lambda f: f.stem)
+@pytest.mark.parametrize("file", CASES or [pytest.param(FOLDER, marks=needs(FOLDER))], ids=lambda f: f.stem)
 def test_costs_equal_those_of_the_given_instances(file: Path):
     done = evaluate(file, "--output", "json")
     assert done.exit_code == 0, done.output

@@ -23,12 +23,9 @@ from leeward.local.places import checkout
 from leeward.replay.rows import judge
 from tests.cluster.builders import moved, scaled, scaled_and_moved, swapped
 from tests.cluster.harness import Running, Stage, await_
+from tests.helpers.shared_folder import RIDES, needs
 
-DATA = checkout().parent / "shared/data/taxi/debs2015_20130101_0000-0045.csv.gz"
-pytestmark = [
-    pytest.mark.timeout(400),
-    pytest.mark.skipif(not DATA.exists(), reason=f"needs ../shared/data/taxi/{DATA.name}"),
-]
+pytestmark = [pytest.mark.timeout(400), needs(RIDES)]
 SOURCE, RESULTS = "real:in", "real:out"
 #: Rows/s: the whole file in about half a minute, a hundred times as fast as it was driven.
 RATE = 250
@@ -38,7 +35,7 @@ class Feed:
     """The file's rows, by dropoff, into the topology's stream."""
 
     def __init__(self, client: redis.Redis, file: Path) -> None:
-        with gzip.open(DATA, "rt") as rows:
+        with gzip.open(RIDES, "rt") as rows:
             timed = [(judge(line), line) for line in map(str.rstrip, rows)]
         self.rows = sorted(((t, line) for t, line in timed if type(t) is int), key=lambda row: row[0])
         file.write_text("".join(f"{line}\n" for _, line in self.rows))

@@ -17,11 +17,11 @@ from leeward.local import LocalCluster
 from tests.helpers.doc_blocks import ROOT, commands
 from tests.helpers.edge_cloud_builders import case_document
 from tests.helpers.servers import port_block
+from tests.helpers.shared_folder import SHARED, TAXI
 from tests.helpers.solve_builders import chain_document
 
 BASE_PORT = port_block()
-DATA = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared")) / "data"
-SAMPLES, GRAPH = DATA / "taxi", DATA / "topologies" / "Ans.graphml"
+GRAPH = SHARED / "data" / "topologies" / "Ans.graphml"
 LINES = [c.line.partition("#")[0].strip() for c in commands(ROOT / "README.md")]
 LEEWARD = [line for line in LINES if line.startswith("leeward ")]
 RATES = ROOT / "scheduler" / "leeward" / "replay" / "data" / "rate_by_hour_of_week.csv"
@@ -105,7 +105,7 @@ def adapted(line: str, reader: Reader) -> str:
         "--hours 3": "--hours 0.05",
         "--speed 60": "--speed 0",
         "path/to/sorted_data.csv": "sorted_data.csv",
-        "path/to/samples": str(SAMPLES),
+        "path/to/samples": str(TAXI),
         "path/to/Ans.graphml": f"{GRAPH} --quick",
         "--limit 60": "--quick --limit 2",
         "--rate rates.csv --peak 220 --hours 168": f"--rate {RATES} --peak 220 --hours 0.1",
@@ -116,7 +116,7 @@ def adapted(line: str, reader: Reader) -> str:
         line = " ".join(reader.redis_url() if word.startswith("redis://") else word for word in line.split())
     if "serve" in line and "--once" not in line:
         line = f"timeout --preserve-status -s INT 20 {line}"
-    if ("replay derive" in line and not SAMPLES.is_dir()) or (str(GRAPH) in line and not GRAPH.is_file()):
+    if ("replay derive" in line and not TAXI.is_dir()) or (str(GRAPH) in line and not GRAPH.is_file()):
         line = "true"
     return line
 

@@ -17,10 +17,9 @@ import pytest
 
 from tests.helpers.doc_blocks import ROOT, commands
 from tests.helpers.servers import port_block
+from tests.helpers.shared_folder import RIDES, stored
 
 BASE_PORT = port_block()
-SAMPLES = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared")) / "data" / "taxi"
-REAL = SAMPLES / "debs2015_20130101_0000-0045.csv.gz"
 LINES = [c.line.partition("#")[0].strip() for c in commands(ROOT / "README.md") if c.program == "make"]
 
 
@@ -71,9 +70,8 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    if not REAL.exists():
-        pytest.skip(f"needs ../shared: {REAL}")
-    (tmp_path / "sorted_data.csv").write_bytes(gzip.decompress(REAL.read_bytes()))
+    [rides] = stored("data/taxi", RIDES.name)
+    (tmp_path / "sorted_data.csv").write_bytes(gzip.decompress(rides.read_bytes()))
     return tmp_path / "sorted_data.csv"
 
 

@@ -29,9 +29,8 @@ from leeward.replay.sender import Progress, State
 from leeward.replay.slices import read_chunks
 from tests.helpers.replayed import MANY, lines_of, rows_in
 from tests.helpers.servers import PASSWORD, URL_PASSWORD, RedisServer, free_port
+from tests.helpers.shared_folder import RIDES, needs
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "taxi"
-REAL = SHARED / "debs2015_20130101_0000-0045.csv.gz"
 #: the command line with replay's part alone
 COMMAND = "import typer, leeward.cli.replay as r; a = typer.Typer(); a.callback()(lambda: None); r.register(a); a()"
 
@@ -44,13 +43,13 @@ def by_dropoff(lines: list[bytes]) -> list[bytes]:
     return sorted(lines, key=lambda line: line.split(b",")[3])  # stable: ties keep their order
 
 
-@pytest.mark.skipif(not REAL.is_file(), reason="needs ../shared")
+@needs(RIDES)
 def test_real_rows_arrive_exactly_and_in_order(spark, client, server, tmp_path) -> None:
-    manifest = prepare([REAL], tmp_path, spark=spark)
+    manifest = prepare([RIDES], tmp_path, spark=spark)
     assert (manifest.rows, manifest.bad) == (7068, {})
     last = replay(tmp_path, server.url, speed=0, limit=MANY, spark=spark)
     assert (last.state, last.sent) == (State.DONE, 7068)
-    assert rows_in(client) == lines_of(REAL)
+    assert rows_in(client) == lines_of(RIDES)
 
 
 def test_unsorted_files_in_a_folder_become_one_sorted_stream(spark, client, server, tmp_path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,8 @@ from leeward.policies.edrp.milp.ilp import variable_count
 from leeward.policies.edrp.problem.document import problem_to_json
 from leeward.policies.edrp.problem.evaluate import verify
 from leeward.policies.edrp.problem.outcome import Optimal
+from tests.helpers.shared_folder import stored
 
-SHARED = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 XML = "http://graphml.graphdrawing.org/xmlns"
 
 #: Four cities on the equator, a degree apart, in a ring; every two that are neighbours have a link.
@@ -34,11 +33,13 @@ RING = Network(
 
 
 @pytest.fixture
-def ansnet() -> Network:
-    path = SHARED / "data" / "topologies" / "Ans.graphml"
-    if not path.is_file():
-        pytest.skip("needs ../shared (data/topologies)")
-    return read_graphml(path)
+def graph() -> Path:
+    return stored("data/topologies", "Ans.graphml")[0]
+
+
+@pytest.fixture
+def ansnet(graph: Path) -> Network:
+    return read_graphml(graph)
 
 
 # --- the network ------------------------------------------------------------------------------------------
@@ -164,9 +165,9 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_quick_run_of_table_iii(tmp_path: Path, ansnet: Network):
+def test_the_quick_run_of_table_iii(tmp_path: Path, graph: Path):
     arguments = ["experiment", "edrp-table3", "--quick", "--no-sensitivity", "--out", str(tmp_path)]
-    done = CliRunner().invoke(_build(), [*arguments, "--graph", str(SHARED / "data/topologies/Ans.graphml")])
+    done = CliRunner().invoke(_build(), [*arguments, "--graph", str(graph)])
     assert done.exit_code == 0, done.output
     assert "reference run: 20 plans" in done.output and "120.8 / " in done.output
     summary, plans = read_csv(tmp_path / "summary.csv"), read_csv(tmp_path / "plans.csv")

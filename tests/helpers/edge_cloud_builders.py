@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import strategies as st
 
 from leeward.policies.edge_cloud.model.dataflow import Dataflow
@@ -16,17 +14,14 @@ from leeward.policies.edge_cloud.model.fabric import Fabric
 from leeward.policies.edge_cloud.model.instance import Instance
 from leeward.policies.edge_cloud.model.values import MODES, Cloud, Edge, Network, Query
 from leeward.policies.edge_cloud.planning.board import Board
+from tests.helpers.shared_folder import stored
 
-SHARED = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 TYPES = 4
 
 
 def stored_cases() -> list[Path]:
     """The files of the stored cases; skips where the folder is absent."""
-    found = sorted((SHARED / "instances" / "edge_cloud").glob("case_*.json"))
-    if not found:
-        pytest.skip("needs ../shared (instances/edge_cloud)")
-    return found
+    return stored("instances/edge_cloud", "case_*.json")
 
 
 def case_document(*, edges: int = 2, clouds: int = 1) -> dict[str, Any]:

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from leeward.core.fields import FieldError
 from leeward.policies.edrp.problem.document import problem_from_json
 from leeward.policies.edrp.problem.problem import Problem
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.helpers.shared_folder import stored
 
 
 def instance_document(prefix: str) -> dict[str, Any]:
     """The stored instance whose file name starts so; skips where the folder is absent."""
-    shared = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared"))
-    found = sorted((shared / "instances" / "edrp").glob(f"{prefix}*.json"))
-    if not found:
-        pytest.skip("needs ../shared (instances/edrp)")
-    return json.loads(found[0].read_text())
+    return json.loads(stored("instances/edrp", f"{prefix}*.json")[0].read_text())
 
 
 def chain_document(nodes: int = 3, k: int = 2) -> dict[str, Any]:

@@ -4,11 +4,9 @@ reference (`tests/helpers/network_twin.py`)."""
 from __future__ import annotations
 
 import gzip
-import os
 import random
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -22,10 +20,8 @@ from bolts.query1.stores import Row
 from bolts.query1.trips import Reject, parse_trip
 from bolts.reference import Line
 from tests.helpers.network_twin import FakeSink, FakeStream, Network
+from tests.helpers.shared_folder import RIDES, needs
 from topologies.query1 import MAX_REPLICAS, Query1
-
-TAXI = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "taxi"
-REAL = TAXI / "debs2015_20130101_0000-0045.csv.gz"
 
 
 def run_topology(lines, *, seed, pulse_s, window_s=1800, burst=20, move=0.2, replayed=None) -> tuple[Network, FakeSink]:
@@ -105,9 +101,9 @@ def test_it_does_not_matter_whether_the_replay_sends_rejected_rows(lines, seed):
     assert sink.results == expected(lines, pulse_s=60, window_s=600)[0]
 
 
-@pytest.mark.skipif(not REAL.exists(), reason=f"needs ../shared: {REAL.name}")
+@needs(RIDES)
 def test_the_real_rows_give_the_reference():
-    with gzip.open(REAL, "rt") as file:
+    with gzip.open(RIDES, "rt") as file:
         lines = [line.rstrip("\n") for line in file]
     network, sink = run_topology(lines, seed=7, pulse_s=60, burst=400, move=0.3)
     results, rejects = expected(lines, pulse_s=60)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -23,11 +21,9 @@ from bolts.query2.areas import AREAS
 from bolts.query2.reference import read_drives, rows_per_pulse
 from bolts.reference import Line
 from tests.helpers.network_twin import FakeSink, FakeStream, Network
+from tests.helpers.shared_folder import RIDES, needs
 from topologies import query1 as q1
 from topologies import query2 as q2
-
-TAXI = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "taxi"
-REAL = TAXI / "debs2015_20130101_0000-0045.csv.gz"
 
 
 def run_topology(lines, *, seed, pulse_s, profit_s=900, taxi_s=1800, burst=20, move=0.2):
@@ -111,9 +107,9 @@ def test_made_rows_give_the_reference():
     assert network.counters["parser"] + network.counters["locate"] == rejects
 
 
-@pytest.mark.skipif(not REAL.exists(), reason=f"needs ../shared: {REAL.name}")
+@needs(RIDES)
 def test_the_real_rows_give_the_reference():
-    with gzip.open(REAL, "rt") as file:
+    with gzip.open(RIDES, "rt") as file:
         lines = [line.rstrip("\n") for line in file]
     network, sink = run_topology(lines, seed=7, pulse_s=60, burst=400, move=0.3)
     results, rejects = expected(lines, pulse_s=60)

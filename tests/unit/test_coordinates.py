@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -17,9 +15,8 @@ from leeward.core.coordinates import LEAST_HEIGHT_S, Coordinate, Delays, moved, 
 from leeward.core.metrics import TaskMetrics
 from leeward.core.plan import Slot
 from tests.helpers.benches import bench_module
+from tests.helpers.shared_folder import stored
 
-ROOT = Path(__file__).resolve().parents[2]
-SHARED = Path(os.environ.get("LEEWARD_SHARED", ROOT.parent / "shared"))
 with bench_module("coordinates") as bench:
     errors, planetlab, settled = bench.errors, bench.planetlab, bench.settled
 
@@ -30,10 +27,7 @@ coordinates = st.builds(
 
 
 def test_planetlab_is_predicted_as_well_as_in_the_literature():
-    path = SHARED / "data" / "rtt" / "planetlab490_slice01.txt.gz"
-    if not path.exists():
-        pytest.skip("needs ../shared (data/rtt)")
-    matrix = planetlab(path)
+    matrix = planetlab(stored("data/rtt", "planetlab490_slice01.txt.gz")[0])
     places = settled(lambda _: matrix, looks=200, peers=64, seed=0, count=len(matrix))
     assert statistics.median(errors(places, matrix)) < 0.15
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 import typer
@@ -16,12 +14,11 @@ from bolts.query1.grid import Grid
 from bolts.query1.reference import read_rides, reference_rows, rows_per_event, rows_per_pulse
 from bolts.reference import InputError, Line, read_lines
 from leeward.cli.reference import register
+from tests.helpers.shared_folder import RIDES, TAXI, needs
 
-TAXI = Path(os.environ.get("LEEWARD_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "taxi"
-REAL = TAXI / "debs2015_20130101_0000-0045.csv.gz"
 VECTOR_IN, VECTOR_OUT = TAXI / "oracle" / "mang_q1_input.csv", TAXI / "oracle" / "mang_q1_output.csv"
 
-needs_taxi = pytest.mark.skipif(not TAXI.is_dir(), reason=f"needs ../shared: {TAXI}")
+needs_taxi = needs(TAXI)
 
 
 def csv_line(time: str, start: tuple[int, int] = (1, 1), end: tuple[int, int] = (1, 1), **columns: str) -> str:
@@ -73,8 +70,8 @@ def test_the_hand_made_vectors_have_other_cells_on_the_challenges_grid():
 @needs_taxi
 def test_the_real_rows():
     rejects: Counter[str] = Counter()
-    events = list(reference_rows([REAL], per="event", rejects=rejects))
-    pulses = list(reference_rows([REAL], per="pulse"))
+    events = list(reference_rows([RIDES], per="event", rejects=rejects))
+    pulses = list(reference_rows([RIDES], per="pulse"))
     assert rejects == {"outside": 128}
     assert (len(events), len(pulses)) == (546, 44)
     assert all(row.count(",") + row.count("NULL") == 21 for _, row in [*events, *pulses])
@@ -82,13 +79,13 @@ def test_the_real_rows():
 
 @needs_taxi
 def test_several_files_are_read_in_order(tmp_path):
-    with gzip.open(REAL, "rt") as file:
+    with gzip.open(RIDES, "rt") as file:
         lines = file.readlines()
     (tmp_path / "a.csv").write_text("".join(lines[:3000]))
     with gzip.open(tmp_path / "b", "wt") as file:  # gzip is known by its content
         file.writelines(lines[3000:])
     parts = [tmp_path / "a.csv", tmp_path / "b"]
-    assert list(reference_rows(parts, per="pulse")) == list(reference_rows([REAL], per="pulse"))
+    assert list(reference_rows(parts, per="pulse")) == list(reference_rows([RIDES], per="pulse"))
     assert len(list(read_lines(parts))) == 7068
 
 

@@ -18,15 +18,15 @@ from leeward.replay.generate import Settings, check_settings, curve_of, manifest
 from leeward.replay.profile import Profile, load_week, poisson, week_rate
 from leeward.replay.rows import epoch_s, judge
 from leeward.replay.trips import TripModel, cell_of, load_trips, minute_rows
+from tests.helpers.shared_folder import TAXI, needs
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "taxi"
 SHIPPED = Path(derive_module.__file__).parent / "data"
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
+@needs(TAXI)
 @pytest.mark.parametrize("name", [derive_module.WEEK_NAME, derive_module.TRIPS_NAME])
 def test_shipped_tables_are_what_derive_makes(tmp_path: Path, name: str) -> None:
-    derive_module.derive(SHARED, tmp_path)
+    derive_module.derive(TAXI, tmp_path)
     assert (tmp_path / name).read_bytes() == (SHIPPED / name).read_bytes()
 
 
