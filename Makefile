@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test test-fast test-short test-coverage test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture packages wheel pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp bench-coordinates bench-service bench-measuring lint jar audit lock clean
+.PHONY: help setup demo down test test-fast test-short test-coverage test-unit test-edrp test-contract test-java test-cluster test-faults test-deploy test-browser test-torture test-package test-versions torture packages wheel wheels pages test-all bench bench-migration bench-handover bench-replay bench-edrp bench-throughput bench-scaling bench-idle bench-agreement bench-footprint bench-dssp bench-coordinates bench-service bench-measuring lint jar audit lock clean
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The tests start thousands of Python processes; without .pyc files each compiles all that it imports.
@@ -154,6 +154,10 @@ jar: ## build/topology.jar: our Java classes and the tree of src/
 
 wheel: setup ## build/wheel: wheel and source distribution, with the two jars; WHEELS=folder
 	VIRTUAL_ENV=$(CURDIR)/.venv uv build --quiet --no-build-isolation --out-dir $(or $(WHEELS),build/wheel)
+
+wheels: setup ## build/wheels: all that `fab deploy` sends (docs/deploy.md); SERVICE="http otel" TASKS="runtime agiledart"
+	$(MAKE) --no-print-directory wheel WHEELS=$(or $(FOLDER),build/wheels)
+	bash scripts/wheels.sh
 
 test-package: setup ## the wheel, installed in an empty folder: quickstart, its README's commands, a cluster of its own
 	$(pytest) -m "not slow" tests/package

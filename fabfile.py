@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
 
-from fabric.api import abort, task
+from fabric.api import task
 
-from leeward.core.errors import LeewardError
-from leeward.deploy.tasks import deploy, deploy_status, rollback  # noqa: F401  (tasks of this file)
+from leeward.deploy.tasks import aborting, deploy, deploy_status, pre_submit, rollback  # noqa: F401
 
 OUT = Path("out/cluster")
-
-
-@contextmanager
-def aborting():
-    """Turn an expected error into Fabric's abort."""
-    try:
-        yield
-    except LeewardError as error:
-        abort(str(error))
 
 
 @task
@@ -59,19 +48,3 @@ def cluster_down(dir=OUT):
 
     with aborting():
         print(f"{end_cluster(Path(dir))} processes ended")
-
-
-def pre_submit(topology_name, env_name, env_config, options):
-    """Called by `sparse submit`: refuse passwords, unknown keys and a taken name, before anything is uploaded."""
-    from streamparse.util import get_nimbus_host_port, is_ssh_for_nimbus
-
-    from leeward.core.topology_conf import check_conf
-    from leeward.local.submit import check_name_free, check_no_password
-
-    with aborting():
-        check_no_password(options)
-        check_conf(options)
-    if not is_ssh_for_nimbus(env_config):
-        host, port = get_nimbus_host_port(env_config)
-        with aborting():
-            check_name_free(topology_name, f"{host}:{port}")

@@ -20,6 +20,7 @@ folder = "/opt/leeward"
 redis = "redis://datastore:6379/0"
 restart_nimbus = "/opt/bin/restart nimbus"
 user = "root"
+serve = ["--http", "127.0.0.1:8600"]
 health_s = 60
 
 [[host]]
@@ -78,8 +79,7 @@ class Site:
     def deploy(self, *more: str, **arguments: object) -> subprocess.CompletedProcess[str]:
         """A rollout of everything, with other arguments where they are given."""
         usual: dict[str, object] = {
-            "wheel": self.wheel, "requirements": self.wheels / "requirements.txt",
-            "runtime_requirements": self.wheels / "runtime.txt", "settings": self.settings, "plugin": self.plugin,
+            "wheel": self.wheel, "settings": self.settings, "plugin": self.plugin,
             "secrets": self.machines.folder / "secrets.json",
         }  # fmt: skip
         return self.fab("deploy", *more, **(usual | arguments))

@@ -139,6 +139,13 @@ def test_a_first_rollout_does_the_steps_of_the_dry_run_and_restarts_nimbus_alone
     assert site.left_over() == []
 
 
+def test_the_service_answers_http_as_the_inventory_says(site: Site):
+    script = "from urllib.request import urlopen as u; print(*(u(f'http://127.0.0.1:8600/{p}').status for p in "
+    script += "('', 'metrics', 'api/topologies')))"
+    done = site.machines.run("datastore", "python", "-c", script)
+    assert done.stdout == "200 200 200\n"
+
+
 def test_the_plugin_publishes_what_nimbus_sees(site: Site):
     script = "from kazoo.client import KazooClient as K; k = K('datastore:2181'); k.start();"
     script += (

@@ -7,13 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from leeward.deploy.artifacts import SERVICE_LIST, TASKS_LIST
+
 ROOT = Path(__file__).resolve().parents[2]
-#: Enough for `leeward serve` with a policy that solves nothing, and for the tasks.
+#: Enough for `leeward serve --http` with a policy that solves nothing, and for the tasks. `make wheels` sends all.
 NAMES = (
-    "annotated-doc", "annotated-types", "async-timeout", "hiredis", "ijson", "kazoo", "markdown-it-py", "mdurl",
-    "msgpack", "msgspec", "ply", "pydantic", "pydantic-core", "pygments", "pystorm", "pyyaml", "redis", "rich",
-    "shellingham", "simplejson", "six", "streamparse", "structlog", "thriftpy2", "typer", "typing-extensions",
-    "typing-inspection",
+    "annotated-doc", "annotated-types", "anyio", "async-timeout", "click", "h11", "hiredis", "idna", "ijson", "kazoo",
+    "markdown-it-py", "mdurl", "msgpack", "msgspec", "ply", "prometheus-client", "pydantic", "pydantic-core",
+    "pygments", "pystorm", "pyyaml", "redis", "rich", "shellingham", "simplejson", "six", "starlette", "streamparse",
+    "structlog", "thriftpy2", "typer", "typing-extensions", "typing-inspection", "uvicorn", "websockets",
 )  # fmt: skip
 #: Of the tasks alone. redis needs async-timeout before Python 3.11.3; its line says so to pip.
 RUNTIME = (
@@ -36,14 +38,14 @@ def requirements(names: tuple[str, ...]) -> str:
 def make_wheels(folder: Path) -> Path:
     """Fill the folder once; Leeward's own wheel is always made anew."""
     folder.mkdir(parents=True, exist_ok=True)
-    listed = folder / "requirements.txt"
+    listed = folder / SERVICE_LIST
     text = requirements(NAMES)
     if not listed.exists() or listed.read_text() != text:
         asked = folder / "asked.txt"
         asked.write_text(text)
         run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, "-r", asked)
         asked.replace(listed)
-    (folder / "runtime.txt").write_text(requirements(RUNTIME))
+    (folder / TASKS_LIST).write_text(requirements(RUNTIME))
     for old in folder.glob("leeward-*.whl"):
         old.unlink()
     run("uv", "build", "--wheel", "--no-build-isolation", "-q", "-o", folder, ROOT)

@@ -113,6 +113,35 @@ def test_a_virtual_environment_has_the_wheels_that_are_named_and_leewards_own(fi
     assert again.service_venv.digest != venv.digest and again.runtime_venv.digest == again.service_venv.digest
 
 
+def test_lists_beside_the_wheels_are_taken_by_their_names(files: Path):
+    wheel, plugin = files / "leeward-0.1.0-py3-none-any.whl", files / "plugin.jar"
+    with pytest.raises(ConfigError, match=r"requirements: .*service\.txt cannot be read"):
+        gather(INVENTORY, wheel=wheel, plugin=plugin)
+    (files / "service.txt").write_text("redis==5.0\nMy_Lib==1\n")
+    found = gather(INVENTORY, wheel=wheel, plugin=plugin)
+    assert len(found.service_venv.wheels) == 3 and found.runtime_venv is None
+    (files / "tasks.txt").write_text("redis==4.0\n")
+    assert len(gather(INVENTORY, wheel=wheel, plugin=plugin).runtime_venv.wheels) == 2
+
+
+def test_a_requirement_without_a_wheel_is_refused_unless_it_has_a_condition(files: Path):
+    wheel, listed = files / "leeward-0.1.0-py3-none-any.whl", files / "service.txt"
+    listed.write_text("redis==5.0\ncolorama==1 ; sys_platform == 'win32'\npyspark==4.3.0 \\\n    --hash=sha256:00\n")
+    with pytest.raises(ConfigError, match=r"service\.txt pins pyspark==4\.3\.0, of which .* has no wheel"):
+        gather(INVENTORY, wheel=wheel, plugin=files / "plugin.jar")
+    listed.write_text("redis==5.0\ncolorama==1 ; sys_platform == 'win32'\n")
+    assert len(gather(INVENTORY, wheel=wheel, plugin=files / "plugin.jar").service_venv.wheels) == 2
+
+
+def test_settings_that_are_not_toml_are_refused(files: Path):
+    settings = files / "leeward.yaml"
+    settings.write_text("policy: edrp\n")
+    with pytest.raises(ConfigError, match=r"settings: .*leeward\.yaml is not TOML"):
+        gather(INVENTORY, plugin=files / "plugin.jar", settings=settings)
+    settings.write_text('policy = "edrp"\n')
+    assert gather(INVENTORY, plugin=files / "plugin.jar", settings=settings).service_conf == b'policy = "edrp"\n'
+
+
 def test_secrets_are_read_and_a_missing_file_is_named_with_its_argument(files: Path):
     path = files / "secrets.json"
     found = gather(INVENTORY, plugin=files / "plugin.jar", secrets=path)

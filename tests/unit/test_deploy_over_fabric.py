@@ -41,7 +41,7 @@ def way(monkeypatch):
     monkeypatch.setattr(fabric.api, "run", run)
     monkeypatch.setattr(fabric.api, "put", put)
     monkeypatch.setattr(over_fabric, "_notice_loss", lambda host: None)
-    inventory = Inventory(hosts=(host,), redis="redis://d", sudo=True)
+    inventory = Inventory(hosts=(host,), redis="redis://d", sudo=True, user="storm")
     return over_fabric.OverFabric(inventory), over_fabric.OverFabric(replace(inventory, sudo=False)), host, calls
 
 

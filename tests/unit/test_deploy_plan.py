@@ -252,6 +252,9 @@ def test_an_inventory_is_read():
         ({"user": "a b"}, "user: 'a b' has a blank"),
         ({"host": [{"name": "a", "address": "a;b", "roles": ["nimbus"]}]}, "host 'a': address: 'a;b' has a blank, or"),
         ({"sudo": "yes"}, "sudo: 'yes' has a wrong type"),
+        ({"sudo": True}, "user: is missing beside sudo"),
+        ({"serve": "--http"}, "serve: '--http' has a wrong type"),
+        ({"serve": ["--http", "$HOST:1"]}, "serve: '$HOST:1' has a blank, or a sign that a shell takes for its own"),
         ({"nimbus_port": True}, "nimbus_port: True has a wrong type"),
     ],
 )

@@ -54,7 +54,7 @@ def control(host: Host, action: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_script_starts_one_process_and_ends_it(host: Host):
     path = Path(host.folder, "service.sh")
-    path.write_text(script(host, inventory(host), secrets=True))
+    path.write_text(script(host, inventory(host, serve=("--http", "127.0.0.1:8600")), secrets=True))
     path.chmod(0o755)
     pid = Path(host.folder, "service.pid")
     assert control(host, "status").returncode == 3
@@ -68,7 +68,9 @@ def test_the_script_starts_one_process_and_ends_it(host: Host):
         control(host, "stop")
     assert control(host, "status").returncode == 3 and not pid.exists()
     log = Path(host.folder, "service.log")
-    line = f"{host.folder}/secrets.json serve --nimbus n:6627 --config {host.folder}/leeward.toml\n"
+    line = (
+        f"{host.folder}/secrets.json serve --nimbus n:6627 --config {host.folder}/leeward.toml --http 127.0.0.1:8600\n"
+    )
     assert log.read_text() == line * 2
 
 

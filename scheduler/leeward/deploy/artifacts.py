@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from leeward.core.secrets import NO_SECRETS, Secrets
 from leeward.deploy.inventory import Inventory, read_inventory
 from leeward.deploy.wanted import Artifacts, Venv, digest_of, venv_of
 from leeward.local import places
+
+#: Names of the lists that `make wheels` writes beside the wheels: of the service's requirements, and of the tasks'.
+SERVICE_LIST, TASKS_LIST = "service.txt", "tasks.txt"
 
 
 def load_inventory(path: Path) -> Inventory:
@@ -47,13 +50,15 @@ def gather(
     service = runtime = None
     if wheel is not None:
         folder = wheels or wheel.parent
-        service = _venv(inventory, wheel, requirements or Path("requirements.lock"), folder)
-        runtime = _venv(inventory, wheel, runtime_requirements, folder) if runtime_requirements else None
+        service = _venv(inventory, wheel, ("requirements", requirements or folder / SERVICE_LIST), folder)
+        tasks = runtime_requirements or folder / TASKS_LIST
+        if runtime_requirements or tasks.is_file():
+            runtime = _venv(inventory, wheel, ("runtime_requirements", tasks), folder)
     return Artifacts(
         plugin_jar=jar,
         storm_conf=conf,
         secrets=_read("secrets", secrets) if secrets else None,
-        service_conf=_read("settings", settings) if settings else b"",
+        service_conf=_settings(settings) if settings else b"",
         service_venv=service,
         runtime_venv=runtime,
     )
@@ -66,22 +71,49 @@ def secrets_of(artifacts: Artifacts, path: Path | None) -> Secrets:
     return Secrets.from_json(artifacts.secrets.decode(errors="replace"), where=f"secrets file '{path}'")
 
 
-def _venv(inventory: Inventory, wheel: Path, requirements: Path, folder: Path) -> Venv:
-    """The wheels that the requirements name, and Leeward's own. Hashes hold for all of them, or for none."""
-    own, listed = _read("wheel", wheel), _read("requirements", requirements)
-    text = listed.decode()
+def _settings(path: Path) -> bytes:
+    """The service's settings, which are TOML on a host, whatever this file is called. Raises ConfigError."""
+    content = _read("settings", path)
+    try:
+        tomllib.loads(content.decode())
+    except ValueError as error:
+        raise ConfigError(
+            f"settings: {path} is not TOML: {error}.", remedy="Write the service's settings as TOML (docs/settings.md)."
+        ) from None
+    return content
+
+
+def _venv(inventory: Inventory, wheel: Path, requirements: tuple[str, Path], folder: Path) -> Venv:
+    """The wheels that the requirements name, and Leeward's own. Hashes hold for all of them, or for none.
+
+    `requirements` is the argument that names the list, and the list. Raises ConfigError.
+    """
+    own, text = _read("wheel", wheel), _read(*requirements).decode()
+    argument, listed = requirements
+    found = {_name_and_version(path.name) for path in folder.glob("*.whl")}
+    for pin, condition in _pins(text).items():
+        # a host's Python decides whether a condition holds; pip on the host says then what is missing
+        if not condition and pin not in found:
+            raise ConfigError(
+                f"{argument}: {listed} pins {'=='.join(pin)}, of which {folder} has no wheel.",
+                remedy="Run `make wheels` (docs/deploy.md), or give wheels=FOLDER.",
+            )
     name, version = wheel.name.split("-")[:2]
     line = f"{name}=={version}" + (f" --hash=sha256:{digest_of(own)}" if "--hash" in text else "")
-    chosen = {str(path): path.read_bytes() for path in _named_in(text, folder.glob("*.whl"))} | {str(wheel): own}
+    named = [path for path in folder.glob("*.whl") if _name_and_version(path.name) in _pins(text)]
+    chosen = {str(path): path.read_bytes() for path in sorted(named)} | {str(wheel): own}
     return venv_of(chosen, f"{text.rstrip()}\n{line}\n".encode(), inventory.python)
 
 
-def _named_in(requirements: str, wheels: Iterable[Path]) -> list[Path]:
-    pinned = {
-        (_canonical(name), version)
-        for name, version in re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", requirements, re.MULTILINE)
-    }
-    return [path for path in sorted(wheels) if (_canonical(path.name.split("-")[0]), path.name.split("-")[1]) in pinned]
+def _pins(requirements: str) -> dict[tuple[str, str], bool]:
+    """Name and version of each requirement -> whether it has a condition (`; python_full_version < "3.11.3"`)."""
+    pins = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)[ \t]*(;?)", requirements, re.MULTILINE)
+    return {(_canonical(name), version): bool(condition) for name, version, condition in pins}
+
+
+def _name_and_version(wheel: str) -> tuple[str, str]:
+    name, version = wheel.split("-")[:2]
+    return _canonical(name), version
 
 
 def _canonical(name: str) -> str:

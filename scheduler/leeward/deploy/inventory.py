@@ -61,6 +61,7 @@ class Inventory:
     user: str = ""  #: runs Storm's daemons and the service; "": the user of ssh
     python: str = "python3"  #: makes the virtual environments
     restart_nimbus: str = "systemctl restart storm-nimbus"
+    serve: tuple[str, ...] = ()  #: more options of `leeward serve`, word by word
     log_dir: str = ""  #: of the service without systemd; "": its folder
     sudo: bool = False
     health_s: float = 120.0  #: a daemon that is not healthy by then makes the rollout fail
@@ -73,7 +74,7 @@ class Inventory:
         if not names:
             raise ConfigError("host: there is none.", remedy="Write a [[host]] with name, address and roles.")
         plain_words = [("user", self.user), ("log_dir", self.log_dir)]
-        plain_words += [("nimbus", address) for address in self.nimbus]
+        plain_words += [(name, word) for name in ("nimbus", "serve") for word in getattr(self, name)]
         plain_words += [(f"host {host.name!r}: address", host.address) for host in self.hosts]
         for field_, text in plain_words:
             if any(sign in text for sign in _UNSAFE):
@@ -81,6 +82,11 @@ class Inventory:
                     f"{field_}: {text!r} has a blank, or a sign that a shell takes for its own.",
                     remedy="Name it without.",
                 )
+        if self.sudo and not self.user:
+            raise ConfigError(
+                "user: is missing beside sudo: the service would run as root, and Storm could not read the secrets.",
+                remedy='Write user = "storm", the user of Storm\'s daemons.',
+            )
         refuse_password("redis", self.redis)
         if urlsplit(self.redis).scheme != "redis":
             raise ConfigError(f"redis: {self.redis!r} is no URL of Redis.", remedy="Write redis://host:port/0.")
@@ -129,7 +135,7 @@ def role_of(text: str, where: str) -> Role:
 
 _HOST_KEYS = ("name", "address", "roles", "storm_home", "folder")
 _TYPES: dict[str, type | tuple[type, ...]] = {
-    "redis": str, "nimbus": list, "zookeeper_port": int, "nimbus_port": int, "user": str, "python": str,
+    "redis": str, "nimbus": list, "serve": list, "zookeeper_port": int, "nimbus_port": int, "user": str, "python": str,
     "restart_nimbus": str, "log_dir": str, "sudo": bool, "health_s": (int, float), "storm": dict,
 }  # fmt: skip
 
@@ -144,8 +150,9 @@ def read_inventory(document: Mapping[str, Any]) -> Inventory:
     for name, value in given.items():
         if not isinstance(value, _TYPES[name]) or (isinstance(value, bool) and _TYPES[name] is not bool):
             raise ConfigError(f"{name}: {value!r} has a wrong type.", remedy="See docs/deploy.md.")
-    if "nimbus" in given:
-        given["nimbus"] = tuple(map(str, given["nimbus"]))
+    for name in ("nimbus", "serve"):
+        if name in given:
+            given[name] = tuple(map(str, given[name]))
     entries = document.get("host", [])
     if not isinstance(entries, list):
         raise ConfigError(f"host: {entries!r} is no list.", remedy="Write [[host]], with two brackets.")

@@ -9,7 +9,8 @@ from leeward.deploy.inventory import Host, Inventory
 def command(host: Host, inventory: Inventory) -> str:
     """The command line of the service."""
     nimbus = " ".join(f"--nimbus {address}" for address in inventory.nimbus_addresses)
-    return f"{host.folder}/venv/bin/leeward serve {nimbus} --config {host.folder}/leeward.toml"
+    program = f"{host.folder}/venv/bin/leeward serve {nimbus} --config {host.folder}/leeward.toml"
+    return " ".join([program, *inventory.serve])
 
 
 def unit(host: Host, inventory: Inventory, *, secrets: bool) -> str:

@@ -1,23 +1,26 @@
-"""Tasks for `fab`: a streamparse project's fabfile.py imports them.
+"""Tasks for `fab`, and the hook of `sparse submit`: a streamparse project's fabfile.py imports them.
 
-from leeward.deploy.tasks import deploy, deploy_status, rollback
+from leeward.deploy.tasks import deploy, deploy_status, pre_submit, rollback
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fabric.api import abort, env, hosts, task
 
 from leeward.core.errors import LeewardError
 from leeward.core.secrets import NO_SECRETS, Secrets
+from leeward.core.topology_conf import check_conf
 from leeward.deploy.artifacts import flag, gather, load_inventory, path_or_none, secrets_of
 from leeward.deploy.health import Health
 from leeward.deploy.inventory import Host, Inventory
 from leeward.deploy.over_fabric import OverFabric
 from leeward.deploy.shell import Shell
+from leeward.local.submit import check_name_free, check_no_password
 
 INVENTORY = "deploy.toml"
 
@@ -29,7 +32,7 @@ def deploy(
     wheels: str = "", plugin: str = "", settings: str = "", secrets: str = "", dry_run: str = "", replace: str = "",
 ) -> None:  # fmt: skip
     """Put Leeward on a cluster's hosts: fab deploy:wheel=FILE[,inventory=deploy.toml,dry_run=1] [-R nimbus]"""
-    with _aborting():
+    with aborting():
         found, chosen = _chosen(inventory)
         artifacts = gather(
             found,
@@ -49,7 +52,7 @@ def deploy(
 @hosts("localhost")  # type: ignore[untyped-decorator]
 def rollback(inventory: str = INVENTORY, dry_run: str = "") -> None:
     """Give the hosts again what they had before the last rollout: fab rollback[:dry_run=1] [-R nimbus]"""
-    with _aborting():
+    with aborting():
         found, chosen = _chosen(inventory)
         _shell(found).rollback(chosen, dry_run=flag("dry_run", dry_run))
 
@@ -58,7 +61,7 @@ def rollback(inventory: str = INVENTORY, dry_run: str = "") -> None:
 @hosts("localhost")  # type: ignore[untyped-decorator]
 def deploy_status(inventory: str = INVENTORY) -> None:
     """The last rollout of each host, and what has changed since."""
-    with _aborting():
+    with aborting():
         found, chosen = _chosen(inventory)
         print("\n".join(_shell(found).status(chosen)))
 
@@ -77,8 +80,20 @@ def _shell(inventory: Inventory, secrets: Secrets = NO_SECRETS) -> Shell:
     return Shell(inventory, way, Health(inventory, way, secrets), print)
 
 
+def pre_submit(topology_name: str, env_name: str, env_config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Called by `sparse submit`: refuse passwords, unknown keys and a taken name, before anything is uploaded."""
+    from streamparse.util import get_nimbus_host_port, is_ssh_for_nimbus
+
+    with aborting():
+        check_no_password(options)
+        check_conf(options)
+        if not is_ssh_for_nimbus(env_config):
+            host, port = get_nimbus_host_port(env_config)
+            check_name_free(topology_name, f"{host}:{port}")
+
+
 @contextmanager
-def _aborting() -> Iterator[None]:
+def aborting() -> Iterator[None]:
     """Turn an expected error into Fabric's abort."""
     try:
         yield
