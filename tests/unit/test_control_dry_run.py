@@ -49,6 +49,42 @@ def test_without_a_policy_there_is_nothing_to_run():
         dry_run(view(), settings_from({"policy": "none"}), now=1.0, frozen=False, post=no_letters)
 
 
+class Forgetful:
+    """Gives all key groups of `work` to a task that it does not place, or that is not there."""
+
+    def __init__(self, settings):
+        pass
+
+    def decide(self, view, *, now, rng):
+        return Plan(tables={**view.tables, "work": even_table([9999])}, placement=view.assignment)
+
+
+class Silent(Forgetful):
+    """Returns nothing."""
+
+    def decide(self, view, *, now, rng):
+        return None
+
+
+class Short(Forgetful):
+    """Gives half a table."""
+
+    def decide(self, view, *, now, rng):
+        return Plan(tables={**view.tables, "work": (3,) * 64}, placement=view.assignment)
+
+
+def test_a_malformed_plan_is_refused_with_its_fault():
+    def run(policy):
+        chosen = settings_from({"policy": f"{__name__}:{policy}"})
+        return dry_run(view(), chosen, now=1.0, frozen=False, post=no_letters)
+
+    for policy, why in (("Forgetful", "gives group 0 to 9999"), ("Short", "has 64 entries, not 128")):
+        document = run(policy)
+        assert not document["change"] and why in document["refused"] and "way" not in document
+    with pytest.raises(PlanError, match="the policy returned None, which is no Plan"):
+        run("Silent")
+
+
 def test_a_policy_that_asks_peers_is_refused_before_a_letter_is_written():
     chosen = settings_from({"policy": "tests.helpers.http_api:AsksPeers"})
     with pytest.raises(ConfigError, match="may not write to them"):

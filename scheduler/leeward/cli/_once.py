@@ -55,7 +55,7 @@ def plan_once(topology: str, addresses: Addresses, chosen: Chosen, timeout: floa
 
     def work(tell: Tell) -> dict[str, Any]:
         from leeward.adapters.wiring import open_ports
-        from leeward.control.loop import plan_fields
+        from leeward.control.loop import ask, plan_fields
         from leeward.core.learnt_told import learnt_by
 
         tell(f"{topology}: a plan by {chosen.service.policy}, or why there is none, within {timeout:g} s")
@@ -65,7 +65,7 @@ def plan_once(topology: str, addresses: Addresses, chosen: Chosen, timeout: floa
         with open_ports(topology, addresses, quiet=True, network=chosen.service.network) as ports:
             view = _view(topology, ports, chosen.service, tell)
             tell("planning; the first plan on a machine compiles the solver, about two minutes")
-            plan = policy.decide(view, now=ports.clock.now(), rng=random.Random(chosen.service.seed))
+            plan = ask(policy, view, now=ports.clock.now(), rng=random.Random(chosen.service.seed))
         return plan_fields(plan, view) | learnt_by(view)
 
     return in_time(work, timeout)

@@ -12,11 +12,12 @@ from typing import Any
 from leeward.control.consent import frozen_why
 from leeward.control.guard import by_hand, changes_nothing
 from leeward.control.limits import check_limits
-from leeward.control.loop import finite, plan_fields, refusal
+from leeward.control.loop import ask, finite, plan_fields, refusal
 from leeward.control.ports import Post
 from leeward.control.preview import preview
 from leeward.control.registry import Policies
 from leeward.core.errors import ConfigError, PlanError
+from leeward.core.keys import GROUPS
 from leeward.core.learnt_told import learnt_by, sentence
 from leeward.core.model import ClusterView
 from leeward.core.peers import Directory
@@ -35,7 +36,7 @@ def dry_run(
     policy = Policies(chosen, post).of(view.topology)
     if policy is None:
         raise ConfigError("setting 'policy' is 'none'.", remedy="Name a policy: -o policy=edrp.")
-    plan = policy.decide(view, now=now, rng=random.Random(settings.seed))
+    plan = ask(policy, view, now=now, rng=random.Random(settings.seed))
     return plan_document(plan, view, settings, frozen=frozen)
 
 
@@ -50,8 +51,14 @@ def plan_document(plan: Plan, view: ClusterView, settings: Settings, *, frozen: 
         return about | {"change": False, "refused": "", **fields}
     refused = "the topology is frozen" if frozen else refusal(plan, view, settings)
     document = about | {"change": not refused, "refused": refused, **fields}
-    whole = set(plan.tables) == set(view.tables) and set(view.assignment) <= set(plan.placement)
-    return document | (preview(plan, view) if whole else {})
+    return document | (preview(plan, view) if _whole(plan, view) else {})
+
+
+def _whole(plan: Plan, view: ClusterView) -> bool:
+    """It says enough for a preview: an owner for each key group, and a slot for each task."""
+    owners = {task for table in plan.tables.values() for task in table}
+    lengths = {name: len(table) for name, table in plan.tables.items()}
+    return lengths == dict.fromkeys(view.tables, GROUPS) and owners | view.assignment.keys() <= plan.placement.keys()
 
 
 def preview_by_hand(

@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from itertools import combinations
 
 from leeward.core.errors import PlanError
 from leeward.core.model import ClusterView, Node
 from leeward.core.outside import FORCE, warning
 from leeward.core.placing import carry, must_leave, present_deployment
-from leeward.core.plan import Plan, deployment, restarting
+from leeward.core.plan import Estimate, Plan, Slot, deployment, restarting
 from leeward.core.settings import Settings
 from leeward.core.table import check_table, replicas
 
 #: Least gain of the first plan: ties are no reason to move anything.
 _ANY_GAIN = 1e-6
+
+
+def check_form(plan: object) -> None:
+    """Raises PlanError, naming field, value and remedy, unless it is a Plan whose fields have their types.
+
+    The service tells a plan before `check_plan` judges it, and an error in its telling would end the service.
+    """
+    if not isinstance(plan, Plan):
+        raise PlanError(
+            f"the policy returned {reprlib.repr(plan)}, which is no Plan.",
+            remedy="Return a Plan; one with the view's tables and assignment changes nothing.",
+        )
+    for name, kind in (("tables", Mapping), ("placement", Mapping), ("load", Mapping), ("reason", str)):
+        _require(isinstance(getattr(plan, name), kind), f"{name!r}", getattr(plan, name), f"a {kind.__name__}")
+    _require(isinstance(plan.estimate, Estimate), "'estimate'", plan.estimate, "an Estimate")
+    for name, value in asdict(plan.estimate).items():
+        _require(value is None or isinstance(value, int | float), f"'estimate.{name}'", value, "a number, or None")
+    for name, table in plan.tables.items():
+        _require(isinstance(name, str), "'tables', name of a component,", name, "a str")
+        right = isinstance(table, tuple) and all(isinstance(task, int) for task in table)
+        _require(right, f"'tables' of {name!r}", table, "a tuple of task ids")
+    for task, slot in plan.placement.items():
+        _require(type(task) is int, "'placement', id of a task,", task, "an int")
+        right = isinstance(slot, Slot) and isinstance(slot.node, str) and type(slot.port) is int
+        _require(right, f"'placement' of task {task}", slot, "a Slot of a node's name and a port")
+    for name, load in plan.load.items():
+        right = isinstance(load, Mapping) and all(isinstance(rate, int | float) for rate in load.values())
+        _require(right, f"'load' of {name!r}", load, "tuples/s by key group")
+
+
+def _require(right: bool, field: str, value: object, wanted: str) -> None:
+    if not right:
+        raise PlanError(f"plan field {field} is {reprlib.repr(value)}.", remedy=f"Give {wanted}.")
 
 
 def check_plan(plan: Plan, view: ClusterView) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from leeward.control.calm import Calm
 from leeward.control.forecast import Forecast, source_rate
-from leeward.control.guard import changes_nothing, check_plan, not_worth_it, would_lose
+from leeward.control.guard import changes_nothing, check_form, check_plan, not_worth_it, would_lose
 from leeward.control.limits import does_not_pay, over_limits
 from leeward.control.ports import EventSink
 from leeward.core.errors import LeewardError, PlanError
@@ -138,7 +138,7 @@ class Loop:
         """
         assert self._policy is not None
         try:
-            return self._policy.decide(view, now=now, rng=self._rng)
+            return ask(self._policy, view, now=now, rng=self._rng)
         except LeewardError:
             raise
         except Exception as error:
@@ -197,6 +197,13 @@ class Loop:
         self._sink.emit(action, {"topology": self._topology, **fields})
 
 
+def ask(policy: Policy, view: ClusterView, *, now: float, rng: random.Random) -> Plan:
+    """The policy's plan, with fields of the right types. Raises PlanError, and what the policy raises."""
+    plan = policy.decide(view, now=now, rng=rng)
+    check_form(plan)
+    return plan
+
+
 def refusal(plan: Plan, view: ClusterView, settings: Settings) -> str:
     """The reason to refuse a plan, whenever it is made; empty if there is none."""
     try:
@@ -225,7 +232,8 @@ def plan_fields(plan: Plan, view: ClusterView) -> dict[str, object]:
     }
     known = {name: value for name, value in asdict(plan.estimate).items() if value is not None}
     fields |= {name: value if isinstance(value, bool) else finite(round(value, 6)) for name, value in known.items()}
-    if plan.placement and set(plan.placement) <= set(view.assignment):
+    owners = {task for tables in (view.tables, plan.tables) for table in tables.values() for task in table}
+    if plan.placement and owners <= plan.placement.keys() <= view.assignment.keys():
         before, after = deployment(view.tables, view.assignment), deployment(plan.tables, plan.placement)
         fields["deployment"] = after
         fields["changes"] = [
