@@ -58,6 +58,24 @@ def test_a_freeze_holds_for_the_next_leader_until_it_is_undone():
     assert [name for name, _ in office.sink.events] == ["frozen", "frozen", "thawed"], "an heir tells it again"
 
 
+@pytest.mark.parametrize("on", [False, True])
+def test_decisions_that_cannot_be_read_hold_as_a_freeze_until_a_person_decides(on):
+    office, old, new = Office(), view(work=(2,)), view(work=(3, 4), epoch=4)
+    office.world.standing = unread = Standing.unread("standing field 'version' is 3, this program reads 2.")
+    heir = office.next_leader()
+    assert heir.objection() == f"the topology is frozen: {unread.why} (leeward freeze app --undo)"
+    assert office.sink.events == [("frozen", {"why": unread.why})]
+    heir.ended(journal(old, new))
+    heir.unwanted()
+    heir.look(new)
+    assert office.world.standing is unread, "the release that wrote them finds them as they were"
+    heir.freeze(on, "by hand", 9.0)
+    before = deployment(old.tables, old.assignment)
+    wanted = Standing(frozen=True, why="by hand", since=9.0, before=before) if on else Standing(before=before)
+    assert office.world.standing == wanted
+    assert heir.objection() == ("the topology is frozen: by hand (leeward freeze app --undo)" if on else "")
+
+
 def test_a_proposal_is_approved_as_it_was_made():
     office, before = Office(), view(work=(2,))
     wanted = plan(before, (2, 3), objective=0.3, objective_now=0.5)

@@ -57,20 +57,37 @@ def test_a_frozen_topology_is_planned_for_and_nothing_is_carried_out():
     assert answer.ending is Ending.DONE and work_of(cluster) == {"n2": 1}
 
 
-def test_a_loss_is_recovered_from_while_frozen():
+@pytest.mark.parametrize("unread", [False, True])
+def test_a_loss_is_recovered_from_while_frozen(unread):
     cluster = Cluster()
     ask(cluster, {"freeze": True})
-    gone = []
+    if unread:
+        cluster.world.standing = Standing.unread("standing field 'version' is 3, this program reads 2.")
+    kept, gone = cluster.world.standing, []
 
     def until(sink, cluster):
         if not gone and cluster.world.record.committed:
             gone.append(cluster.tasks[2].die())
         return bool(gone) and bool(sink.of("reconfiguration_ended"))
 
-    service, clock, sink, _ = stage(Script(keep), cluster=cluster, until=until)
+    service, clock, sink, _ = stage(Script(replicas_of_work([2, 3])), cluster=cluster, until=until)
     service.run(clock.stop)
     (end, *_) = sink.of("reconfiguration_ended")
     assert end["kind"] == "reset", end
+    assert cluster.world.standing is kept
+
+
+def test_decisions_that_cannot_be_read_let_nothing_through_until_a_person_thaws_it():
+    cluster = Cluster()
+    cluster.world.standing = Standing.unread("standing field 'version' is 3, this program reads 2.")
+    for body in ({"replicas": {"work": {"n2": 1}}}, {"approve": 0}, {"rollback": True, "freeze": "slower"}):
+        answer, _ = ask(cluster, body, Script(replicas_of_work([2, 3])))
+        assert answer.ending is Ending.REFUSED and "its decisions cannot be read: standing field" in answer.why
+    assert cluster.world.standing.unreadable and work_of(cluster) == {"n1": 1}
+    answer, _ = ask(cluster, {"freeze": False})
+    assert str(answer) == "done: plans are carried out again" and cluster.world.standing == Standing()
+    answer, _ = ask(cluster, {"replicas": {"work": {"n2": 1}}})
+    assert answer.ending is Ending.DONE and work_of(cluster) == {"n2": 1}
 
 
 def test_with_approval_a_plan_waits_and_is_carried_out_as_it_was_proposed():

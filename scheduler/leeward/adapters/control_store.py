@@ -150,9 +150,10 @@ class ZooControlStore:
     def read_standing(self) -> Standing | None:
         with asking("read standing"):
             text, _ = self._read(self._paths.standing) or (b"", 0)
-        with contextlib.suppress(ProtocolError):
+        try:
             return Standing.from_json(text) if text else None
-        return None
+        except ProtocolError as error:
+            return Standing.unread(error.message)
 
     def read_learnt(self) -> str | None:
         with asking("read what was learnt"):

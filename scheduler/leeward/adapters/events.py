@@ -18,7 +18,7 @@ cool_down                  a reconfiguration has just ended, and the policy is n
 forecast                   the policy plans for other rates than measured: by, now, ahead (tuples/s of all sources)
 plan_proposed              it waits for approval: plan (its number), deployment, reason, remedy
 proposal_expired           it waits no more: plan, why
-frozen, thawed             a person has decided that plans are not carried out, or are again: why
+frozen, thawed             plans are not carried out, or are again: why, in a person's words, or why none can be read
 reconfiguration_started    changes, reason, epoch, cut
 phase                      MOVE or RESTORE begins
 handover_step              epoch, steps: every task has passed so many, more follow

@@ -50,9 +50,11 @@ class Consent:
             self._tell(self.standing.proposal)
 
     def _write(self, **changes: object) -> None:
+        """Decisions that cannot be read stay in the store for the release that can, until a person decides anew."""
         standing = replace(self.standing, **changes)  # type: ignore[arg-type]
         if standing != self.standing:
-            self._store.write_standing(standing)
+            if not standing.unreadable:
+                self._store.write_standing(standing)
             self.standing = standing
 
     # --- a freeze
@@ -67,7 +69,7 @@ class Consent:
             return "it is not frozen"
         if on and self.standing.frozen and self.standing.why == why:
             return "it is frozen already"
-        self._write(frozen=on, why=why if on else "", since=now if on else 0.0)
+        self._write(frozen=on, why=why if on else "", since=now if on else 0.0, unreadable=False)
         self._emit("frozen" if on else "thawed", {"why": why})
         return "frozen: nothing is carried out but recovery from losses" if on else "plans are carried out again"
 

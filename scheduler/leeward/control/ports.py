@@ -108,7 +108,7 @@ class ControlStore(Protocol):
         """Raises LostLeadershipError if another coordinator has claimed since."""
 
     def read_standing(self) -> Standing | None:
-        """Decisions of people, without claiming; None if there are none or they cannot be read."""
+        """Decisions of people, without claiming; None if there are none. Those that cannot be read are a freeze."""
 
     def write_learnt(self, text: str) -> None:
         """The learnt record. Raises LostLeadershipError if another coordinator has claimed since."""

@@ -50,10 +50,17 @@ class Standing:
     freeze_by: str = ""  #: request after whose reconfiguration it is frozen, if that is carried out
     freeze_why: str = ""  #: for this reason
     version: int = STANDING_VERSION
+    unreadable: bool = False  #: the document is another release's, or damaged; of no document
+
+    @staticmethod
+    def unread(reason: str) -> Standing:
+        """In place of a document that cannot be read: a freeze may stand in it, so there is one."""
+        remedy = "Start the release that wrote them, or undo this freeze, which writes them anew"
+        return Standing(frozen=True, why=f"its decisions cannot be read: {reason} {remedy}", unreadable=True)
 
     def to_json(self) -> str:
         """Compact JSON; equal ones give equal text."""
-        document: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        document: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__ if name != "unreadable"}
         document["proposal"] = self.proposal and _proposal_document(self.proposal)
         return json.dumps(document, separators=(",", ":"), default=dict)
 
