@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leeward.control.consent import Consent
+from leeward.control.limits import over_limits
 from leeward.core.errors import PlanError, ProtocolError
 from leeward.core.journal import Journal
 from leeward.core.outcome import DONE, aborted
@@ -131,6 +134,30 @@ def test_a_proposal_expires_when_the_view_has_changed(change, why, approved):
     assert office.next_leader().standing.proposal is None
 
 
+def test_a_cost_cap_that_was_lowered_refuses_the_waiting_plan_by_the_cost_with_links():
+    office, before = Office(cost_cap=8.0), view(work=(2,))
+    wanted = plan(before, (2, 3), cost_per_h=7.0, cost_now_per_h=6.0)  # 4 $/h without links
+    office.consent.propose(wanted, before, 0.0)
+    office.settings = Settings(cost_cap=5.0)
+    why = over_limits(wanted, before, office.settings)
+    assert why == "the cost of 7 $/h is over cost_cap 5"
+    with pytest.raises(PlanError, match=re.escape(f"plan 1 has expired: {why}. Wait for the next one.")):
+        office.next_leader().approved(1, before)
+    assert office.expired == [why] and office.world.standing.proposal is None
+
+
+def test_a_plan_that_costs_less_by_its_links_stays_and_is_approved_over_the_cap():
+    office, before = Office(cost_cap=2.5), view(work=(2,))
+    wanted = plan(before, (3,), cost_per_h=7.0, cost_now_per_h=9.0)  # 3 $/h without links, as now
+    assert over_limits(wanted, before, office.settings) == ""
+    office.consent.propose(wanted, before, 0.0)
+    heir = office.next_leader()
+    heir.look(before)
+    assert office.expired == []
+    approved = heir.approved(1, before)
+    assert (approved.estimate.cost_per_h, approved.estimate.cost_now_per_h) == (7.0, 9.0)
+
+
 def test_a_proposal_that_still_holds_stays():
     office, before = Office(), view(work=(2,))
     office.consent.propose(plan(before, (2, 3)), before, 0.0)
@@ -187,6 +214,7 @@ proposals = st.builds(
     Proposal, number=numbers, epoch=numbers, made_at=st.floats(0, 1e9), reason=st.text(max_size=5), before=placed,
     after=placed, tables=st.dictionaries(names, st.lists(numbers, max_size=3).map(tuple), max_size=2),
     slots=st.dictionaries(numbers, st.builds(Slot, names, numbers), max_size=3), gain=st.none() | st.floats(-1, 1),
+    cost_per_h=st.none() | st.floats(0, 9), cost_now_per_h=st.none() | st.floats(0, 9),
 )  # fmt: skip
 
 
@@ -203,6 +231,16 @@ proposals = st.builds(
 )
 def test_a_standing_is_read_as_it_was_written(standing):
     assert Standing.from_json(standing.to_json()) == standing
+
+
+@pytest.mark.parametrize("cost", [None, 9.0])
+def test_a_proposal_without_a_cost_of_now_is_written_and_read_without_it(cost):
+    proposal = Proposal(
+        number=1, epoch=3, made_at=0.0, reason="", before={}, after={}, tables={}, slots={}, cost_now_per_h=cost
+    )
+    text = Standing(proposal=proposal).to_json()
+    assert ("cost_now_per_h" in json.loads(text)["proposal"]) == (cost is not None)
+    assert Standing.from_json(text).proposal == proposal
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version":1,"proposal":null,"x":1}', '{"version":1,"proposal":{}}'])

@@ -18,7 +18,7 @@ from leeward.core.journal import Journal, StepName
 from leeward.core.model import ClusterView
 from leeward.core.outcome import DONE
 from leeward.core.placing import present_deployment
-from leeward.core.plan import Plan, deployment, diff
+from leeward.core.plan import Estimate, Plan, deployment, diff
 from leeward.core.settings import Settings
 from leeward.core.standing import Proposal, Standing
 
@@ -94,7 +94,8 @@ class Consent:
         proposal = Proposal(
             number=number, epoch=view.epoch, made_at=now, reason=plan.reason,
             before=present_deployment(view) or {}, after=after, tables=plan.tables, slots=plan.placement,
-            gain=gain, cost_per_h=estimate.cost_per_h, downtime_s=estimate.downtime_s,
+            gain=gain, cost_per_h=estimate.cost_per_h, cost_now_per_h=estimate.cost_now_per_h,
+            downtime_s=estimate.downtime_s,
         )  # fmt: skip
         self._write(proposal=proposal, proposals=number)
         self._tell(proposal)
@@ -204,7 +205,10 @@ def left_by(journal: Journal) -> Replicas:
 
 
 def _plan_of(proposal: Proposal) -> Plan:
-    return Plan(tables=proposal.tables, placement=proposal.slots, reason=f"{proposal.reason} (approved by hand)")
+    """With the costs by which its policy and the guard weighed it."""
+    estimate = Estimate(cost_per_h=proposal.cost_per_h, cost_now_per_h=proposal.cost_now_per_h)
+    reason = f"{proposal.reason} (approved by hand)"
+    return Plan(tables=proposal.tables, placement=proposal.slots, reason=reason, estimate=estimate)
 
 
 def _plain(placed: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:

@@ -34,6 +34,7 @@ class Proposal:
     slots: Mapping[int, Slot]
     gain: float | None = None  #: of the policy's objective, where it has one
     cost_per_h: float | None = None  #: $/h, where the policy says so
+    cost_now_per_h: float | None = None  #: the same of the deployment in force when it was made
     downtime_s: float | None = None  #: of carrying it out, where the policy says so
 
 
@@ -80,6 +81,8 @@ class Standing:
 def _proposal_document(proposal: Proposal) -> dict[str, Any]:
     document: dict[str, Any] = {name: getattr(proposal, name) for name in Proposal.__slots__}
     document["tables"] = {name: list(table) for name, table in sorted(proposal.tables.items())}
+    if proposal.cost_now_per_h is None:  # a release that does not know the key reads the document without it
+        del document["cost_now_per_h"]
     document["slots"] = [[task, slot.node, slot.port] for task, slot in sorted(proposal.slots.items())]
     return document
 
