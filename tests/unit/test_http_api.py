@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import subprocess
 import sys
 from dataclasses import replace
@@ -72,6 +74,21 @@ def test_series_are_cut_by_time_and_figure(client):
     assert told["values"]["work.replicas"] == [2.0, 2.0] and "response_s" in told["figures"]
     everything = client.get("/api/topologies/taxi/series").json()
     assert set(everything["values"]) == set(told["figures"]) and len(everything["t"]) == 90
+
+
+def test_series_are_read_beside_the_event_loop(stage, client, monkeypatch):
+    """All points of forty components take long, and the live events of all listeners come from the loop."""
+    read, asked, loops = stage.knowledge.series, [], []
+
+    def series(*question):
+        asked.append(question)
+        with contextlib.suppress(RuntimeError):  # none runs on this thread
+            loops.append(asyncio.get_running_loop())
+        return read(*question)
+
+    monkeypatch.setattr(stage.knowledge, "series", series)
+    assert client.get("/api/topologies/taxi/series", params={"figure": "rate"}).status_code == 200
+    assert asked == [("taxi", ("rate",), 0.0)] and loops == []
 
 
 def test_openapi_has_every_path_and_every_act(client):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from leeward.adapters import events as sinks
 from leeward.control.lateness import LATE_S
+from leeward.control.report import rings
 from leeward.control.report.fold import TIMELINE, at, first, fold, nodes_at
 from leeward.control.report.history import ENTRIES, LARGEST, Ended, appended, entries, read_entries
 from leeward.control.report.knowledge import GONE, Knowledge
@@ -297,6 +298,30 @@ def test_memory_of_fifty_topologies_of_forty_components_is_bounded():
 
 
 # --- all topologies
+
+
+def test_points_are_written_behind_the_lock_that_each_event_needs(monkeypatch):
+    """The thread that reconfigures tells events: it waited for a tenth of a second for one that read all points."""
+    knowledge, held = Knowledge(ManualClock(now=5.0)), []
+    knowledge.emit("measured", {"topology": "taxi", **MEASURED})
+    plain = rings._read
+    monkeypatch.setattr(rings, "_read", lambda value: held.append(knowledge._lock.locked()) or plain(value))
+    assert knowledge.series("taxi").values["cost_per_h"] == [3.0]
+    assert set(held) == {False}
+
+
+def test_points_that_come_while_others_are_written_change_none_of_them(monkeypatch):
+    knowledge, plain = Knowledge(ManualClock()), rings._read
+    kept = knowledge._series["taxi"] = History(fine=2)
+    for t in (1.0, 2.0):
+        kept.add(t, {"a": t, "b": t})
+
+    def read(value):
+        kept.add(3.0, {"a": 3.0, "b": 3.0})
+        return plain(value)
+
+    monkeypatch.setattr(rings, "_read", read)
+    assert knowledge.series("taxi") == rings.Series([1.0, 2.0], {"a": [1.0, 2.0], "b": [1.0, 2.0]})
 
 
 def test_decisions_have_ids_and_are_told_again_from_any_of_them():

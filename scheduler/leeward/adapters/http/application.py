@@ -135,7 +135,8 @@ class Api:
 
     async def _series(self, request: Request) -> answers.SeriesAnswer:
         name, query = self._report(request).topology, query_of(request, SeriesQuery)
-        series = self._knowledge.series(name, tuple(query.figure), query.since)
+        # beside the loop, as all points of many components take longer than a listener to events shall wait
+        series = await asyncio.to_thread(self._knowledge.series, name, tuple(query.figure), query.since)
         return answers.SeriesAnswer(
             topology=name, figures=self._knowledge.figures(name), t=series.t, values=series.values
         )
