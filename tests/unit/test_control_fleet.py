@@ -41,6 +41,11 @@ class Sink:
         self.events.append((action, dict(fields)))
 
 
+def alive(fleet):
+    """Names of the topologies whose services have not ended."""
+    return [led.name for led in fleet._led.values() if led.thread.is_alive()]
+
+
 def test_a_topology_is_begun_once_and_again_under_another_id():
     assert to_start({"b": "b-1", "a": "a-1", "x": "x-1"}, ["b-1"], ["x-1"]) == ["a"]
     assert to_start({"b": "b-2"}, ["b-1"], []) == ["b"]
@@ -64,10 +69,10 @@ def test_a_fleet_leads_what_is_ours_and_a_failure_of_one_is_not_anothers():
     fleet._look(stop)
     nimbus.running = {"ours": "ours-1", "bad": "bad-2"}
     fleet._look(stop)
-    assert fleet.led == ("ours",)
+    assert alive(fleet) == ["ours"]
     stop.set()
     fleet.run(stop)
-    assert sorted(served) == ["bad", "bad", "ours"] and fleet.led == ()
+    assert sorted(served) == ["bad", "bad", "ours"] and alive(fleet) == []
     told = [(action, fields.get("server")) for action, fields in sink.events if action in ("waiting", "server_back")]
     assert told == [("waiting", None), ("server_back", "Nimbus")], "the page takes it back"
     assert ("service_failed", {"topology": "bad", "why": "setting is wrong. Mend it."}) in sink.events
@@ -105,6 +110,90 @@ def test_a_service_that_failed_is_begun_again_while_its_topology_runs():
         fleet._look(stop)
         [led.thread.join() for led in fleet._led.values()]
     assert served == ["bad", "bad"] and len(sink.events) == 2
+
+
+def joined(fleet, stop):
+    """A look, and the end of every service that it has begun."""
+    fleet._look(stop)
+    for led in fleet._led.values():
+        led.thread.join()
+
+
+def test_a_topology_that_is_killed_after_its_service_failed_is_told_gone_once():
+    """Its service tells nobody: its report would lack the service, and an alert would fire, for ever."""
+    sink, stop, nimbus = Sink(), threading.Event(), Nimbus({"bad": "bad-1"})
+
+    def serve(name, stop):
+        raise ConfigError("no.", remedy="Mend it.")
+
+    fleet = Fleet(nimbus=nimbus, is_ours=lambda name: True, serve=serve, sink=sink)
+    joined(fleet, stop)
+    for running in ({"bad": "bad-2"}, {}, {}):
+        nimbus.running = running
+        joined(fleet, stop)
+    failed = ("service_failed", {"topology": "bad", "why": "no. Mend it."})
+    gone = [
+        ("topology_gone", {"topology": "bad", "topology_id": identity, "why": f"topology {identity} no longer runs."})
+        for identity in ("bad-1", "bad-2")
+    ]
+    assert sink.events == [failed, gone[0], failed, gone[1]], "the one before is told gone before the next begins"
+
+
+def test_a_topology_that_is_killed_as_its_failed_service_is_to_begin_again_is_told_gone():
+    """Nimbus lists it, and no longer knows its components a moment later."""
+    sink, stop, nimbus, known = Sink(), threading.Event(), Nimbus({"bad": "bad-1"}), [True]
+
+    def serve(name, stop):
+        raise ConfigError("no.", remedy="Mend it.")
+
+    fleet = Fleet(nimbus=nimbus, is_ours=lambda name: known[0], serve=serve, sink=sink, look_s=RETRY_S)
+    joined(fleet, stop)
+    known[0] = False
+    joined(fleet, stop)
+    nimbus.running = {}
+    for _ in range(2):
+        joined(fleet, stop)
+    assert [action for action, _ in sink.events] == ["service_failed", "topology_gone"]
+
+
+def test_a_topology_whose_service_ended_by_itself_is_not_told_gone_again():
+    sink, stop, nimbus = Sink(), threading.Event(), Nimbus({"taxi": "taxi-1"})
+
+    def serve(name, stop):
+        sink.emit("topology_gone", {"topology": name})
+
+    fleet = Fleet(nimbus=nimbus, is_ours=lambda name: True, serve=serve, sink=sink)
+    joined(fleet, stop)
+    nimbus.running = {}
+    joined(fleet, stop)
+    assert sink.events == [("topology_gone", {"topology": "taxi"})] and fleet._led == {}
+
+
+def test_a_service_that_fails_during_a_look_is_told_gone_before_its_successor_begins():
+    """Else the end of the one before would be told of the successor, which has the same name."""
+    sink, stop, over, nimbus = Sink(), threading.Event(), threading.Event(), Nimbus({"bad": "bad-1"})
+
+    def serve(name, stop):
+        sink.emit("service_started", {"topology": name})
+        over.wait(30)
+        raise ConfigError("no.", remedy="Mend it.")
+
+    fleet = Fleet(nimbus=nimbus, is_ours=lambda name: True, serve=serve, sink=sink)
+    fleet._look(stop)
+    (first,) = fleet._led.values()
+    plain, nimbus.running = fleet._stays, {"bad": "bad-2"}
+
+    def ends_behind(identity, led, running):
+        stays = plain(identity, led, running)
+        over.set()
+        first.thread.join()
+        return stays
+
+    fleet._stays = ends_behind
+    for _ in range(2):
+        joined(fleet, stop)
+    actions = [action for action, _ in sink.events]
+    assert actions == ["service_started", "service_failed", "topology_gone", "service_started", "service_failed"]
 
 
 def test_a_slot_that_one_plan_is_about_to_use_is_not_anothers():

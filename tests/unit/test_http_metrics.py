@@ -127,6 +127,16 @@ def test_names_beyond_the_bounds_are_counted_not_told(monkeypatch):
     assert len(found["leeward_component_replicas"].samples) == 2 and len(found["leeward_node_replicas"].samples) == 1
 
 
+def test_names_that_are_gone_leave_no_living_one_out(monkeypatch):
+    stage = Stage()
+    monkeypatch.setattr(metrics, "TOPOLOGIES", 1)
+    for name in ("a", "b"):
+        stage.knowledge.emit("topology_gone", {"topology": name})
+    found = families(stage)
+    assert values(found["leeward_rate_tuples_per_second"]) == {("taxi",): 189.0}
+    assert values(found["leeward_left_out"])[("topologies",)] == 0
+
+
 def test_a_name_with_quotes_and_line_ends_is_written_as_one_label():
     stage = Stage()
     stage.knowledge.emit("measured", {**stage.measured(float("nan"), {"a": {'n"1\n': 1}}), "topology": 'we"ird\\\n'})

@@ -45,7 +45,7 @@ drop_failed                old cuts and barriers could not be deleted: why; the 
 alert                      a person should look
 server_away, server_back   ZooKeeper or Nimbus does not answer while a topology is served, or does again: server, why
 waiting                    a server, or the plugin, has not answered yet: why; the service tries again
-topology_gone              Nimbus no longer runs the topology; the service ends
+topology_gone              Nimbus no longer runs the topology; its service ends, or had failed: topology_id, why
 tidied                     what it left is deleted: znodes, keys, placement
 service_failed             one topology is not served, as something is wrong with it or its settings: why
 tidy_failed                some of it is left: why; `leeward tidy` deletes it

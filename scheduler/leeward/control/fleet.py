@@ -43,6 +43,7 @@ class Fleet:
         self._nimbus, self._is_ours, self._serve, self._sink = nimbus, is_ours, serve, sink
         self._led: dict[str, _Led] = {}  # by topology id
         self._foreign: set[str] = set()
+        self._failed: dict[str, str] = {}  # id -> name: a service that has failed does not tell of the topology's end
         self._away = False
 
     def run(self, stop: threading.Event) -> None:
@@ -53,18 +54,15 @@ class Fleet:
         for led in self._led.values():
             led.thread.join()
 
-    @property
-    def led(self) -> tuple[str, ...]:
-        """Names of the topologies that have a service here."""
-        return tuple(sorted(led.name for led in self._led.values() if led.thread.is_alive()))
-
     def _look(self, stop: threading.Event) -> None:
         try:
             running = self._nimbus.topologies()
             self._led = {key: led for key, led in self._led.items() if self._stays(key, led, running)}
+            self._tell_gone(running)
             self._foreign &= set(running.values())
+            names = {led.name for led in self._led.values()}
             for name in to_start(running, self._led, self._foreign):
-                if name not in self.led:  # the service of a killed one tidies up first
+                if name not in names:  # the service of a killed one tidies up first, and its end is told
                     self._begin(name, running[name], stop)
             if self._away:
                 self._sink.emit("server_back", {"server": "Nimbus"})
@@ -73,6 +71,13 @@ class Fleet:
             if not self._away:
                 self._sink.emit("waiting", {"why": str(error)})
             self._away = True
+
+    def _tell_gone(self, running: Mapping[str, str]) -> None:
+        for identity, name in list(self._failed.items()):
+            if identity not in running.values() and identity not in self._led:
+                del self._failed[identity]
+                why = f"topology {identity} no longer runs."
+                self._sink.emit("topology_gone", {"topology": name, "topology_id": identity, "why": why})
 
     def _stays(self, identity: str, led: _Led, running: Mapping[str, str]) -> bool:
         if led.thread.is_alive():
@@ -84,15 +89,20 @@ class Fleet:
         if not self._is_ours(name):
             self._foreign.add(identity)
             return
-        thread = threading.Thread(target=self._lead, args=(name, stop), name=f"leeward-{name}", daemon=True)
+        thread = threading.Thread(target=self._lead, args=(name, identity, stop), name=f"leeward-{name}", daemon=True)
         self._led[identity] = _Led(name, thread)
+        self._failed.pop(identity, None)
         thread.start()
 
-    def _lead(self, name: str, stop: threading.Event) -> None:
+    def _lead(self, name: str, identity: str, stop: threading.Event) -> None:
         try:
             self._serve(name, stop)
         except LeewardError as error:
-            self._sink.emit("service_failed", {"topology": name, "why": str(error)})
+            self._tell_failed(name, identity, str(error))
         except Exception as error:  # a fault of ours in one service must not end the others unseen
-            self._sink.emit("service_failed", {"topology": name, "why": f"{type(error).__name__}: {error}"})
+            self._tell_failed(name, identity, f"{type(error).__name__}: {error}")
             raise
+
+    def _tell_failed(self, name: str, identity: str, why: str) -> None:
+        self._failed[identity] = name
+        self._sink.emit("service_failed", {"topology": name, "why": why})

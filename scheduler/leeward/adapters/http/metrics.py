@@ -89,11 +89,11 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """As prometheus_client asks for them."""
-        names = self._knowledge.names
-        reports = [
-            report for name in names[:TOPOLOGIES]
+        living = [
+            report for name in self._knowledge.names
             if (report := self._knowledge.report(name)) is not None and report.role != "gone"  # no rule is to fire
         ]  # fmt: skip
+        reports = living[:TOPOLOGIES]
         yield from _topologies(reports, self._knowledge.now)
         yield from _components(reports)
         yield from _models(reports)
@@ -102,7 +102,7 @@ class Metrics:
         yield from _counters(reports)
         yield _missing(reports)
         yield _last(reports)
-        yield _left_out(reports, len(names))
+        yield _left_out(reports, len(living))
 
 
 def _topologies(reports: list[Report], now: float) -> Iterator[Metric]:
