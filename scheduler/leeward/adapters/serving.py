@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing
 
+from leeward.adapters.clock import SystemClock
 from leeward.adapters.nimbus import NimbusClient
 from leeward.adapters.wiring import Addresses, open_ports
 from leeward.control.fleet import Fleet
-from leeward.control.ports import EventSink, Ports
+from leeward.control.ports import Clock, EventSink, Ports
 from leeward.control.presence import patiently
 from leeward.control.registry import Policies
 from leeward.control.reservations import Reservations
@@ -31,20 +32,23 @@ def serve_one(
     stop: threading.Event,
     *,
     reservations: Reservations | None = None,
+    clock: Clock | None = None,
     follow: bool = True,
     opened: Opened | None = None,
 ) -> None:
     """Until `stop`, or until the topology is gone; `follow`: and does not run under another id either.
 
-    `opened(topology, ports)` is entered while its ports are open.
+    `opened(topology, ports)` is entered while its ports are open. `reservations` and `clock`: those of all topologies
+    that this process serves.
 
     Waits while a server does not answer. Raises ConfigError if the topology does not run, or is not Leeward's.
     """
     gone = False
     try:
         _serve_one(
-            topology, addresses, chosen, policies, sink, stop, reservations=reservations, follow=follow, opened=opened
-        )
+            topology, addresses, chosen, policies, sink, stop, reservations=reservations, clock=clock, follow=follow,
+            opened=opened,
+        )  # fmt: skip
         gone = not stop.is_set()
     finally:
         policies.forget(topology, gone=gone)
@@ -52,7 +56,7 @@ def serve_one(
 
 def _serve_one(
     topology: str, addresses: Addresses, chosen: Chosen, policies: Policies, sink: EventSink, stop: threading.Event, *,
-    reservations: Reservations | None, follow: bool, opened: Opened | None,
+    reservations: Reservations | None, clock: Clock | None, follow: bool, opened: Opened | None,
 ) -> None:  # fmt: skip
     settings = chosen.of(topology).service
     served: Service | None = None
@@ -61,8 +65,11 @@ def _serve_one(
 
             def open_all(stack: ExitStack = stack) -> Ports:
                 return stack.enter_context(
-                    open_ports(topology, addresses, session_s=settings.session_s, sink=sink, network=settings.network)
-                )
+                    open_ports(
+                        topology, addresses, session_s=settings.session_s, sink=sink, network=settings.network,
+                        clock=clock,
+                    )
+                )  # fmt: skip
 
             ports = patiently(open_all, stop, lambda why: sink.emit("waiting", {"topology": topology, "why": why}))
             if ports is not None:
@@ -81,6 +88,7 @@ def serve_all(
 ) -> None:  # fmt: skip
     """Every topology whose components are all Leeward's, until `stop`."""
     reservations = Reservations(chosen.service.at_once)
+    clock = SystemClock()  # one, as turns are given by the times at which several topologies ask
     sink.emit("serving", {})
     with closing(NimbusClient(addresses.nimbus)) as nimbus, seldom_collected():
 
@@ -92,8 +100,9 @@ def serve_all(
 
         def serve(name: str, stop: threading.Event) -> None:
             serve_one(
-                name, addresses, chosen, policies, sink, stop, reservations=reservations, follow=False, opened=opened
-            )
+                name, addresses, chosen, policies, sink, stop, reservations=reservations, clock=clock, follow=False,
+                opened=opened,
+            )  # fmt: skip
 
         look_s = chosen.service.look_s
         Fleet(nimbus=nimbus, is_ours=is_ours, serve=serve, sink=sink, look_s=look_s).run(stop)

@@ -78,10 +78,10 @@ def sink_of(events: Path | None, clock: Clock, *, quiet: bool = False) -> EventS
 @contextmanager
 def open_ports(
     topology: str, addresses: Addresses, *, events: Path | None = None, quiet: bool = False, session_s: float = 15.0,
-    sink: EventSink | None = None, network: str = "",
+    sink: EventSink | None = None, network: str = "", clock: Clock | None = None,
 ) -> Iterator[Ports]:  # fmt: skip
     """The service's ports on real servers. `sink` replaces the one that `events` and `quiet` describe; `network`: a
-    network file, or none.
+    network file, or none. `clock`: one that other topologies have, too; else it is a new one.
 
     Raises ConfigError if the topology does not run or the file is wrong, ClusterRefusedError if a server does not
     answer.
@@ -124,7 +124,7 @@ def open_ports(
         close_root(client, root)
         snapshots = RedisSnapshots(url, secrets=secrets)
         stack.callback(snapshots.close)
-        clock = SystemClock()
+        clock = clock or SystemClock()
 
         def open_topology(structure: Structure) -> TopologyPorts:
             paths = Paths(root, structure.id)

@@ -13,7 +13,7 @@ FORGET_S = 30.0
 
 
 class Turns:
-    """See the module. For several threads. `at_once`: 0 is no limit."""
+    """See the module. For several threads; all times are of one clock. `at_once`: 0 is no limit."""
 
     def __init__(self, at_once: int = 0) -> None:
         self._at_once, self._lock = at_once, threading.Lock()
