@@ -109,6 +109,24 @@ def test_events_of_one_moment_are_one_piece(knowledge):
     assert begin == b"retry: 2000\n\n" and events.count(b"id: ") == events.count(b"\n\n") == 3
 
 
+def test_a_listener_with_an_id_of_another_service_hears_that_it_has_missed_some_and_what_comes(knowledge):
+    """Ids begin at the clock of a process: those of one that was started later are above all that are to come."""
+    knowledge.emit("leading", {"topology": "taxi"})
+    later = knowledge.newest_id + 1_000_000
+
+    async def pieces() -> list[bytes]:
+        source = streaming.stream(knowledge, later, "", asyncio.Event(), beat_s=0.01)
+        found = [await anext(source) for _ in range(2)]
+        knowledge.emit("plan_refused", {"topology": "taxi", "why": "cool-down"})
+        found.append(await anext(source))
+        await source.aclose()
+        return found
+
+    _, missed, event = asyncio.run(pieces())
+    assert missed == b"event: missed\ndata: {}\n\n"
+    assert event.startswith(b"id: %d\n" % knowledge.newest_id) and event.count(b"id: ") == 1
+
+
 def test_a_listener_is_told_that_it_has_missed_something(knowledge):
     with served(knowledge) as url:
         late = Listener(f"{url}api/events?after=5")

@@ -337,7 +337,7 @@ def test_decisions_have_ids_and_are_told_again_from_any_of_them():
     knowledge.emit("measured", {"topology": "taxi", **MEASURED})
     knowledge.emit("waiting", {"why": "Nimbus is away"})
     assert len(woken) == 6 and knowledge.newest_id == start + 8
-    assert [knowledge.missed(start + n) for n in (0, 2, 3, 8)] == [True, True, False, False]
+    assert [knowledge.missed(start + n) for n in (0, 2, 3, 8, 9)] == [True, True, False, False, True]
     assert [(event.id - start, event.action) for event in knowledge.events(start + 4)] == [
         (5, "plan_refused"), (7, "measured"), (8, "waiting"),
     ]  # fmt: skip

@@ -38,9 +38,11 @@ async def stream(
     end = knowledge.listen(wake)
     stopping = asyncio.create_task(stop.wait(), name="end of a stream")
     try:
-        seen = knowledge.newest_id if after is None else after
+        missed = after is not None and knowledge.missed(after)
+        newest = knowledge.newest_id
+        seen = newest if after is None else min(after, newest)  # nothing comes behind an id of a process begun later
         yield b"retry: 2000\n\n"
-        if after is not None and knowledge.missed(after):
+        if missed:
             yield b"event: missed\ndata: {}\n\n"
         while not stop.is_set():
             news.clear()

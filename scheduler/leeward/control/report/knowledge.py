@@ -174,9 +174,10 @@ class Knowledge:
             return self._number
 
     def missed(self, after: int) -> bool:
-        """Whether decisions with a higher id than `after` are not kept any more."""
+        """Whether decisions with a higher id than `after` are not kept any more, or `after` is above all ids: it is of
+        another process then."""
         with self._lock:
-            return after < self._lost
+            return after < self._lost or after > self._number
 
     # --- listening
 
