@@ -233,12 +233,20 @@ class TaskStore:
         draft.replace(target)
 
     def _read_swap(self, cut: int) -> dict[int, bytes]:
+        """By group; raises SnapshotError whatever keeps the file from being read, as an older cut may be whole."""
+        file, where = self._swap_file(cut), f"cut {cut}, {self._component}"
         try:
-            packed = self._swap_file(cut).read_bytes()
+            groups = msgpack.unpackb(file.read_bytes(), strict_map_key=False)
+            if not isinstance(groups, dict) or not all(isinstance(blob, bytes) for blob in groups.values()):
+                raise ValueError("it is no map of groups to bytes")
         except FileNotFoundError:
             raise SnapshotError(
-                f"cut {cut}, {self._component}: the swap area of task {self._task} is not on this node.",
+                f"{where}: the swap area of task {self._task} is not on this node.",
                 remedy="The coordinator falls back to the cut before it.",
             ) from None
-        groups: dict[int, bytes] = msgpack.unpackb(packed, strict_map_key=False)
+        except (OSError, ValueError, TypeError, msgpack.UnpackException) as error:
+            raise SnapshotError(
+                f"{where}: swap file {file} cannot be read: {error}.",
+                remedy="The coordinator falls back to the cut before it; look after the disk of this node.",
+            ) from error
         return groups
