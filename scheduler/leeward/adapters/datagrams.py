@@ -21,6 +21,7 @@ from typing import Any
 
 from leeward.adapters.frames import LENGTH, FrameError, Opener, Sealer
 from leeward.adapters.peers import COMMON, AskTraffic, Traffic, TrafficIs
+from leeward.adapters.ticks import ticking
 from leeward.core.errors import LeewardError
 from leeward.core.peers import Peer, Send
 
@@ -128,14 +129,11 @@ class DatagramProcess:
         self._endpoint: Endpoint | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`. Raises OSError if the address is taken."""
+        """Until `stop`. Raises OSError if the address is taken, and any error of a tick."""
         self._endpoint = Endpoint(self._address(self.peer.me), self._take, self._undelivered)
-        ticker = asyncio.create_task(self._tick())
         try:
-            await stop.wait()
+            await ticking(lambda: self.act(self.peer.tick), self._tick_s, stop)
         finally:
-            ticker.cancel()
-            await asyncio.gather(ticker, return_exceptions=True)
             endpoint, self._endpoint = self._endpoint, None
             endpoint.close()
 
@@ -188,11 +186,6 @@ class DatagramProcess:
     def _undelivered(self) -> None:
         """The kernel could not deliver a datagram: its receiver is gone, as the protocol will find."""
         self.traffic.dropped["undelivered"] += 1
-
-    async def _tick(self) -> None:
-        while True:
-            self.act(self.peer.tick)
-            await asyncio.sleep(self._tick_s)
 
 
 class DatagramClient:

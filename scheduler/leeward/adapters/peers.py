@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leeward.adapters.frames import LENGTH, FrameError, Opener, Received, Sealer, length_of
+from leeward.adapters.ticks import ticking
 from leeward.core.errors import LeewardError
 from leeward.core.peers import Peer, Send
 
@@ -74,21 +75,18 @@ class PeerProcess:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`. Raises OSError if the address is taken."""
+        """Until `stop`. Raises OSError if the address is taken, and any error of a tick."""
         server = await asyncio.start_server(self._serve, *self._addresses[self.peer.me])
-        ticker = asyncio.create_task(self._tick())
         try:
-            await stop.wait()
+            await ticking(self._tick, self._tick_s, stop)
         finally:
             server.close()
-            for task in (ticker, *self._tasks):
+            for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(ticker, *self._tasks, return_exceptions=True)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _tick(self) -> None:
-        while True:
-            self._send(self.peer.tick(time.monotonic(), self._rng))
-            await asyncio.sleep(self._tick_s)
+    def _tick(self) -> None:
+        self._send(self.peer.tick(time.monotonic(), self._rng))
 
     # --- receiving
 

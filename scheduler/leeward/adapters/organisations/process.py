@@ -25,6 +25,7 @@ from leeward.adapters.organisations.links import LINK_PATH, Address, Links, Rule
 from leeward.adapters.organisations.serving import LARGEST_BODY, application, caller, error, listen, serve
 from leeward.adapters.organisations.tls import refuse_plain
 from leeward.adapters.organisations.tokens import Tokens
+from leeward.adapters.ticks import ticking
 from leeward.core.errors import LeewardError
 from leeward.core.members import Member, To, ToAll
 
@@ -84,8 +85,6 @@ class MemberProcess:
         self._loop = asyncio.get_running_loop()
         listener = listen(self._host, self.port)
         self.port = listener.getsockname()[1]
-        ticker = asyncio.create_task(self._tick(), name=f"ticks of {self.member.name}")
-        stopping = asyncio.create_task(stop.wait(), name=f"stop of {self.member.name}")
         serving = asyncio.create_task(
             serve(
                 self._app, listener, self.ending, tls=self._server_tls, started=self.started,
@@ -93,16 +92,10 @@ class MemberProcess:
             )
         )  # fmt: skip
         try:
-            await asyncio.wait({ticker, stopping, serving}, return_when=asyncio.FIRST_COMPLETED)
+            await ticking(self._tick, self._tick_s, stop, serving)
         finally:
-            failed = ticker.exception() if ticker.done() and not ticker.cancelled() else None
-            ticker.cancel()
-            stopping.cancel()
             self.ending.set()
-            await asyncio.gather(ticker, stopping, return_exceptions=True)
             await serving
-        if failed is not None:
-            raise failed
 
     def post(self, call: Callable[[float, Random], Iterable[Any]]) -> None:
         """From any thread: call with time and chance in the event loop, and take all that it returns.
@@ -132,10 +125,8 @@ class MemberProcess:
 
     # --- events
 
-    async def _tick(self) -> None:
-        while True:
-            self.take(self.member.tick(self.now(), self.rng))
-            await asyncio.sleep(self._tick_s)
+    def _tick(self) -> None:
+        self.take(self.member.tick(self.now(), self.rng))
 
     def _receive(self, sender: str, message: Any) -> None:
         self._guarded(self._received, sender, message)
