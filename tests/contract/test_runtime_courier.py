@@ -18,10 +18,10 @@ def test_warming_up_sends_a_piece_to_itself_and_leaves_nothing(server, client):
     task = Task(server, 3)
     read = []
     task.courier._relay._read = lambda *args, ask=task.courier._relay._read: read.append(ask(*args)) or read[-1]
-    task.courier.warm()
+    task.warm()
     assert len(read[0]) == 1
     client.set("leeward:t-1:fence", 5)  # as a process finds it that starts later
-    task.courier.warm()
+    task.warm()
     assert read[1] == [] and client.keys("leeward:t-1:handover:*") == []
 
 
@@ -46,7 +46,7 @@ def test_groups_of_several_owners_come_together_and_leave_nothing_behind(server,
 def test_a_handover_that_was_given_up_is_not_read_for_any_more(server):
     donor, receiver = Task(server, 1, "127.0.0.1"), Task(server, 3, "127.0.0.1")
     for task in (donor, receiver):
-        task.courier.warm()
+        task.warm()
     before = {thread for thread in threading.enumerate() if thread.name == "leeward-receive"}
     receiver.receive(3, {0})
     sending = donor.send(4, {3: {0: {"a": 1}}})  # the next one begins, and its first piece comes before its record

@@ -14,8 +14,10 @@ import pytest
 
 from leeward.runtime.handover.direct import Incoming, Way
 from leeward.runtime.handover.pieces import PIECE_BYTES
+from leeward.runtime.handover.relay import Relay
 from leeward.runtime.pacing import Pacing
 from tests.helpers.courier_task import Task, key
+from tests.helpers.servers import RedisServer
 
 STATE = {f"k{n}": [n, 2.5, None, b"\x00", {"nested": "x" * 1000}] for n in range(2000)}  # some sixteen pieces
 AT = "leeward:t-1:at"
@@ -26,7 +28,7 @@ def two(server, client):
     """A sender and a receiver that listen, as tasks do once they have started."""
     tasks = Task(server, 1, host="127.0.0.1"), Task(server, 3, host="127.0.0.1")
     for task in tasks:
-        task.courier.warm()
+        task.warm()
     yield tasks
     for task in tasks:
         task.courier.cancel()
@@ -41,6 +43,46 @@ def test_redis_holds_none_of_it(two, client):
     assert sender.word() == "sent" and receiver.word() == "whole"
     assert receiver.groups == {0: STATE, 1: {}} and receiver.bytes > 15 * PIECE_BYTES
     assert client.info("commandstats")["cmdstat_xadd"]["calls"] == before
+
+
+@pytest.mark.parametrize("tries", (1, 3))
+def test_a_task_that_starts_while_redis_is_away_is_reached_when_it_is_back(tmp_path, tries):
+    with RedisServer(tmp_path) as server:
+        sender, receiver = Task(server, 1, host="127.0.0.1"), Task(server, 3, host="127.0.0.1")
+        server.stop()
+        receiver.warm()
+        address = receiver.courier._listener.address
+        for left in reversed(range(tries)):
+            ((job, after_s),) = receiver.later
+            receiver.later.clear()
+            if not left:
+                server.start()
+            job()
+            assert after_s > 0 and receiver.courier._listener.address == address
+        assert receiver.later == [] and sender.courier.addresses() == {3: address}
+        receiver.receive(3, (0,))
+        sending = sender.send(3, {3: {0: {"a": 1}}})
+        assert sender.word() == "sent" and receiver.word() == "whole" and sending._ways._ways[3]
+        receiver.courier._listener.close()
+
+
+def test_a_task_says_once_where_it_listens(two, client):
+    _, receiver = two
+    client.delete(AT)
+    receiver.warm()
+    assert not client.exists(AT) and receiver.later == []
+
+
+@pytest.mark.parametrize("host", ["", "127.0.0.1"])
+def test_a_task_that_cannot_be_reached_has_nothing_to_say_again(server, monkeypatch, host):
+    def refuse(*about):
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(socket, "create_server", refuse)
+    alone = Task(server, 3, host=host)
+    alone.courier._relay = Relay("redis://127.0.0.1:1/0", "t-1", 3)  # nobody is there
+    alone.warm()
+    assert alone.later == [] and alone.courier._listener is None
 
 
 def test_what_comes_before_the_receiver_was_told_waits_for_that(two):
@@ -182,7 +224,7 @@ def test_a_task_that_could_not_be_reached_is_not_tried_again(two, client, monkey
         assert receiver.groups.pop(0) == {"epoch": epoch} and len(tried) == 1
     monkeypatch.setattr(socket, "create_connection", connect)
     again = Task(sender.server, 3, host="127.0.0.1")
-    again.courier.warm()
+    again.warm()
     again.receive(5, (0,))
     sending = sender.send(5, {3: {0: {"epoch": 5}}})
     assert sender.word() == "sent" and again.word() == "whole" and sending._ways._ways[3]

@@ -22,6 +22,10 @@ class Task:
         self.said: queue.Queue = queue.Queue()
         self.groups: dict = {}
         self.bytes = 0
+        self.later: list = []  #: work of the courier, and the seconds that it is put off
+
+    def warm(self):
+        self.courier.warm(lambda job, after_s: self.later.append((job, after_s)))
 
     def _post(self, work):
         work()

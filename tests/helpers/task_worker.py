@@ -151,8 +151,8 @@ class FakeCourier:
     def addresses(self):
         return {}
 
-    def warm(self):
-        self.asked.append(("warm",))
+    def warm(self, soon):
+        self.asked.append(("warm", soon))
 
     def send(self, epoch, sent, failed):
         sending = FakeSending(epoch, sent)

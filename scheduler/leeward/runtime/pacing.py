@@ -78,6 +78,7 @@ class Pacing:
     relay_pieces: int = 128  #: that wait for one receiver; a sender that knows of so many waits
     full_s: float = 0.01  #: before it looks again
     retry_s: float = 0.1  #: between two tries while Redis is away
+    tell_s: float = 2.0  #: the same, to say where a task listens: its record of control is read in the same thread
     redis_s: float = 5.0  #: how long to wait for Redis
     expiry_s: int = 900  #: after this time nothing of a handover is left there
 

@@ -6,7 +6,6 @@ rest when a connection breaks, through Redis (`handover/relay.py`).
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable
@@ -28,6 +27,8 @@ log = logging.getLogger(__name__)
 
 Post = Callable[[Callable[[], None]], None]
 Failed = Callable[[str], None]
+#: Do this after so many seconds, where waiting for Redis keeps no tuple waiting.
+Soon = Callable[[Callable[[], None], float], None]
 #: group -> entries, bytes
 Arrived = Callable[[dict[int, Entries], int], None]
 
@@ -103,27 +104,39 @@ class Courier:
         self.answer: Callable[[], bytes] = bytes  #: to tasks that ask for this one's place in the network
         self._stop = threading.Event()
         self._listener: Listener | None = None
+        self._told = False  # Redis has its address
         self._unreachable: set[bytes] = set()  # addresses; a firewall would cost every handover the time of a try
         self._receiving: Receiving | None = None
         self._begun = threading.Condition()  # to receive; guards `_receiving`
 
-    def warm(self) -> None:
-        """Say where this task listens; do beforehand what is slow the first time, as sending and reading a piece."""
+    def warm(self, soon: Soon) -> None:
+        """Say where this task listens; do beforehand what is slow the first time, as sending and reading a piece.
+
+        While Redis does not take the address, `soon` is given this work again: without it all would come through Redis.
+        """
         packer, assembly = msgpack.Packer(strict_types=True, autoreset=False), Assembly(0)
         pack(packer, 0, (), (), last=True, owner=self._owner)
-        with contextlib.suppress(redis.RedisError):
+        try:
             self._listen()
             for piece in self._relay.warm(list(Cutter(epoch=0, sender=self._task).add(packer.bytes(), end=True))):
                 assembly.take(piece)
+        except redis.RedisError as failure:
+            if self._listener is not None and not self._told:
+                log.info("the address of %s is not in Redis (%s); still trying", self._owner, failure)
+                soon(lambda: self.warm(soon), self._pacing.tell_s)
 
     def _listen(self) -> None:
-        if self._host and self._listener is None:
+        """Listen, if other tasks may reach this one, and say where. Raises redis.RedisError."""
+        if not self._host or self._told:
+            return
+        if self._listener is None:
             try:
                 self._listener = Listener(self._host, self._welcome, self._pacing, lambda: self.answer())
             except OSError as failure:
                 log.warning("%s cannot be reached at %r (%s): through Redis", self._owner, self._host, failure)
                 return
-            self._relay.tell(self._listener.address)
+        self._relay.tell(self._listener.address)
+        self._told = True
 
     def addresses(self) -> dict[int, bytes]:
         """Where tasks listen, as far as they have said. Raises LeewardError while Redis is away."""

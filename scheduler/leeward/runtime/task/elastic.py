@@ -201,7 +201,7 @@ class Elastic(Output):
         self._user.watch(Outside(self, self._ours) if self.kind != "stateless" else None)
         self._start_threads(conf)
         if self.kind == "stateful":
-            self._link.soon(courier.warm)
+            self._link.soon(lambda: courier.warm(self._link.soon))
         _give_back()
 
     def _start_threads(self, conf: dict[str, Any]) -> None:
