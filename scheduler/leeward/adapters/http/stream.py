@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 from leeward.adapters.http.answers import EventAnswer
 from leeward.control.report.knowledge import Event, Knowledge
 
-#: A comment is sent after so many seconds without an event, so that both ends notice a connection that is gone.
+#: A comment is sent after so many seconds without an event, so that both ends notice a connection that is gone. With it
+#: comes the id up to which events were left out: an id without data is no event, but resumes there.
 BEAT_S = 15.0
 #: Listeners at a time; more are answered 503.
 LISTENERS = 64
@@ -44,24 +45,31 @@ async def stream(
         yield b"retry: 2000\n\n"
         if missed:
             yield b"event: missed\ndata: {}\n\n"
+        told, due = seen, loop.time() + beat_s  # the id that the listener has; news of others put no beat off
         while not stop.is_set():
             news.clear()
+            passed = knowledge.newest_id  # before the events are read: those up to here were sent or left out
             found = knowledge.events(seen, topology)
+            seen = max(seen, passed, *(event.id for event in found[-1:]))
             if found:  # in one piece: a listener that is gone is noticed between two
-                seen = found[-1].id
+                told = found[-1].id
                 yield b"".join(map(written, found))
-            elif not await _either(news, stopping, beat_s):
-                yield b": \n\n"
+            elif loop.time() < due:
+                await _either(news, stopping, due - loop.time())
+                continue
+            else:
+                yield (b"id: %d\n" % seen if seen > told else b"") + b": \n\n"
+                told = seen
+            due = loop.time() + beat_s
     finally:
         end()
         stopping.cancel()
 
 
-async def _either(news: asyncio.Event, stopping: asyncio.Task[object], beat_s: float) -> bool:
-    """Wait for news or the end; False if neither came in time."""
+async def _either(news: asyncio.Event, stopping: asyncio.Task[object], longest_s: float) -> None:
+    """Wait for news or the end, at most so long."""
     waiting = asyncio.create_task(news.wait())
     try:
-        done, _ = await asyncio.wait({waiting, stopping}, timeout=beat_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiting, stopping}, timeout=longest_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
         waiting.cancel()
-    return bool(done)
