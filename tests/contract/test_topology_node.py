@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections import Counter
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -117,6 +118,46 @@ def test_while_redis_is_away_subtasks_fail_and_then_go_on(server, client, caplog
 
     assert play(server, body, patience_s=20) == 4.5
     assert "does not take subtasks in" in caplog.text and server.url.split("@")[0] not in caplog.text
+
+
+MANY = 200  # more than a client of Redis has connections
+
+
+@asynccontextmanager
+async def held_up(client):
+    """Each write waits, as on a slow way, until everything that can be attempted has been."""
+    client.client_pause(600_000, all=False)
+    try:
+        yield
+        for _ in range(1000):  # turns of the event loop: no slow machine takes them away
+            await asyncio.sleep(0)
+    finally:
+        client.client_unpause()
+
+
+def test_more_subtasks_than_connections_wait_for_their_turn(server, client):
+    async def body(node):
+        async with held_up(client):
+            subtasks = [asyncio.create_task(node.reading(order(query))) for query in range(MANY)]
+        assert not any(subtask.done() for subtask in subtasks)
+        for ask in await asked(client, MANY):
+            answer(client, ask.id, str(ask.query))
+        return await asyncio.gather(*subtasks)
+
+    assert play(server, body, patience_s=25) == [*range(MANY)]
+
+
+def test_as_many_that_get_no_answer_are_all_taken_out_again(server, client):
+    async def body(node):
+        subtasks = [asyncio.create_task(node.reading(order(query))) for query in range(MANY)]
+        await asked(client, MANY)
+        async with held_up(client):
+            for waiting in node._open.values():
+                waiting.set_exception(TimeoutError())  # as when their time is over
+        assert await asyncio.gather(*subtasks) == [None] * MANY
+        return client.xlen(ASKS)
+
+    assert play(server, body, patience_s=25) == 0
 
 
 def test_a_node_whose_redis_was_away_at_its_start_goes_on(server, client):

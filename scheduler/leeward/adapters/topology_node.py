@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 _WAIT_S, _LONGEST_S = 1.0, 5.0
 #: Between two tries to read from a Redis that is away, s.
 _PAUSE_S = 0.2
+#: Asks that are on their way to Redis at a time, or out of it; each has a connection, and redis-py has 100 at most.
+_AT_ONCE = 50
 #: Answers of one read at most.
 _BATCH = 500
 
@@ -45,7 +47,7 @@ class TopologyNode:
         self._asks, self._answers = asks_of(stream), answers_of(stream)
         self._mine, self._count = chance.token_hex(8), 0
         self._open: dict[str, asyncio.Future[float | None]] = {}
-        self._beginning = asyncio.Lock()
+        self._beginning, self._turn = asyncio.Lock(), asyncio.Semaphore(_AT_ONCE)
         self._after: bytes = b""  # the answer read last; empty: the reader has not begun
         self._reader: asyncio.Task[None] | None = None
         self._away = False
@@ -60,12 +62,14 @@ class TopologyNode:
                 await self._begin()
                 answer: asyncio.Future[float | None] = asyncio.get_running_loop().create_future()
                 self._open[ask.id] = answer
-                entry = await self._redis.xadd(self._asks, ask.to_fields(), maxlen=MOST, approximate=True)
+                async with self._turn:
+                    entry = await self._redis.xadd(self._asks, ask.to_fields(), maxlen=MOST, approximate=True)
                 return await answer
         except TimeoutError:
             if entry is not None:  # a topology that comes back should not begin with what nobody waits for
-                with suppress(RedisError, OSError):
-                    await self._redis.xdel(self._asks, entry)
+                with suppress(RedisError, OSError):  # an OSError, too: no turn in time
+                    async with asyncio.timeout(_LONGEST_S), self._turn:
+                        await self._redis.xdel(self._asks, entry)
         except (RedisError, OSError) as error:
             self._note(error)
         finally:
