@@ -9,23 +9,10 @@ from pathlib import Path
 import pytest
 
 from leeward.local.errors import FolderError
-from leeward.local.layout import ClusterSpec, layout_of
 from leeward.local.preflight import claim_folder, empty_folder
 from leeward.local.processes import Process, process_of
-from leeward.local.record import Record, read_record, record_path, write_record
-
-
-def record_in(folder: Path, *, process: Process = Process(4711, 12)) -> Record:
-    spec = ClusterSpec(dir=folder, base_port=16000, supervisors=2, settings={"a": 1})
-    return Record(
-        spec=spec,
-        layout=layout_of(spec),
-        redis_url="redis://127.0.0.1:16022/0",
-        secrets=folder / "secrets.json",
-        storm_home=Path("/opt/storm"),
-        storm_version="2.8.3",
-        daemons={"nimbus": process},
-    )
+from leeward.local.record import read_record, record_path, write_record
+from tests.helpers.records import record_in
 
 
 def test_what_is_written_is_read_again(tmp_path: Path):

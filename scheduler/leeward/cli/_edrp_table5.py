@@ -19,10 +19,11 @@ from leeward.cli._common import EXIT_INTERRUPTED, sigterm_interrupts
 from leeward.cli._experiment import tell
 from leeward.cli._kept import Kept
 from leeward.cli._output import Output
-from leeward.cli._replayed import Replayed, Rows, generated_rows, refuse_elsewhere
+from leeward.cli._replayed import Replayed, Rows, generated_rows, refuse_elsewhere, remove_earlier
 from leeward.control.registry import policy_of, setting_names
 from leeward.core.errors import LeewardError
 from leeward.core.settings import settings_from
+from leeward.local.preflight import refuse_running
 from leeward.policies.edrp.experiments.table5 import (
     OBJECTIVES,
     Measured,
@@ -104,6 +105,8 @@ def run_table5(
     began = time.monotonic()
     kept = Kept(runs or out / f"{NAME}.runs", asked.kept_by, measured_of)
     left = [run for run in asked.runs if (run[0].name, run[1]) not in kept.runs]
+    if left:
+        refuse_running(folder)
     failed: list[str] = []
     try:
         with redirect_stdout(sys.stderr):  # of the result alone
@@ -135,7 +138,7 @@ def _run(
 ) -> Measured:
     where = out / f"{objective.name.replace(' ', '_')}-{mode}"
     where.mkdir(parents=True, exist_ok=True)
-    (where / "events.jsonl").unlink(missing_ok=True)
+    remove_earlier(where)
     with ExitStack() as stack:
         run = Replayed(
             rows, out=where, folder=folder, speed=SPEED, service_times="emulated", base_port=base_port, stack=stack,

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ import typer
 
 from leeward.cli._background import background, leeward_command
 from leeward.core.errors import ConfigError, LeewardError
+from leeward.replay.inputs import find_inputs
 
 if TYPE_CHECKING:
     from leeward.adapters.results import Results
@@ -27,6 +27,18 @@ if TYPE_CHECKING:
     from leeward.local import LocalCluster
 
 TOPOLOGY = "query1"
+#: Files that a run writes into its folder. The folder of slices is not among them: `leeward replay` makes it anew if
+#: it has nothing of others.
+WRITTEN = (
+    "rows.csv.gz",
+    "prepare.log",
+    "topology.jar",
+    "events.jsonl",
+    "serve.log",
+    "replay.log",
+    "drain.log",
+)
+SLICES = "slices"
 #: In the order of the data, as the live view lists them.
 OPERATORS = [
     "data_source",
@@ -72,6 +84,7 @@ class Rows:
 
 def prepared_rows(csv: Sequence[Path], folder: Path) -> Rows:
     """Of CSV files; folders stand for the CSV files in them, by name. Raises LeewardError."""
+    remove_earlier(folder, find_inputs(csv))
     rows: list[Path] = []
     for path in csv:
         inside = sorted(p for p in path.iterdir() if p.suffix in {".csv", ".gz"}) if path.is_dir() else [path]
@@ -81,13 +94,27 @@ def prepared_rows(csv: Sequence[Path], folder: Path) -> Rows:
 
 def generated_rows(options: Sequence[str], data: str, folder: Path) -> Rows:
     """Of `leeward replay generate` with these options; `data` says in words which they are. Raises LeewardError."""
+    remove_earlier(folder)
     rows = folder / "rows.csv.gz"
     return _rows(["generate", *options, "--csv", str(rows)], data, [rows], folder, sort=False)
 
 
+def remove_earlier(folder: Path, inputs: Sequence[Path] = ()) -> None:
+    """Removes what an earlier run wrote into its folder, and nothing else. Raises ConfigError for an input among it."""
+    made = [(folder / name).resolve() for name in (*WRITTEN, SLICES)]
+    for path in inputs:
+        if any(path.resolve().is_relative_to(one) for one in made):
+            raise ConfigError(
+                f"csv: {path} is where this run writes its own rows.",
+                remedy=f"Copy it to another folder than {folder}, or give another --out.",
+            )
+    for name in WRITTEN:
+        if (folder / name).is_file():
+            (folder / name).unlink()
+
+
 def _rows(command: Sequence[str], data: str, files: Sequence[Path], folder: Path, *, sort: bool) -> Rows:
-    slices = folder / "slices"
-    shutil.rmtree(slices, ignore_errors=True)
+    slices = folder / SLICES
     folder.mkdir(parents=True, exist_ok=True)
     with step(f"Spark prepares the data: {data}"):
         run_leeward(["replay", *command, "--out", str(slices)], folder / "prepare.log")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from leeward.cli._service import settings_of
 from leeward.cli.cluster import BasePort
 from leeward.core.errors import LeewardError
 from leeward.local.places import written
+from leeward.local.preflight import refuse_running
 
 if TYPE_CHECKING:
     from leeward.dashboard.watch import Watch
@@ -65,7 +65,7 @@ def demo(
     with ExitStack() as stack:
         try:
             settings_of(None, settings)  # before anything is started
-            shutil.rmtree(out, ignore_errors=True)
+            refuse_running(cluster)
             rows = prepared_rows(csv, out) if csv else generated_rows(*generating(hours, seed=seed), out)
             run = Replayed(
                 rows, out=out, folder=cluster, speed=speed, service_times=service_times,

@@ -45,7 +45,17 @@ def check_host_name() -> None:
 
 
 def claim_folder(folder: Path) -> None:
-    """Make the run folder ours. Raises FolderError if a cluster runs there or it holds other files.
+    """Make the run folder ours. Raises FolderError if a cluster runs there or it holds other files."""
+    refuse_running(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / OWNED).exists():
+        raise FolderError(f"dir: {folder} holds other files.", remedy="Give an empty or new folder.")
+    make_folder(folder)
+    folder.chmod(0o700)  # passwords and topologies' configurations are in there
+    (folder / OWNED).touch()
+
+
+def refuse_running(folder: Path) -> None:
+    """Raises FolderError if a cluster runs in this run folder.
 
     A cluster whose relay is gone has crashed: no node reaches another.
     """
@@ -55,13 +65,8 @@ def claim_folder(folder: Path) -> None:
         if alive and (RELAY in alive or not record.spec.emulated):
             raise FolderError(
                 f"dir: a cluster runs in {folder} ({', '.join(alive)}).",
-                remedy=f"End it (leeward cluster down --dir {folder}) or give another --dir and --base-port.",
+                remedy=f"End it (leeward cluster down --dir {folder}) or give another folder and --base-port.",
             )
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / OWNED).exists():
-        raise FolderError(f"dir: {folder} holds other files.", remedy="Give an empty or new folder.")
-    make_folder(folder)
-    folder.chmod(0o700)  # passwords and topologies' configurations are in there
-    (folder / OWNED).touch()
 
 
 def empty_folder(folder: Path) -> None:
