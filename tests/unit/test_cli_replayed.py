@@ -1,10 +1,14 @@
-"""`leeward demo` up to the start of its cluster: what it refuses, and what it removes of an earlier run."""
+"""`leeward demo` without a cluster: what it refuses and removes at the start, and how its replay ends it."""
 
 from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace as NS
 from typing import Any
 
 import pytest
@@ -13,7 +17,7 @@ from typer.testing import CliRunner
 from leeward.cli import _build, _replayed
 from leeward.cli._edrp_table5 import Asked, run_table5
 from leeward.cli._output import Output
-from leeward.cli._replayed import ReplayedError
+from leeward.cli._replayed import Replayed, ReplayedError, Rows
 from leeward.local.errors import FolderError
 from leeward.local.processes import process_of
 from leeward.local.record import write_record
@@ -100,3 +104,63 @@ def test_table_5_removes_nothing_while_a_cluster_runs(out: Path, cut: None):
     with pytest.raises(FolderError, match="a cluster runs in"):
         run_table5(asked, folder=folder, base_port=7000, output=Output.json, out=out.parent)
     assert left(out.parent / "rows") == {*WRITTEN, *OWN}
+
+
+class Watched:
+    """What a demo shows each second."""
+
+    def screen(self, now: float, started: float) -> Any:
+        return NS(elapsed_s=1)
+
+
+class Ended:
+    """The results of a run whose replay has ended behind row `last`; the run may look twice, no more."""
+
+    def __init__(self, last: int) -> None:
+        self.last, self.looks = last, 0
+
+    def sent(self) -> int:
+        return self.last
+
+    def ended(self) -> bool:
+        self.looks += 1
+        assert self.looks < 3, "the run goes on after its replay has ended"
+        return self.looks == 2
+
+    def newest(self, count: int) -> list[Any]:
+        return [NS(number=7)]
+
+
+def played(out: Path, monkeypatch: pytest.MonkeyPatch, sent: int) -> None:
+    """Plays 1,000 rows by a replay that ends at once, behind entry `sent`."""
+
+    @contextmanager
+    def ended(command: list[str], log: Path) -> Iterator[int]:
+        log.write_text("error: slice 7 cannot be read\n")
+        child = subprocess.Popen(["false"])
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie, as one that nobody has asked for
+        yield child.pid
+        child.wait()
+
+    monkeypatch.setattr(_replayed, "background", ended)
+    monkeypatch.setattr(Replayed, "_watch", lambda run: Watched())
+    monkeypatch.setattr(Replayed, "_quiet", lambda run: True)
+    reference = [NS(number=7, row="row")]
+    with ExitStack() as stack:
+        run = Replayed(
+            Rows(data="", slices=out, last=1001, reference=reference), out=out, folder=out, speed=60.0,
+            service_times="none", options=[], base_port=7000, stack=stack,
+        )  # fmt: skip
+        run.cluster = NS(redis_url="redis://127.0.0.1:1", secrets_file=out / "secrets.json")  # type: ignore[assignment]
+        run.results = Ended(sent)  # type: ignore[assignment]
+        run.play()
+
+
+@pytest.mark.parametrize("sent", [0, 400, 1000])
+def test_a_run_ends_with_its_replay(out: Path, monkeypatch: pytest.MonkeyPatch, sent: int):
+    with pytest.raises(ReplayedError, match=rf"(?s)ended behind row {sent} of 1000\..*slice 7 cannot.*replay\.log"):
+        played(out, monkeypatch, sent)
+
+
+def test_a_replay_that_has_sent_everything_may_end_before_the_run(out: Path, monkeypatch: pytest.MonkeyPatch):
+    played(out, monkeypatch, 1001)

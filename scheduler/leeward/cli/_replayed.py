@@ -18,6 +18,7 @@ import typer
 
 from leeward.cli._background import background, leeward_command
 from leeward.core.errors import ConfigError, LeewardError
+from leeward.local.processes import process_of
 from leeward.replay.inputs import find_inputs
 
 if TYPE_CHECKING:
@@ -250,8 +251,8 @@ class Replayed:
         watch = self._watch()
         command = ["replay", "run", str(self.rows.slices), "--redis", self.cluster.redis_url]
         command += ["--secrets", str(self.cluster.secrets_file), "--speed", str(self.speed), "--quiet"]
-        self.stack.enter_context(background(leeward_command(command), self.out / "replay.log"))
-        self._await(lambda: self.results.sent() > 0, 60, "the replay's first row", "replay.log")
+        replay = self.stack.enter_context(background(leeward_command(command), self.out / "replay.log"))
+        self._await(lambda: self._sent(replay) > 0, 60, "the replay's first row", "replay.log")
         self.started, ended = time.time(), 0.0
         with Live(console=console, refresh_per_second=2, transient=False) as live:
             while True:
@@ -262,6 +263,8 @@ class Replayed:
                     typer.echo(line_of(screen))
                 each_second(watch)
                 ended = ended or (time.time() if self.results.ended() else 0.0)
+                if not ended:
+                    self._sent(replay)
                 if ended and self._complete():
                     break
                 if ended and time.time() > ended + _FINISH_S:
@@ -270,6 +273,18 @@ class Replayed:
                 time.sleep(1.0)
         self.finished = time.time()
         self._await(self._quiet, 60, "the last reconfiguration to end", "serve.log")
+
+    def _sent(self, replay: int) -> int:
+        """Number of the newest entry. Raises ReplayedError if the replay, by its id, ended before the last one."""
+        gone = process_of(replay) is None  # asked first: an entry may be the last act of the replay
+        sent = self.results.sent()
+        if gone and sent < self.rows.last:
+            log = self.out / "replay.log"
+            raise ReplayedError(
+                f"the replay ended behind row {sent} of {self.rows.last - 1}.\n{_tail(log)}\n",
+                remedy=f"Look into {log}.",
+            )
+        return sent
 
     def _watch(self) -> Watch:
         from leeward.adapters.zookeeper import ZooControlStore
@@ -304,9 +319,9 @@ class Replayed:
         until = time.monotonic() + seconds
         while not done():
             if time.monotonic() > until:
-                tail = "\n".join((self.out / log).read_text().splitlines()[-12:])
                 raise ReplayedError(
-                    f"waited {seconds:g} s for {what}.\n{tail}\n", remedy=f"Look into {self.out / log}."
+                    f"waited {seconds:g} s for {what}.\n{_tail(self.out / log)}\n",
+                    remedy=f"Look into {self.out / log}.",
                 )
             time.sleep(0.3)
 
@@ -348,5 +363,10 @@ def run_leeward(arguments: list[str], log: Path) -> None:
     with log.open("w") as file:
         code = subprocess.run(leeward_command(arguments), stdout=file, stderr=subprocess.STDOUT).returncode
     if code:
-        tail = "\n".join(log.read_text().splitlines()[-12:])
-        raise ReplayedError(f"leeward {' '.join(arguments)}: exit code {code}.\n{tail}\n", remedy=f"Look into {log}.")
+        raise ReplayedError(
+            f"leeward {' '.join(arguments)}: exit code {code}.\n{_tail(log)}\n", remedy=f"Look into {log}."
+        )
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text().splitlines()[-12:])
