@@ -1,8 +1,9 @@
-"""`leeward demo` without a cluster: what it refuses and removes at the start, and how its replay ends it."""
+"""`leeward demo` without a cluster: what it refuses, removes and reads at the start, and how its replay ends it."""
 
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from leeward.cli import _build, _replayed
 from leeward.cli._edrp_table5 import Asked, run_table5
 from leeward.cli._output import Output
-from leeward.cli._replayed import Replayed, ReplayedError, Rows
+from leeward.cli._replayed import Replayed, ReplayedError, Rows, generated_rows, prepared_rows
 from leeward.local.errors import FolderError
 from leeward.local.processes import process_of
 from leeward.local.record import write_record
@@ -164,3 +165,44 @@ def test_a_run_ends_with_its_replay(out: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_replay_that_has_sent_everything_may_end_before_the_run(out: Path, monkeypatch: pytest.MonkeyPatch):
     played(out, monkeypatch, 1001)
+
+
+#: A pickup and a dropoff inside the grid.
+HERE, THERE = "-73.956528,40.716976", "-73.962440,40.715008"
+
+
+def trip(minute: int, begin: str = HERE, end: str = THERE) -> str:
+    times = f"2013-01-01 00:00:00,2013-01-01 00:{minute:02d}:00"
+    return f"07290D,E7750A,{times},120,0.44,{begin},{end},CSH,3.50,0.50,0.50,0.00,0.00,4.50\n"
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices are prepared without Spark: there is their manifest alone."""
+
+    def run(arguments: list[str], log: Path) -> None:
+        slices = Path(arguments[arguments.index("--out") + 1])
+        slices.mkdir()
+        (slices / "manifest.json").write_text(json.dumps({"rows": 2}))
+        if "--csv" in arguments:
+            Path(arguments[arguments.index("--csv") + 1]).write_bytes(gzip.compress(trip(1, "0,0").encode()))
+
+    monkeypatch.setattr(_replayed, "run_leeward", run)
+
+
+def test_the_reference_reads_the_files_that_are_replayed(tmp_path: Path, prepared: None):
+    folder = tmp_path / "own"
+    (folder / "folder.csv").mkdir(parents=True)
+    (folder / "A.CSV").write_text(trip(1))
+    (folder / "b.csv").write_text(trip(5, THERE, HERE))
+    (folder / "notes.txt.gz").write_bytes(gzip.compress(trip(9, HERE, HERE).encode()))
+    rows = prepared_rows([folder], tmp_path / "out")
+    assert [one.row.split(",")[1] for one in rows.reference] == ["2013-01-01 00:01:00", "2013-01-01 00:05:00"]
+
+
+def test_rows_without_a_result_are_refused(tmp_path: Path, prepared: None):
+    (tmp_path / "far.csv").write_text(trip(1, "0,0"))
+    with pytest.raises(ReplayedError, match=r"far\.csv: none .* in the grid of query1.*Give"):
+        prepared_rows([tmp_path / "far.csv"], tmp_path / "out")
+    with pytest.raises(ReplayedError, match=r"an hour: none .* in the grid of query1.*Give"):
+        generated_rows([], "an hour", tmp_path / "made")

@@ -85,12 +85,9 @@ class Rows:
 
 def prepared_rows(csv: Sequence[Path], folder: Path) -> Rows:
     """Of CSV files; folders stand for the CSV files in them, by name. Raises LeewardError."""
-    remove_earlier(folder, find_inputs(csv))
-    rows: list[Path] = []
-    for path in csv:
-        inside = sorted(p for p in path.iterdir() if p.suffix in {".csv", ".gz"}) if path.is_dir() else [path]
-        rows += inside
-    return _rows(["prepare", *map(str, csv)], ", ".join(map(str, csv)), rows, folder, sort=True)
+    files = find_inputs(csv)
+    remove_earlier(folder, files)
+    return _rows(["prepare", *map(str, csv)], ", ".join(map(str, csv)), files, folder, sort=True)
 
 
 def generated_rows(options: Sequence[str], data: str, folder: Path) -> Rows:
@@ -126,6 +123,11 @@ def _rows(command: Sequence[str], data: str, files: Sequence[Path], folder: Path
         from bolts.query1.reference import reference_rows
 
         reference = list(reference_rows(files, per="pulse", sort=sort))
+    if not reference:
+        raise ReplayedError(
+            f"rows of {data}: none lies in the grid of {TOPOLOGY}, so no result would come.",
+            remedy="Give taxi rows of New York, or more hours of generated ones.",
+        )
     manifest = json.loads((slices / "manifest.json").read_text())
     return Rows(data=data, slices=slices, last=manifest["rows"] + 1, reference=reference)
 
