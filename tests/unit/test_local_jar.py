@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,54 @@ def test_equal_trees_give_equal_bytes(tmp_path: Path, src: Path, worker_jar: Pat
     (tmp_path / "bolts" / "count.py").write_text("# changed\n")
     build_jar(second, src=src, worker_jar=worker_jar)
     assert first.read_bytes() != second.read_bytes()
+
+
+def before_the_first_entry(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """`act` is called once, when the jar that is built has its file and nothing in it."""
+    write = zipfile.ZipFile.writestr
+
+    def once(*arguments) -> None:
+        monkeypatch.setattr(zipfile.ZipFile, "writestr", write)
+        act()
+        write(*arguments)
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", once)
+
+
+def test_two_builds_at_once_give_two_whole_jars(tmp_path: Path, src: Path, worker_jar: Path, monkeypatch):
+    folder = tmp_path / "out"
+    out = folder / "topology.jar"
+    other = multiprocessing.get_context("fork").Process(target=build_jar, args=(out,), kwargs={
+        "src": src, "worker_jar": worker_jar,
+    })  # fmt: skip
+    built: list[bytes] = []
+
+    def build_another() -> None:
+        other.start()
+        other.join()
+        assert other.exitcode == 0
+        built.append(out.read_bytes())
+
+    before_the_first_entry(monkeypatch, build_another)
+    build_jar(out, src=src, worker_jar=worker_jar)
+    assert built == [out.read_bytes()]
+    assert zipfile.ZipFile(out).testzip() is None
+    assert list(folder.iterdir()) == [out]
+
+
+def test_a_build_that_fails_leaves_the_jar_before_it_and_nothing_else(tmp_path, src, worker_jar, monkeypatch):
+    folder = tmp_path / "out"
+    out = folder / "topology.jar"
+    build_jar(out, src=src, worker_jar=worker_jar)
+    whole = out.read_bytes()
+
+    def fail() -> None:
+        raise OSError("no space left")
+
+    before_the_first_entry(monkeypatch, fail)
+    with pytest.raises(OSError, match="no space left"):
+        build_jar(out, src=src, worker_jar=worker_jar)
+    assert (list(folder.iterdir()), out.read_bytes()) == ([out], whole)
 
 
 def test_without_the_worker_jar_the_remedy_is_named(tmp_path: Path, src: Path):

@@ -43,14 +43,17 @@ def build_jar(out: Path, *, src: Path, worker_jar: Path) -> int:
     tree = [*python_tree(src), *(() if (src / "leeward").exists() else package_tree())]
     entries = dict(java_classes(worker_jar)) | {f"resources/{name}": path.read_bytes() for name, path in tree}
     out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_suffix(".part")
-    with zipfile.ZipFile(part, "w") as jar:
-        for name in sorted(entries):
-            info = zipfile.ZipInfo(name, EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = 0o644 << 16
-            jar.writestr(info, entries[name])
-    part.replace(out)
+    part = out.with_name(f"{out.name}.{os.getpid()}.part")  # another process may build the same jar
+    try:
+        with zipfile.ZipFile(part, "w") as jar:
+            for name in sorted(entries):
+                info = zipfile.ZipInfo(name, EPOCH)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.external_attr = 0o644 << 16
+                jar.writestr(info, entries[name])
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
     return len(entries)
 
 
