@@ -92,6 +92,26 @@ def test_bad_rows_are_counted_by_reason_and_left_out(spark, tmp_path) -> None:
     assert [line.decode() for line in chunk.lines] == good
 
 
+def test_the_digest_names_the_rows_in_their_order(spark, client, server, tmp_path) -> None:
+    time_ = "2013-01-01 00:02:00"
+    files = {"a": "A1 A2", "b": "B1 B2", "c": "A2 A1"}
+    for name, rows in files.items():
+        (tmp_path / f"{name}.csv").write_text("".join(row(time_, name=one) + "\n" for one in rows.split()))
+    first, *others = (
+        prepare([tmp_path / f"{name}.csv" for name in names], tmp_path / names, spark=spark).digest
+        for names in ("ab", "ba", "cb")
+    )
+    assert first not in others and len(set(others)) == 2
+    spark.conf.set("spark.sql.files.maxPartitionBytes", 100)  # rows of a file are read by several tasks
+    try:
+        assert prepare([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "again", spark=spark).digest == first
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    replay(tmp_path / "ab", server.url, speed=0, limit=MANY, spark=spark)
+    with pytest.raises(StreamTakenError, match="begun with other data"):
+        replay(tmp_path / "ba", server.url, resume=True, spark=spark)
+
+
 def test_a_foreign_file_is_refused_and_nothing_looks_prepared(spark, tmp_path) -> None:
     (tmp_path / "taxi.csv").write_text(row("2013-01-01 00:02:00") + "\n")
     (tmp_path / "stations.csv").write_text("id,name\n1,Broadway\n")

@@ -48,7 +48,7 @@ class Manifest:
     first_s: int  #: dropoff of the first row, epoch seconds
     last_s: int  #: dropoff of the last row
     bad: dict[str, int]  #: rows left out of all sources, by reason
-    digest: str  #: names the data: from the rows' checksums when prepared, from the settings when generated
+    digest: str  #: names the data: from the rows and their numbers when prepared, from the settings when generated
     slices: tuple[Slice, ...]  #: ascending in time
     sources: tuple[Source, ...]
     generator: dict[str, Any] | None = None  #: the generator's settings, None for prepared files

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -35,12 +35,11 @@ _GZIP_RATIO = 5  # taxi rows shrink to about a fifth
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Census:
-    """The first pass: rows by file and verdict, and by slice with a checksum."""
+    """The first pass: rows by file and verdict, and by slice."""
 
     rows: dict[int, int]  #: file index -> good rows
     bad: dict[int, Counter[str]]  #: file index -> reason -> rows
     slices: dict[int, int]  #: slice start (epoch seconds) -> good rows
-    checks: dict[int, int]  #: slice start -> sum of the rows' crc32
     first_s: int
     last_s: int
 
@@ -89,12 +88,13 @@ def _prepare(
         _check(inputs, census)
         manifest = _manifest(inputs, census, slice_minutes)
         tell(f"sorting and writing {manifest.rows} rows in {len(manifest.slices)} slices")
-        write_slices(_numbered(spark, rows, lookups, manifest), out)
+        digest = _write(_numbered(spark, rows, lookups, manifest), out, manifest)
     except (PySparkException, Py4JJavaError) as error:
         raise ReplayError(
             f"Spark could not prepare the files: {java_cause(error)}",
             remedy="Check that they are whole (gzip -t) and that the disk has room.",
         ) from error
+    manifest = replace(manifest, digest=digest)
     manifest.write(out)
     return manifest
 
@@ -166,13 +166,11 @@ def _take_census(rows: DataFrame) -> _Census:
     slice_of_good = F.when(F.col("verdict").isNull(), F.col("slice")).alias("slice")
     groups = rows.groupBy("file", "verdict", slice_of_good).agg(
         F.count("*").alias("n"),
-        F.sum(F.crc32("r")).alias("check"),
         F.min("t").alias("first"),
         F.max("t").alias("last"),
     )
     good: Counter[Any] = Counter()
     slices: Counter[Any] = Counter()
-    checks: Counter[Any] = Counter()
     bad: dict[int, Counter[str]] = {}
     first: list[int] = []
     last: list[int] = []
@@ -182,14 +180,12 @@ def _take_census(rows: DataFrame) -> _Census:
             continue
         good[group.file] += group.n
         slices[group.slice] += group.n
-        checks[group.slice] += group.check
         first.append(group.first)
         last.append(group.last)
     return _Census(
         rows=dict(good),
         bad=bad,
         slices=dict(slices),
-        checks=dict(checks),
         first_s=min(first, default=0),
         last_s=max(last, default=0),
     )
@@ -218,8 +214,20 @@ def _manifest(inputs: Sequence[Path], census: _Census, slice_minutes: int) -> Ma
         bad=dict(sorted(bad.items())),
         slices=slices,
         sources=sources,
-        digest=digest_of(slices, sorted(census.checks.items())),
+        digest="",  # of the rows as they are written
     )
+
+
+def _write(numbered: DataFrame, out: Path, manifest: Manifest) -> str:
+    """Writes the slices; the digest of their rows, each with its number: the same rows in another order differ."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    written = Observation()
+    # taken while the rows are written; no two hashes are of the same number, so none cancels another
+    check = F.bit_xor(F.xxhash64("seq", "r")).alias("check")
+    write_slices(numbered.observe(written, check), out)
+    return digest_of(manifest.slices, written.get["check"])
 
 
 def _numbered(spark: SparkSession, rows: DataFrame, lookups: Path, manifest: Manifest) -> DataFrame:
