@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bolts.latency.made import Made
@@ -93,8 +93,9 @@ class TaxiStream:
     def fetch(self, after: int, *, wait_ms: int) -> list[Row]:
         """The next rows after number `after`, waiting `wait_ms` at most for one. Raises InputLostError."""
         reply = self._client.xread({self._stream: f"{after}-0"}, count=self._batch, block=wait_ms)
+        entries = reply[0][1] if reply else []
         rows = []
-        for seq, (entry_id, fields) in enumerate(reply[0][1] if reply else (), after + 1):
+        for seq, (entry_id, fields) in enumerate(entries, self._next(after, entries)):
             if entry_id != b"%d-0" % seq:
                 raise InputLostError(
                     f"stream {self._stream!r}: after row {seq - 1} comes row {entry_id.decode().removesuffix('-0')}.",
@@ -102,6 +103,12 @@ class TaxiStream:
                 )
             rows.append(_row(seq, fields))
         return rows
+
+    def _next(self, after: int, entries: Sequence[tuple[bytes, Any]]) -> int:
+        """The row behind `after`; the replay may have left out those before the first one that it sent."""
+        if after or not entries or entries[0][0] == b"1-0":
+            return after + 1
+        return int(self._client.hget(f"{self._stream}:replay", "first") or 1)
 
     def publish_end(self) -> None:
         """Writes to `<stream>:source` that the end of the stream was read."""

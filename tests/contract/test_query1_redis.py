@@ -58,6 +58,22 @@ def test_a_gap_is_an_error_that_names_it(client, first):
         taxi_stream(client).fetch(0, wait_ms=1)
 
 
+def test_a_stream_that_begins_later_is_read_from_its_first_row(server, client):
+    client.hset("taxi:in:replay", "first", 5)
+    assert taxi_stream(client).fetch(0, wait_ms=1) == []
+    fill(client, *((n, {"r": b"row %d" % n, "t": 60 * n}) for n in (5, 6, 7)))
+    assert [row.seq for row in taxi_stream(client).fetch(0, wait_ms=1)] == [5, 6]
+    source = LocalSource(server.url, {})
+    for _ in range(2):
+        source.next_tuple()
+    assert source.out == [("row 5", 5), (5, 360), ("row 6", 6)]
+    with pytest.raises(InputLostError, match="after row 3 comes row 5"):
+        taxi_stream(client).fetch(3, wait_ms=1)
+    client.xtrim("taxi:in", minid=6, approximate=False)
+    with pytest.raises(InputLostError, match="after row 4 comes row 6"):
+        taxi_stream(client).fetch(0, wait_ms=1)
+
+
 def test_progress_is_told_and_its_rows_removed(client):
     fill(client, *((n, {"r": b"x" * 100, "t": n}) for n in range(1, 1001)))
     taxi_stream(client).publish_progress(900)

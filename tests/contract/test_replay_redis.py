@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from bolts.query1.settings import read_settings
+from bolts.query1.stores import TaxiStream
 from leeward.core.errors import ClusterRefusedError
 from leeward.replay.errors import ReplayError, StreamTakenError
 from leeward.replay.feed import Feed, RedisAwayError
@@ -24,7 +26,7 @@ from leeward.replay.generate import Settings, curve_of, generate, generated_rows
 from leeward.replay.manifest import read_manifest
 from leeward.replay.prepare import prepare
 from leeward.replay.rows import BadRow, epoch_s, judge
-from leeward.replay.run import replay
+from leeward.replay.run import replay, starting_point
 from leeward.replay.sender import Progress, State
 from leeward.replay.slices import read_chunks
 from tests.helpers.replayed import MANY, lines_of, rows_in
@@ -198,6 +200,30 @@ def test_streams_that_do_not_fit_are_refused(spark, client, server, made, tmp_pa
     replay(folder, server.url, speed=0, limit=MANY, resume=True, spark=spark)
     with pytest.raises(StreamTakenError, match="begun with other data"):
         replay(tmp_path / "b", server.url, resume=True, spark=spark)
+
+
+def test_readers_find_where_a_replay_of_later_rows_begins(spark, client, server, made) -> None:
+    folder = made / "slices"
+    manifest = read_manifest(folder)
+    replay(folder, server.url, speed=0, limit=MANY, from_seq=manifest.rows - 9, spark=spark)
+    rows = TaxiStream(client, read_settings({})).fetch(0, wait_ms=1)
+    assert [row.seq for row in rows] == list(range(manifest.rows - 9, manifest.rows + 2))
+    client.delete("taxi:in")
+    assert starting_point(Feed(server.url, "taxi:in"), manifest, resume=False, from_seq=None) == 1
+    assert client.hget("taxi:in:replay", "first") == b"1"
+
+
+def test_rows_in_the_middle_are_not_left_out(client, server, made) -> None:
+    manifest = read_manifest(made / "slices")
+    feed = Feed(server.url, "taxi:in")
+    client.xadd("taxi:in", {"r": "x", "t": 1}, id="5-0")
+    for before in (5, 7):
+        assert starting_point(feed, manifest, resume=True, from_seq=before + 1) == before + 1
+        with pytest.raises(ReplayError, match=rf"--from-seq is {before + 2}: .* is at {before}.*Leave --from-seq out"):
+            starting_point(feed, manifest, resume=True, from_seq=before + 2)
+        client.delete("taxi:in")  # its progress is known
+        client.hset("taxi:in:progress", "seq", 7)
+    assert not client.hexists("taxi:in:replay", "first")
 
 
 def test_wrong_doors_are_named_without_the_password(server, made) -> None:

@@ -1,7 +1,8 @@
 """The Redis side of replay: where the stream stands, and rows into it, all or nothing.
 
 Keys: the stream itself; hash `<stream>:progress`, field `seq`, the last row durably consumed, written by the
-reader; hash `<stream>:replay`, field `digest`, which data the stream was begun with, written here.
+reader; hash `<stream>:replay`, fields `digest`, which data the stream was begun with, and `first`, the number of its
+first row, at which readers begin, written here.
 Entries: id `<seq>-0`; fields `r` the raw row, `t` its dropoff (epoch seconds), `w` wall clock when sent
 (seconds, a float). The final entry has `end` = 1 instead of `r`, and the id after the last row's.
 """
@@ -102,9 +103,10 @@ class Feed:
         value = self._do(lambda client: client.hget(f"{self.stream}:replay", "digest"))
         return value.decode() if value is not None else None
 
-    def begin(self, digest: str) -> None:
-        """Note which data goes in."""
-        self._do(lambda client: client.hset(f"{self.stream}:replay", "digest", digest))
+    def begin(self, digest: str, first: int | None) -> None:
+        """Note which data goes in, from row `first` on; None: it goes on for readers that have begun."""
+        fields = {"digest": digest} | ({} if first is None else {"first": str(first)})
+        self._do(lambda client: client.hset(f"{self.stream}:replay", mapping=fields))
 
     def send(self, first_seq: int, times: Sequence[int], lines: Sequence[bytes], *, wall_s: float) -> None:
         """Append rows `first_seq`, `first_seq` + 1, ...; those already there stay as they are."""

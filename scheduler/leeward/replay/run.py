@@ -76,7 +76,7 @@ def _check_options(speed: float, limit: int) -> None:
 def starting_point(feed: Feed, manifest: Manifest, *, resume: bool, from_seq: int | None) -> int:
     """The first sequence number to send; rows + 1 stands for the end entry, rows + 2 for nothing.
 
-    Raises StreamTakenError when the stream does not fit, ReplayError for a `from_seq` outside the data.
+    Raises StreamTakenError when the stream does not fit, ReplayError for a `from_seq` outside the data or behind a gap.
     """
     if from_seq is not None and not 1 <= from_seq <= manifest.rows + 1:
         raise ReplayError(f"--from-seq is {from_seq}.", remedy=f"Give 1 to {manifest.rows + 1}.")
@@ -96,13 +96,19 @@ def starting_point(feed: Feed, manifest: Manifest, *, resume: bool, from_seq: in
             f"stream {feed.stream} was begun with other data ({feed.digest()}, not {manifest.digest}).",
             remedy="Run the folder that it was begun with, or use another --stream.",
         )
-    if max(last, consumed) > manifest.rows + 1:
+    newest = max(last, consumed)
+    if newest > manifest.rows + 1:
         raise StreamTakenError(
-            f"stream {feed.stream} is at {max(last, consumed)}, the data has only {manifest.rows} rows.",
+            f"stream {feed.stream} is at {newest}, the data has only {manifest.rows} rows.",
             remedy="Use another --stream.",
         )
+    if newest and from_seq is not None and from_seq > newest + 1:  # no reader goes on behind a gap
+        raise ReplayError(
+            f"--from-seq is {from_seq}: stream {feed.stream} is at {newest}, and rows between would be missing.",
+            remedy=f"Leave --from-seq out to go on with {newest + 1}, or use another --stream.",
+        )
     if not last:
-        feed.begin(manifest.digest)
+        feed.begin(manifest.digest, None if consumed else from_seq or 1)
     return _next_seq(feed, from_seq)
 
 
