@@ -173,17 +173,16 @@ final class Child {
     /**
      * Replaces a process from which nobody reads any more, on another thread; {@link #current} is null until then.
      *
-     * <p>Once: an exchange within another one, as of a spout that Storm acks while it emits, finds the same loss twice.
+     * <p>Once, however often its loss is found. An error, as of a full stack, leaves that to whoever finds it next.
      */
     void replaceSoon(ComponentProcess process, Throwable cause) {
         broken(process, cause);
         synchronized (this) {
-            if (replaced == process) {
-                return;
+            if (replaced != process) {
+                daemon(() -> replace(process, cause), "leeward-start-" + settings.name).start();
+                replaced = process;
             }
-            replaced = process;
         }
-        daemon(() -> replace(process, cause), "leeward-start-" + settings.name).start();
     }
 
     /**

@@ -116,6 +116,26 @@ class ChildTest {
         assertEquals(3, child.await().number);
     }
 
+    /** Calls itself until the stack is full; what does not fit is tried again one frame further out. */
+    private void replaceDeepDown(ComponentProcess process) {
+        try {
+            replaceDeepDown(process);
+        } catch (StackOverflowError full) {
+            child.replaceSoon(process, new IOException("gone"));
+        }
+    }
+
+    @Test
+    void aLossThatIsFoundOnAFullStackIsMadeGood() throws Exception {
+        ComponentProcess first = child("exec sleep 100").start();
+        child.replaceSoon(first, new IOException("gone")); // what it needs is loaded from here on
+        ComponentProcess next = child.await();
+        Thread deep = new Thread(null, () -> replaceDeepDown(next), "deep", 512 << 10);
+        deep.start();
+        deep.join();
+        assertEquals(3, child.await().number);
+    }
+
     @Test
     void whatItSaidBeforeItEndedIsHeardThoughWritingFailed() throws Exception {
         ComponentProcess first = child("printf '{\"command\": \"error\", \"msg\": \"why\"}\\nend\\n'; exit 1").start();
