@@ -1,8 +1,10 @@
 package leeward.multilang;
 
 import java.io.IOException;
+import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import org.apache.storm.Config;
 import org.apache.storm.multilang.NoOutputException;
 import org.apache.storm.multilang.ShellMsg;
@@ -42,11 +44,25 @@ public final class PipeSpout extends ShellSpout {
         }
     }
 
+    /** What is to be told to the process. */
+    private static final class Command {
+        final String name;
+        final Object id;
+
+        Command(String name, Object id) {
+            this.name = name;
+            this.id = id;
+        }
+    }
+
     private final String[] command;
     private transient Child child;
     private transient SpoutOutputCollector collector;
     private transient TopologyContext context;
     private transient ShellLogHandler logs;
+    /** Commands that are still to be sent, in their order. */
+    private transient Queue<Command> commands;
+    private transient boolean sending;
     private transient boolean active;
     /** The process that was told whether the spout is active. */
     private transient ComponentProcess told;
@@ -66,6 +82,7 @@ public final class PipeSpout extends ShellSpout {
         collector = out;
         context = topology;
         logs = ShellUtils.getLogHandler(conf);
+        commands = new ArrayDeque<>();
         child = Child.of(conf, context, command, new Life());
         child.start();
     }
@@ -126,8 +143,36 @@ public final class PipeSpout extends ShellSpout {
         }
     }
 
-    /** Sends a command and takes what the process emits until it has carried it out; nothing if there is no process. */
+    /**
+     * Sends a command and takes what the process emits until it has carried it out; nothing if there is no process.
+     *
+     * <p>Without ackers Storm acks a tuple while it is emitted, which is within an exchange: the process reads no
+     * command then. Such an ack is sent when the exchange is over, and before the next command of Storm. With a process
+     * that emits for each ack this would never end, so acks of what it emits for an ack wait for the next call.
+     */
     private void tell(String name, Object id) {
+        commands.add(new Command(name, id));
+        if (sending) {
+            return;
+        }
+        sending = true;
+        try {
+            sendCollected(); // what was left over, and this command
+            sendCollected(); // what Storm has acked meanwhile
+        } finally {
+            sending = false;
+        }
+    }
+
+    /** Sends the commands that there are now, and leaves those that are added meanwhile. */
+    private void sendCollected() {
+        for (int left = commands.size(); left > 0; left--) {
+            Command next = commands.remove();
+            send(next.name, next.id);
+        }
+    }
+
+    private void send(String name, Object id) {
         ComponentProcess process = child.current();
         if (process == null) {
             return;

@@ -57,14 +57,9 @@ class PipeComponentsTest {
           esac
         done
         """;
-    private static final String SPOUT = HELLO + """
-            *next*) [ -e die ] && rm die && exit 1
-              printf '{"command": "emit", "id": "a", "tuple": [1], "need_task_ids": false}\\nend\\n' ;;
-          esac
-          printf '%s\\n' "$text" >>commands
-          printf '{"command": "sync"}\\nend\\n'
-        done
-        """;
+    private static final String EMIT =
+        "printf '{\"command\": \"emit\", \"id\": \"a\", \"tuple\": [1], \"need_task_ids\": false}\\nend\\n'; ";
+    private static final String DIE = "[ -e die ] && rm die && exit 1; ";
 
     @TempDir
     Path folder;
@@ -76,7 +71,6 @@ class PipeComponentsTest {
         conf.put("topology.multilang.serializer", FrameSerializer.class.getName());
         conf.put("topology.subprocess.timeout.secs", 30);
         Files.writeString(folder.resolve("bolt.sh"), BOLT);
-        Files.writeString(folder.resolve("spout.sh"), SPOUT);
         Map<String, Map<String, Fields>> fields = Map.of("source", Map.of("default", new Fields("value")));
         Grouping keyed = Grouping.custom_object(
             new JavaObject("leeward.grouping.KeyedGrouping", List.of(JavaObjectArg.string_arg("value"))));
@@ -168,14 +162,22 @@ class PipeComponentsTest {
         }
     }
 
-    /** Keeps what a spout emits. */
+    /** Keeps what a spout emits; acks it at once, as Storm does without ackers, if it knows the spout. */
     private static final class SpoutRecord implements ISpoutOutputCollector {
         final List<Object> ids = new ArrayList<>();
+        PipeSpout acked;
+        int depth;
+        int deepest;
 
         @Override
         public List<Integer> emit(String stream, List<Object> tuple, Object id) {
             ids.add(id);
-            return List.of();
+            deepest = Math.max(deepest, ++depth);
+            if (acked != null && ids.size() < 100) {
+                acked.ack(id);
+            }
+            depth--;
+            return List.of(5);
         }
 
         @Override
@@ -199,13 +201,31 @@ class PipeComponentsTest {
         }
     }
 
+    /** An active spout, whose process does this for a command and then says that it has carried it out. */
+    private PipeSpout spout(SpoutRecord record, String cases) throws IOException {
+        Files.writeString(folder.resolve("spout.sh"), HELLO + cases + """
+              esac
+              printf '%s\\n' "$text" >>commands
+              printf '{"command": "sync"}\\nend\\n'
+            done
+            """);
+        PipeSpout spout = new PipeSpout("/bin/sh", "spout.sh");
+        spout.open(conf, context, new SpoutOutputCollector(record));
+        spout.activate();
+        return spout;
+    }
+
+    /** What the spout's processes have read, but for a command that ended one. */
+    private String commands() throws IOException {
+        return String.join(" ", Files.readAllLines(folder.resolve("commands")).stream()
+            .map(line -> line.contains("\"") ? line.split("\"")[3] : line).toList());
+    }
+
     @Test
     void aNewProcessOfASpoutIsActivatedAndHearsNothingOfOldTuples() throws Exception {
         SpoutRecord record = new SpoutRecord();
-        PipeSpout spout = new PipeSpout("/bin/sh", "spout.sh");
-        spout.open(conf, context, new SpoutOutputCollector(record));
+        PipeSpout spout = spout(record, "*next*) " + DIE + EMIT + ";;\n");
         try {
-            spout.activate();
             spout.nextTuple();
             assertEquals(1, record.ids.size());
             Files.createFile(folder.resolve("die"));
@@ -217,8 +237,72 @@ class PipeComponentsTest {
             spout.ack(record.ids.get(0));
             spout.fail(record.ids.get(1));
             spout.deactivate();
-            assertEquals(List.of("activate", "next", "activate", "next", "fail", "deactivate"),
-                Files.readAllLines(folder.resolve("commands")).stream().map(line -> line.split("\"")[3]).toList());
+            assertEquals("activate next activate next fail deactivate", commands());
+        } finally {
+            spout.close();
+        }
+    }
+
+    @Test
+    void acksWithinANextAreSentBehindIt() throws Exception {
+        SpoutRecord record = new SpoutRecord();
+        PipeSpout spout = spout(record, "*next*) " + EMIT + EMIT + EMIT + ";;\n");
+        try {
+            record.acked = spout;
+            spout.nextTuple();
+            spout.nextTuple();
+            assertEquals("activate next ack ack ack next ack ack ack", commands());
+            assertEquals(1, record.deepest, "exchanges within one another");
+        } finally {
+            spout.close();
+        }
+    }
+
+    @Test
+    void aSpoutThatWaitsForTaskIdsGetsThemBeforeTheAck() throws Exception {
+        SpoutRecord record = new SpoutRecord();
+        PipeSpout spout = spout(record, "*next*) " + EMIT.replace("false", "true")
+            + "message; printf '%s\\n' \"$text\" >>commands; text='\"command\":\"next\"';;\n");
+        try {
+            record.acked = spout;
+            spout.nextTuple();
+            assertEquals("activate [5] next ack", commands());
+        } finally {
+            spout.close();
+        }
+    }
+
+    @Test
+    void aSpoutThatEmitsForEachAckLeavesNextTupleAndIsDeactivated() throws Exception {
+        SpoutRecord record = new SpoutRecord();
+        PipeSpout spout = spout(record, "*next*|*ack*) " + EMIT + ";;\n");
+        try {
+            record.acked = spout;
+            spout.nextTuple();
+            assertEquals("activate next ack", commands());
+            spout.nextTuple();
+            assertEquals("activate next ack ack next ack ack", commands());
+            spout.deactivate();
+            assertEquals("activate next ack ack next ack ack ack ack deactivate ack ack", commands());
+        } finally {
+            spout.close();
+        }
+    }
+
+    @Test
+    void aProcessThatIsLostAtAnAckTakesTheOtherAcksAlong() throws Exception {
+        SpoutRecord record = new SpoutRecord();
+        PipeSpout spout = spout(record, "*next*) " + EMIT + EMIT + ";;\n*ack*) " + DIE + ";;\n");
+        try {
+            record.acked = spout;
+            Files.createFile(folder.resolve("die"));
+            spout.nextTuple();
+            assertEquals(2, record.ids.size());
+            await(() -> {
+                spout.nextTuple();
+                return record.ids.size() > 2;
+            });
+            assertEquals("activate next activate next ack ack", commands());
         } finally {
             spout.close();
         }
