@@ -4,6 +4,9 @@ import java.io.File;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.storm.Config;
@@ -32,6 +35,14 @@ final class Child {
     /** The exit code of a process that SIGTERM has ended, which Storm sends to all processes of a worker. */
     private static final int TERMINATED = 143;
     private static final long LEAVING_MS = 1_000;
+    /** Storm's exit code of a worker that has lost a shell component. */
+    private static final int LOST = 11;
+    /** So many errors wait for Storm to take them. */
+    private static final int MOST_REPORTS = 16;
+    /** The thread that reports ends when nothing has been reported for so long. */
+    private static final long LEISURE_MS = 5_000;
+    /** A worker that ends waits so long for its last report. */
+    private static final long LAST_REPORT_MS = 3_000;
     private static volatile boolean leaving;
 
     static {
@@ -47,11 +58,13 @@ final class Child {
         /** A process has ended; nothing of it will be handled any more, and the next one is not started yet. */
         void ended();
 
-        /** For Storm's UI; may take long. */
+        /** For Storm's UI; takes long while ZooKeeper is away. */
         void report(Throwable error);
 
         /** The process cannot be kept running: ends the worker. */
-        void giveUp(RuntimeException failure);
+        default void giveUp() {
+            System.exit(LOST);
+        }
     }
 
     /** How the process is started, and how much is put up with. */
@@ -88,6 +101,7 @@ final class Child {
     private final Owner owner;
     private final Starts starts = new Starts(MOST_STARTS, WITHIN_NS);
     private final AtomicBoolean givenUp = new AtomicBoolean();
+    private final ThreadPoolExecutor reports;
     private int count;
     /** The process in use; null while there is none. Written under this object's monitor. */
     private volatile ComponentProcess current;
@@ -101,6 +115,8 @@ final class Child {
         this.settings = settings;
         this.handshake = handshake;
         this.owner = owner;
+        this.reports = new ThreadPoolExecutor(0, 1, LEISURE_MS, TimeUnit.MILLISECONDS,
+            new ArrayBlockingQueue<>(MOST_REPORTS), work -> daemon(work, "leeward-report-" + settings.name));
     }
 
     /** The child of a task. */
@@ -268,8 +284,19 @@ final class Child {
         return true;
     }
 
-    private void report(Throwable why) {
-        daemon(() -> owner.report(why), "leeward-report-" + settings.name).start();
+    /** For Storm's UI. Another thread waits until Storm takes it; while too many wait an error is only logged. */
+    void report(Throwable error) {
+        try {
+            reports.execute(() -> {
+                try {
+                    owner.report(error);
+                } catch (RuntimeException e) { // uncaught it would end the worker
+                    LOG.warn("Storm did not take an error of {}: {}", this, error, e);
+                }
+            });
+        } catch (RejectedExecutionException e) {
+            LOG.warn("Storm takes no more errors of {}, such as this one", this, error);
+        }
     }
 
     private boolean isClosed() {
@@ -299,7 +326,16 @@ final class Child {
             current = null;
             notifyAll();
         }
-        owner.giveUp(lost);
+        try {
+            LOG.error("Halting process: the component died", lost);
+            report(lost);
+            reports.shutdown();
+            reports.awaitTermination(LAST_REPORT_MS, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } finally {
+            owner.giveUp();
+        }
     }
 
     /** Ends the process; none is started any more. */

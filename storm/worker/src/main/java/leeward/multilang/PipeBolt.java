@@ -35,8 +35,6 @@ import org.slf4j.LoggerFactory;
 public final class PipeBolt extends ShellBolt {
     private static final long serialVersionUID = 1L;
     private static final Logger LOG = LoggerFactory.getLogger(PipeBolt.class);
-    /** Storm's exit code of a worker that has lost a shell component. */
-    static final int LOST = 11;
     /** What the component prints is passed on to the log this often; one that prints more than a pipe holds waits. */
     static final long LOG_NS = TimeUnit.MILLISECONDS.toNanos(20);
     private static final long BEAT_MS = 500;
@@ -163,7 +161,7 @@ public final class PipeBolt extends ShellBolt {
                 collector.fail(forget(message));
                 break;
             case "error":
-                collector.reportError(new Exception("Shell Process Exception: " + message.getMsg()));
+                child.report(new Exception("Shell Process Exception: " + message.getMsg()));
                 break;
             case "log":
                 logs.log(message);
@@ -236,13 +234,6 @@ public final class PipeBolt extends ShellBolt {
         @Override
         public void report(Throwable error) {
             collector.reportError(error);
-        }
-
-        @Override
-        public void giveUp(RuntimeException failure) {
-            LOG.error("Halting process: the component died", failure);
-            collector.reportError(failure);
-            System.exit(LOST);
         }
     }
 }

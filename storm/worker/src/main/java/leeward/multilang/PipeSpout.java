@@ -219,7 +219,7 @@ public final class PipeSpout extends ShellSpout {
                 emit(process, message);
                 break;
             case "error":
-                collector.reportError(new Exception("Shell Process Exception: " + message.getMsg()));
+                child.report(new Exception("Shell Process Exception: " + message.getMsg()));
                 break;
             case "log":
                 logs.log(message);
@@ -253,13 +253,6 @@ public final class PipeSpout extends ShellSpout {
         @Override
         public void report(Throwable error) {
             collector.reportError(error);
-        }
-
-        @Override
-        public void giveUp(RuntimeException failure) {
-            LOG.error("Halting process: the component died", failure);
-            collector.reportError(failure);
-            System.exit(PipeBolt.LOST);
         }
     }
 }

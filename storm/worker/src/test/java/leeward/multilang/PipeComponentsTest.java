@@ -14,6 +14,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
@@ -53,7 +54,8 @@ class PipeComponentsTest {
     private static final String BOLT = HELLO + """
             *__heartbeat*) echo >>heartbeats; printf '{"command": "sync"}\\nend\\n' ;;
             *poison*) exit 1 ;;
-            *) id=${text#*\\"id\\":\\"}; printf '{"command": "ack", "id": "%s"}\\nend\\n' "${id%%\\"*}" ;;
+            *) case $text in *complain*) printf '{"command": "error", "msg": "why"}\\nend\\n' ;; esac
+              id=${text#*\\"id\\":\\"}; printf '{"command": "ack", "id": "%s"}\\nend\\n' "${id%%\\"*}" ;;
           esac
         done
         """;
@@ -96,11 +98,28 @@ class PipeComponentsTest {
         }
     }
 
+    /** What Storm does with an error for its UI. */
+    private interface Reporting {
+        void report(Throwable error);
+    }
+
+    /** Reports that wait, as for ZooKeeper, until this is opened. */
+    private static Reporting closed(CountDownLatch gate) {
+        return error -> {
+            try {
+                gate.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        };
+    }
+
     /** Keeps what a bolt says to Storm. */
     private static final class BoltRecord implements IOutputCollector {
         final List<Object> acked = Collections.synchronizedList(new ArrayList<>());
         final List<Object> failed = Collections.synchronizedList(new ArrayList<>());
         final List<Throwable> errors = Collections.synchronizedList(new ArrayList<>());
+        Reporting reporting = error -> { };
 
         @Override
         public List<Integer> emit(String stream, Collection<Tuple> anchors, List<Object> tuple) {
@@ -135,6 +154,56 @@ class PipeComponentsTest {
         @Override
         public void reportError(Throwable error) {
             errors.add(error);
+            reporting.report(error);
+        }
+    }
+
+    /** Sends a bolt tuples, with each of which its process reports an error. */
+    private void complain(PipeBolt bolt, int times) {
+        for (int i = 0; i < times; i++) {
+            bolt.execute(new TupleImpl(context, List.of("complain"), "source", 1, "default"));
+        }
+    }
+
+    @Test
+    void aBoltIsReadFromWhileItsErrorsCannotBeReported() throws Exception {
+        CountDownLatch gate = new CountDownLatch(1);
+        BoltRecord record = new BoltRecord();
+        record.reporting = closed(gate);
+        PipeBolt bolt = new PipeBolt("/bin/sh", "bolt.sh");
+        bolt.prepare(conf, context, new OutputCollector(record));
+        try {
+            complain(bolt, 100);
+            await(() -> record.acked.size() == 100);
+            assertEquals(List.of(), record.failed);
+            gate.countDown();
+            await(() -> record.errors.size() > 1);
+        } finally {
+            gate.countDown();
+            bolt.cleanup();
+        }
+    }
+
+    @Test
+    void anErrorThatStormRefusesEndsNoProcessAndNoThread() throws Exception {
+        List<Throwable> uncaught = Collections.synchronizedList(new ArrayList<>());
+        Thread.UncaughtExceptionHandler before = Thread.getDefaultUncaughtExceptionHandler();
+        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> uncaught.add(error));
+        BoltRecord record = new BoltRecord();
+        record.reporting = error -> {
+            throw new IllegalStateException("ZooKeeper is away");
+        };
+        PipeBolt bolt = new PipeBolt("/bin/sh", "bolt.sh");
+        bolt.prepare(conf, context, new OutputCollector(record));
+        try {
+            complain(bolt, 3);
+            await(() -> record.acked.size() == 3 && record.errors.size() == 3);
+            assertEquals(List.of(), record.failed);
+            assertEquals(List.of(), uncaught);
+            assertTrue(record.errors.stream().allMatch(error -> error.getMessage().contains("why")));
+        } finally {
+            bolt.cleanup();
+            Thread.setDefaultUncaughtExceptionHandler(before);
         }
     }
 
@@ -166,6 +235,7 @@ class PipeComponentsTest {
     private static final class SpoutRecord implements ISpoutOutputCollector {
         final List<Object> ids = new ArrayList<>();
         PipeSpout acked;
+        Reporting reporting = error -> assertTrue(error.getMessage().contains("in its place"), error.getMessage());
         int depth;
         int deepest;
 
@@ -197,7 +267,7 @@ class PipeComponentsTest {
 
         @Override
         public void reportError(Throwable error) {
-            assertTrue(error.getMessage().contains("was started in its place"), error.getMessage());
+            reporting.report(error);
         }
     }
 
@@ -304,6 +374,23 @@ class PipeComponentsTest {
             });
             assertEquals("activate next activate next ack ack", commands());
         } finally {
+            spout.close();
+        }
+    }
+
+    @Test
+    void aSpoutGoesOnWhileItsErrorsCannotBeReported() throws Exception {
+        CountDownLatch gate = new CountDownLatch(1);
+        SpoutRecord record = new SpoutRecord();
+        record.reporting = closed(gate);
+        PipeSpout spout =
+            spout(record, "*next*) printf '{\"command\": \"error\", \"msg\": \"why\"}\\nend\\n'; " + EMIT + ";;\n");
+        try {
+            spout.nextTuple();
+            spout.nextTuple();
+            assertEquals("activate next next", commands());
+        } finally {
+            gate.countDown();
             spout.close();
         }
     }
