@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.storm.multilang.NoOutputException;
 import org.apache.storm.multilang.ShellMsg;
@@ -36,8 +37,13 @@ final class ComponentProcess {
     private volatile long pid;
     private Dialect dialect;
     private volatile boolean expected;
+    /** Its last message is being handled. What that takes, as while Storm holds an emit back, is not its silence. */
+    private volatile boolean handled;
     private volatile long heardAt;
     private volatile Throwable cause;
+    /** As of the last look. */
+    private long lastHeardAt;
+    private long silentSince;
     private long brokenAt;
     private long deadAt;
 
@@ -84,14 +90,23 @@ final class ComponentProcess {
     /** Whether a message is to come from it; one that does not come in time is the end of the process. */
     void expect(boolean message) {
         heardAt = System.nanoTime();
+        handled = false;
         expected = message;
     }
 
     /** The next message; waits for it. */
     ShellMsg read() throws IOException, NoOutputException {
+        handled = false;
         ShellMsg message = dialect.read();
         heardAt = System.nanoTime();
+        handled = true;
         return message;
+    }
+
+    /** Answers the emit that was read last. A process that does not take the answer is silent. */
+    void taskIds(List<Integer> tasks) throws IOException {
+        handled = false;
+        dialect.taskIds(tasks);
     }
 
     /** When the last message came, in terms of {@link System#nanoTime}. */
@@ -132,12 +147,23 @@ final class ComponentProcess {
         } else if (pid != 0 && absence.tooLong(Absence.state(pid), now)) {
             fail(new IOException("process " + pid + " was stopped for longer than " + Child.AWAY + " allows"));
             kill();
-        } else if (expected && now - heardAt > patienceNs) {
+        } else if (silentNs(now) > patienceNs) {
             fail(new IOException("process " + pid + " has sent nothing for "
-                + TimeUnit.NANOSECONDS.toMillis(now - heardAt) + " ms, longer than topology.subprocess.timeout.secs"));
+                + TimeUnit.NANOSECONDS.toMillis(now - silentSince)
+                + " ms, longer than topology.subprocess.timeout.secs"));
             kill();
         }
         return null;
+    }
+
+    /** For how long the worker has waited for the process in vain, counted from look to look. */
+    private long silentNs(long now) {
+        long heard = heardAt;
+        if (!expected || handled || heard != lastHeardAt) {
+            lastHeardAt = heard;
+            silentSince = now;
+        }
+        return now - silentSince;
     }
 
     /** As Storm's log handlers want to have it: they ask for its id and its component's name. */

@@ -199,7 +199,7 @@ public final class PipeBolt extends ShellBolt {
         }
         List<Integer> tasks = collector.emit(message.getStream(), anchors, message.getTuple());
         if (message.areTaskIdsNeeded()) {
-            process.dialect().taskIds(tasks);
+            process.taskIds(tasks);
         }
     }
 

@@ -240,7 +240,7 @@ public final class PipeSpout extends ShellSpout {
         }
         List<Integer> tasks = collector.emit(message.getStream(), message.getTuple(), id);
         if (message.areTaskIdsNeeded()) {
-            process.dialect().taskIds(tasks);
+            process.taskIds(tasks);
         }
     }
 
