@@ -25,7 +25,7 @@ from leeward.local.record import write_record
 from leeward.policies.edrp.experiments.table5 import LIVE, OBJECTIVES
 from tests.helpers.records import record_in
 
-#: What a demo leaves behind, and what somebody else keeps in the same folder.
+#: Files that a demo leaves behind, and those of somebody else in the same folder.
 WRITTEN = ["rows.csv.gz", "prepare.log", "topology.jar", "events.jsonl", "serve.log", "replay.log", "drain.log"]
 OWN = ["thesis.txt", "rows.csv", "notes/replay.log"]
 
@@ -108,7 +108,7 @@ def test_table_5_removes_nothing_while_a_cluster_runs(out: Path, cut: None):
 
 
 class Watched:
-    """What a demo shows each second."""
+    """The screen that a demo shows each second."""
 
     def screen(self, now: float, started: float) -> Any:
         return NS(elapsed_s=1)

@@ -37,7 +37,7 @@ final class ComponentProcess {
     private volatile long pid;
     private Dialect dialect;
     private volatile boolean expected;
-    /** Its last message is being handled. What that takes, as while Storm holds an emit back, is not its silence. */
+    /** Its last message is being handled. The time of that, as while Storm holds an emit back, is not its silence. */
     private volatile boolean handled;
     private volatile long heardAt;
     private volatile Throwable cause;

@@ -44,24 +44,13 @@ public final class PipeSpout extends ShellSpout {
         }
     }
 
-    /** What is to be told to the process. */
-    private static final class Command {
-        final String name;
-        final Object id;
-
-        Command(String name, Object id) {
-            this.name = name;
-            this.id = id;
-        }
-    }
-
     private final String[] command;
     private transient Child child;
     private transient SpoutOutputCollector collector;
     private transient TopologyContext context;
     private transient ShellLogHandler logs;
     /** Commands that are still to be sent, in their order. */
-    private transient Queue<Command> commands;
+    private transient Queue<Runnable> commands;
     private transient boolean sending;
     private transient boolean active;
     /** The process that was told whether the spout is active. */
@@ -151,7 +140,7 @@ public final class PipeSpout extends ShellSpout {
      * that emits for each ack this would never end, so acks of what it emits for an ack wait for the next call.
      */
     private void tell(String name, Object id) {
-        commands.add(new Command(name, id));
+        commands.add(() -> send(name, id));
         if (sending) {
             return;
         }
@@ -167,8 +156,7 @@ public final class PipeSpout extends ShellSpout {
     /** Sends the commands that there are now, and leaves those that are added meanwhile. */
     private void sendCollected() {
         for (int left = commands.size(); left > 0; left--) {
-            Command next = commands.remove();
-            send(next.name, next.id);
+            commands.remove().run();
         }
     }
 

@@ -98,7 +98,7 @@ class PipeComponentsTest {
         }
     }
 
-    /** What Storm does with an error for its UI. */
+    /** Storm's way with an error for its UI. */
     private interface Reporting {
         void report(Throwable error);
     }
@@ -285,7 +285,7 @@ class PipeComponentsTest {
         return spout;
     }
 
-    /** What the spout's processes have read, but for a command that ended one. */
+    /** All commands that the spout's processes have read, but for one that ended its process. */
     private String commands() throws IOException {
         return String.join(" ", Files.readAllLines(folder.resolve("commands")).stream()
             .map(line -> line.contains("\"") ? line.split("\"")[3] : line).toList());
