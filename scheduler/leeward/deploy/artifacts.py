@@ -90,18 +90,17 @@ def _venv(inventory: Inventory, wheel: Path, requirements: tuple[str, Path], fol
     """
     own, text = _read("wheel", wheel), _read(*requirements).decode()
     argument, listed = requirements
-    found = {_name_and_version(path.name) for path in folder.glob("*.whl")}
-    for pin, condition in _pins(text).items():
+    pins, found = _pins(text), {str(path): _name_and_version(path.name) for path in folder.glob("*.whl")}
+    for pin, condition in pins.items():
         # a host's Python decides whether a condition holds; pip on the host says then what is missing
-        if not condition and pin not in found:
+        if not condition and pin not in found.values():
             raise ConfigError(
                 f"{argument}: {listed} pins {'=='.join(pin)}, of which {folder} has no wheel.",
                 remedy="Run `make wheels` (docs/deploy.md), or give wheels=FOLDER.",
             )
     name, version = wheel.name.split("-")[:2]
     line = f"{name}=={version}" + (f" --hash=sha256:{digest_of(own)}" if "--hash" in text else "")
-    named = [path for path in folder.glob("*.whl") if _name_and_version(path.name) in _pins(text)]
-    chosen = {str(path): path.read_bytes() for path in sorted(named)} | {str(wheel): own}
+    chosen = {path: Path(path).read_bytes() for path, pin in found.items() if pin in pins} | {str(wheel): own}
     return venv_of(chosen, f"{text.rstrip()}\n{line}\n".encode(), inventory.python)
 
 
